@@ -1,0 +1,211 @@
+"""How far a matrix of token vectors is from having equal rows, as pure functions of tensors (..., T, D).
+
+The residual is res(X) = X - 1 x^T. What x is, and which norm measures the rest, are choices, and both are arguments
+here:
+
+* centre "mean": x is the mean over tokens, whatever the norm (what published code does; a relative value may exceed 1);
+* centre "best": x minimises the norm that is asked for. frobenius: the mean. l1: the median of every column,
+  because the norm is a maximum over columns and the columns do not interact. linf: the centre of the smallest l1
+  ball holding all rows, a convex problem solved to a certified gap (`row_centre`). composite: not convex; see
+  `composite_centre` for what is computed and how it is bracketed.
+
+Norms: l1 is the largest column sum, linf the largest row sum (operator norms), composite is sqrt(l1 * linf).
+A relative residual near the rounding unit of the dtype the states were computed in says nothing; `at_floor` marks it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+NORMS = ("composite", "l1", "linf", "frobenius", "spectral")
+CENTRES = ("mean", "best")
+
+# Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times
+# above that.
+FLOOR_UNITS = 16.0
+
+
+def matrix_norm(x: Tensor, norm: str) -> Tensor:
+    """(..., T, D) -> (...). l1 and linf are operator norms; the composite takes roots first so that 1e-200 does not
+    underflow.
+    """
+    if norm == "l1":
+        return x.abs().sum(-2).amax(-1)
+    if norm == "linf":
+        return x.abs().sum(-1).amax(-1)
+    if norm == "composite":
+        return matrix_norm(x, "l1").sqrt() * matrix_norm(x, "linf").sqrt()
+    if norm == "frobenius":
+        return torch.linalg.vector_norm(x, dim=(-2, -1))
+    if norm == "spectral":
+        return torch.linalg.svdvals(x)[..., 0]
+    raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORMS)}")
+
+
+def mean_centre(x: Tensor) -> Tensor:
+    """The token mean, (..., T, D) -> (..., D), taken about the first token so that equal rows give exactly that row."""
+    first = x[..., :1, :]
+    return (first + (x - first).mean(-2, keepdim=True)).squeeze(-2)
+
+
+def median_centre(x: Tensor) -> Tensor:
+    """The column medians (midpoint of the two middle values): they minimise every column's absolute sum, hence the
+    l1 norm.
+    """
+    ordered = x.sort(-2).values
+    tokens = x.shape[-2]
+    low, high = ordered[..., (tokens - 1) // 2, :], ordered[..., tokens // 2, :]
+    return low + (high - low) / 2
+
+
+def _weighted_median(values: Tensor, order: Tensor, weights: Tensor) -> Tensor:
+    """Lower weighted median of every column. values (..., T, D) sorted along T by `order`; weights (..., T) sum to
+    one.
+    """
+    mass = weights.unsqueeze(-1).expand_as(values).gather(-2, order).cumsum(-2)
+    place = (mass < 0.5).sum(-2, keepdim=True).clamp_max(values.shape[-2] - 1)
+    return values.gather(-2, place).squeeze(-2)
+
+
+def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Tensor, Tensor]:
+    """Centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
+
+    min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
+    Any c bounds the radius from above and any w from below, so the answer carries its own certificate: the loop (a
+    game of weights against centres, both averaged) ends when the two agree within `tolerance` everywhere, or after
+    `steps`; what is returned is the best of each seen.
+    """
+    values, order = x.sort(-2)
+    tokens = x.shape[-2]
+    weights = torch.full(x.shape[:-1], 1.0 / tokens, dtype=x.dtype, device=x.device)
+    start = torch.stack([mean_centre(x), median_centre(x)])
+    radii = (x.unsqueeze(0) - start.unsqueeze(-2)).abs().sum(-1).amax(-1)  # (2, ...)
+    best = torch.where((radii[0] <= radii[1]).unsqueeze(-1), start[0], start[1])
+    upper = radii.amin(0)
+    lower = torch.zeros_like(upper)
+    centre, mean_weights = best.clone(), weights.clone()
+    for step in range(1, steps + 1):
+        distance = (x - centre.unsqueeze(-2)).abs().sum(-1)  # (..., T)
+        radius = distance.amax(-1)
+        best = torch.where((radius < upper).unsqueeze(-1), centre, best)
+        upper = torch.minimum(upper, radius)
+        # Best response of the adversary, made softer early on: weight on the rows that are farthest away.
+        sharpness = 8.0 * step**0.5
+        scale = radius.clamp_min(torch.finfo(x.dtype).tiny).unsqueeze(-1)
+        response = torch.softmax(sharpness * distance / scale, -1)
+        pace = 2.0 / (step + 2.0)
+        mean_weights = (1 - pace) * mean_weights + pace * response
+        answer = _weighted_median(values, order, mean_weights)
+        bound = (mean_weights * (x - answer.unsqueeze(-2)).abs().sum(-1)).sum(-1)
+        lower = torch.maximum(lower, bound)
+        centre = (1 - pace) * centre + pace * answer
+        if bool((upper - lower <= tolerance * upper).all()):
+            break
+    return best, lower
+
+
+def composite_centre(x: Tensor, steps: int = 200) -> tuple[Tensor, Tensor]:
+    """A centre with a small composite residual, and a lower bound on the smallest one there is: ((..., D), (...)).
+
+    The composite norm is a product of two convex functions of x and not convex, so no more is claimed than this:
+    the value returned is attained, it is at most that of the mean, and it is at least sqrt(min l1 * min linf), the
+    bound returned. Found by descending log l1 + log linf with a shrinking step from the best of mean, median, row
+    centre and the points between the last two.
+    """
+    median = median_centre(x)
+    rows, radius = row_centre(x)
+    shares = torch.linspace(0, 1, 9, dtype=x.dtype, device=x.device)
+    tried = torch.stack([mean_centre(x)] + [median + share * (rows - median) for share in shares])  # (S, ..., D)
+    sizes = torch.stack([matrix_norm(x - c.unsqueeze(-2), "composite") for c in tried])  # (S, ...)
+    value, index = sizes.min(0)
+    best = tried.gather(0, index[None, ..., None].expand(1, *tried.shape[1:])).squeeze(0)
+    lower = matrix_norm(x - median.unsqueeze(-2), "l1").sqrt() * radius.sqrt()
+    centre = best.clone()
+    spread = (x - best.unsqueeze(-2)).abs().mean((-2, -1)).unsqueeze(-1)  # (..., 1): the scale of a step
+    tiny = torch.finfo(x.dtype).tiny
+    for step in range(steps):
+        gap = centre.unsqueeze(-2) - x
+        columns, lines = gap.abs().sum(-2), gap.abs().sum(-1)  # (..., D), (..., T)
+        l1, worst_column = columns.max(-1, keepdim=True)
+        linf, worst_row = lines.max(-1, keepdim=True)
+        slope = gap.sign()
+        column = torch.zeros_like(columns).scatter(-1, worst_column, slope.sum(-2).gather(-1, worst_column))
+        row = slope.gather(-2, worst_row.unsqueeze(-1).expand(*worst_row.shape, x.shape[-1])).squeeze(-2)
+        direction = column / l1.clamp_min(tiny) + row / linf.clamp_min(tiny)
+        length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True).clamp_min(tiny)
+        centre = centre - spread * direction / length * (0.5 / (1 + step) ** 0.5)
+        size = matrix_norm(x - centre.unsqueeze(-2), "composite")
+        best = torch.where((size < value).unsqueeze(-1), centre, best)
+        value = torch.minimum(value, size)
+    return best, torch.minimum(lower, value)
+
+
+def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
+    """(..., T, D) -> (..., D): the row that is subtracted from every token."""
+    if centre not in CENTRES:
+        raise ValueError(f"unknown centre {centre!r}; known: {', '.join(CENTRES)}")
+    if centre == "mean" or norm == "frobenius":
+        return mean_centre(x)
+    if norm == "l1":
+        return median_centre(x)
+    if norm == "linf":
+        return row_centre(x)[0]
+    if norm == "composite":
+        return composite_centre(x)[0]
+    raise ValueError(f"no best centre for the norm {norm!r}; use centre 'mean'")
+
+
+def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
+    """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before anything is averaged: equal rows give
+    exact zeros.
+    """
+    shifted = x - x[..., :1, :]
+    return shifted - centre_of(shifted, centre, norm).unsqueeze(-2)
+
+
+def relative_residual(x: Tensor, norm: str = "composite", centre: str = "mean") -> Tensor:
+    """||res(X)|| / ||X||, (...). A zero matrix has no direction left to lose: its value is 0."""
+    size = matrix_norm(x, norm)
+    rest = matrix_norm(residual(x, centre, norm), norm)
+    return torch.where(size > 0, rest / torch.where(size > 0, size, torch.ones_like(size)), torch.zeros_like(size))
+
+
+def floor_of(computed: torch.dtype) -> float:
+    """The relative residual under which a state computed in this dtype is rounding noise."""
+    return FLOOR_UNITS * torch.finfo(computed).eps
+
+
+def at_floor(relative: Tensor, computed: torch.dtype) -> Tensor:
+    """True where a relative residual cannot be told from rounding in `computed` (the dtype of the forward pass, not
+    of this tensor).
+    """
+    return relative < floor_of(computed)
+
+
+def sigma_ratio(x: Tensor) -> Tensor:
+    """sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows; 0 for a zero matrix or a
+    single row.
+    """
+    values = torch.linalg.svdvals(x)
+    if values.shape[-1] < 2:
+        return torch.zeros_like(values[..., 0])
+    top = values[..., 0]
+    return torch.where(top > 0, values[..., 1] / torch.where(top > 0, top, torch.ones_like(top)), torch.zeros_like(top))
+
+
+def stable_rank(x: Tensor) -> Tensor:
+    """||X||_F^2 / ||X||_2^2, (...), computed from scaled singular values; 0 for a zero matrix."""
+    values = torch.linalg.svdvals(x)
+    top = values[..., :1]
+    scaled = values / torch.where(top > 0, top, torch.ones_like(top))
+    return scaled.square().sum(-1)
+
+
+def numerical_rank(x: Tensor, computed: torch.dtype | None = None) -> Tensor:
+    """Singular values above max(T, D) rounding units of the largest, (...), as integers. `computed`: the dtype of
+    the forward pass.
+    """
+    values = torch.linalg.svdvals(x)
+    unit = torch.finfo(computed or x.dtype).eps * max(x.shape[-2:])
+    return (values > unit * values[..., :1]).sum(-1)

@@ -1,0 +1,207 @@
+"""Guards the residual metrics: known answers by hand, brute force for the centres, and the properties that later
+studies lean on.
+"""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from scipy.optimize import linprog
+
+from rankfall.measures import _residual as res
+
+MATRIX = torch.tensor([[1.0, -2.0, 0.0], [3.0, 4.0, -1.0]], dtype=torch.float64)
+
+
+def matrices(tokens: int = 6, width: int = 4) -> st.SearchStrategy[torch.Tensor]:
+    shape = npst.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=max(tokens, width))
+    values = st.floats(-100, 100, allow_subnormal=False).map(lambda v: 0.0 if abs(v) < 1e-6 else v)
+    return npst.arrays(np.float64, shape, elements=values).map(torch.from_numpy)
+
+
+def smallest_ball(x: np.ndarray) -> float:
+    """The l1 radius by linear programming: min r with sum_d s_td <= r and |x_td - c_d| <= s_td."""
+    tokens, width = x.shape
+    count = width + tokens * width + 1
+    rows, limits = [], []
+    for t in range(tokens):
+        total = np.zeros(count)
+        total[width + t * width : width + (t + 1) * width] = 1
+        total[-1] = -1
+        rows.append(total)
+        limits.append(0.0)
+        for d in range(width):
+            for sign in (1, -1):
+                line = np.zeros(count)
+                line[d], line[width + t * width + d] = sign, -1
+                rows.append(line)
+                limits.append(sign * x[t, d])
+    cost = np.zeros(count)
+    cost[-1] = 1
+    bounds = [(None, None)] * width + [(0, None)] * (count - width)
+    return float(linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds).fun)
+
+
+@pytest.mark.parametrize(
+    ("norm", "value"),
+    [("l1", 6.0), ("linf", 8.0), ("composite", 48.0**0.5), ("frobenius", 31.0**0.5)],
+)
+def test_norms_by_hand(norm, value):
+    """l1 is the largest COLUMN sum and linf the largest ROW sum; the composite is the root of their product."""
+    assert float(res.matrix_norm(MATRIX, norm)) == pytest.approx(value, rel=1e-15)
+
+
+def test_composite_does_not_underflow():
+    assert float(res.matrix_norm(MATRIX * 1e-200, "composite")) == pytest.approx(48.0**0.5 * 1e-200, rel=1e-12)
+
+
+def test_relative_residual_by_hand():
+    """Mean (2, 1, -.5), rest +-(1, 3, .5): column sums 2, 6, 1, row sums 4.5."""
+    expected = (6 * 4.5) ** 0.5 / 48**0.5
+    assert float(res.relative_residual(MATRIX, "composite", "mean")) == pytest.approx(expected, rel=1e-14)
+
+
+def test_relative_residual_may_exceed_one_from_the_mean():
+    """Rows 3, 0, 0 (one column): mean 1, rest 2, 1, 1, so l1 gives 4 / 3; the median gives 1."""
+    x = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
+    assert float(res.relative_residual(x, "l1", "mean")) == pytest.approx(4 / 3)
+    assert float(res.relative_residual(x, "l1", "best")) == pytest.approx(1.0)
+
+
+def test_equal_rows_have_no_residual_at_all():
+    """0.1 + 0.2 has no exact mean of three; the shift by the first token makes the answer an exact zero, not
+    rounding noise.
+    """
+    x = torch.full((3, 5), 0.1 + 0.2, dtype=torch.float64)
+    for centre in res.CENTRES:
+        assert torch.equal(res.residual(x, centre), torch.zeros_like(x))
+
+
+def test_zero_matrix_has_value_zero_everywhere():
+    x = torch.zeros(4, 3, dtype=torch.float64)
+    assert float(res.relative_residual(x)) == 0
+    assert float(res.sigma_ratio(x)) == 0
+    assert float(res.stable_rank(x)) == 0
+
+
+@given(matrices())
+@settings(max_examples=60, deadline=None)
+def test_best_centres_against_linear_programs(x):
+    """l1: median per column is optimal. linf: the certificate brackets the optimum of the linear program and is
+    tight.
+    """
+    size = float(res.matrix_norm(x, "linf"))
+    best = smallest_ball(x.numpy())
+    centre, lower = res.row_centre(x)
+    upper = float(res.matrix_norm(x - centre, "linf"))
+    assert float(lower) <= best * (1 + 1e-7) + 1e-7 * size
+    assert best * (1 - 1e-7) - 1e-7 * size <= upper <= best * 1.03 + 1e-7 * size
+
+
+@given(matrices(), st.integers(0, 2**31 - 1))
+@settings(max_examples=60, deadline=None)
+def test_no_other_centre_does_better(x, seed):
+    """Random competitors, and the mean, never beat the best centre (up to the stated tolerance of the iterative
+    ones).
+    """
+    others = torch.from_numpy(np.random.default_rng(seed).normal(0, 30, (50, x.shape[1])))
+    others = torch.cat([others, res.mean_centre(x)[None], x])
+    for norm, slack in (("l1", 1e-12), ("linf", 0.03), ("composite", 0.03), ("frobenius", 1e-12)):
+        ours = float(res.matrix_norm(x - res.centre_of(x, "best", norm), norm))
+        theirs = float(res.matrix_norm(x - others[:, None, :], norm).min())
+        assert ours <= theirs * (1 + slack) + 1e-9
+
+
+def test_composite_centre_is_close_to_a_brute_force_search():
+    """Two columns, a grid of 401 x 401 centres: what descent finds is within 1 % of the best grid point, and above
+    the bound.
+    """
+    torch.manual_seed(3)
+    for _ in range(4):
+        x = torch.randn(5, 2, dtype=torch.float64) ** 3
+        axes = [torch.linspace(float(x[:, d].min()), float(x[:, d].max()), 401, dtype=torch.float64) for d in (0, 1)]
+        grid = torch.cartesian_prod(*axes)
+        brute = float(res.matrix_norm(x - grid[:, None, :], "composite").min())
+        centre, lower = res.composite_centre(x)
+        value = float(res.matrix_norm(x - centre, "composite"))
+        assert value <= brute * 1.01
+        assert float(lower) <= brute * (1 + 1e-9)
+
+
+@given(matrices(), st.floats(1e-3, 1e3))
+@settings(max_examples=40, deadline=None)
+def test_scale_and_shift(x, scale):
+    """Relative values ignore scale; absolute residuals ignore a row added to every token."""
+    for norm in ("composite", "l1", "linf", "frobenius"):
+        assert float(res.relative_residual(x * scale, norm)) == pytest.approx(
+            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12
+        )
+        moved = res.matrix_norm(res.residual(x + torch.arange(x.shape[1])), norm)
+        assert float(moved) == pytest.approx(float(res.matrix_norm(res.residual(x), norm)), rel=1e-9, abs=1e-10)
+
+
+@given(matrices(), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_order_of_tokens_does_not_matter(x, seed):
+    shuffled = x[torch.from_numpy(np.random.default_rng(seed).permutation(x.shape[0]))]
+    for norm in ("composite", "l1", "linf", "frobenius"):
+        assert float(res.relative_residual(shuffled, norm)) == pytest.approx(
+            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12
+        )
+
+
+def test_leading_axes_are_a_batch():
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 7, 5, dtype=torch.float64)
+    for norm in ("composite", "l1", "linf", "frobenius", "spectral"):
+        together = res.relative_residual(x, norm)
+        assert together.shape == (2, 3)
+        alone = torch.stack([torch.stack([res.relative_residual(m, norm) for m in row]) for row in x])
+        torch.testing.assert_close(together, alone, rtol=1e-13, atol=0)
+
+
+def test_floor_follows_the_dtype_of_the_forward_pass():
+    """2e-7 is where the published float32 curves end; the same number in float64 is a measurement."""
+    value = torch.tensor([2e-7])
+    assert bool(res.at_floor(value, torch.float32))
+    assert not bool(res.at_floor(value, torch.float64))
+    assert bool(res.at_floor(value * 1e-9, torch.float64))
+
+
+def test_rounding_noise_is_flagged_and_signal_is_not():
+    """Equal rows that went through a float32 matrix product with different summation orders are at the floor; 1e-4
+    above is not.
+    """
+    torch.manual_seed(0)
+    row = torch.randn(1, 256)
+    noisy = row * (1 + torch.finfo(torch.float32).eps * torch.randint(-1, 2, (64, 256)))
+    assert bool(res.at_floor(res.relative_residual(noisy.double()), torch.float32))
+    real = row + 1e-4 * torch.randn(64, 256)
+    assert not bool(res.at_floor(res.relative_residual(real.double()), torch.float32))
+
+
+def test_spectrum_by_hand():
+    """diag(4, 2, 1): ratio 1/2, stable rank 21/16, rank 3, and rank 2 once the smallest is below float32 noise."""
+    x = torch.diag(torch.tensor([4.0, 2.0, 1.0], dtype=torch.float64))
+    assert float(res.sigma_ratio(x)) == pytest.approx(0.5)
+    assert float(res.stable_rank(x)) == pytest.approx(21 / 16)
+    assert int(res.numerical_rank(x)) == 3
+    x[2, 2] = 1e-7
+    assert int(res.numerical_rank(x)) == 3
+    assert int(res.numerical_rank(x, torch.float32)) == 2
+
+
+def test_rank_one_without_equal_rows_is_seen_only_by_the_spectrum():
+    """Rows t * v: sigma ratio 0 but a large residual. The two numbers answer different questions."""
+    x = torch.arange(1, 6, dtype=torch.float64)[:, None] * torch.ones(1, 4, dtype=torch.float64)
+    assert float(res.sigma_ratio(x)) < 1e-15
+    assert float(res.relative_residual(x)) > 0.3
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="composite"):
+        res.matrix_norm(MATRIX, "l7")
+    with pytest.raises(ValueError, match="mean, best"):
+        res.centre_of(MATRIX, "median")
