@@ -1,0 +1,53 @@
+# Rankfall from a fresh clone: `make run` (the benchmark) and `make test`. Both set up .venv first, once.
+#
+#   make run CONFIG=workflow/presets/smoke.yaml        another configuration
+#   make run PROFILE=workflow/profiles/slurm           on a cluster
+#   make run ARGS=-n                                   any further arguments for snakemake (here: only show what would run)
+#   make test PYTHON=python3.12                        another interpreter for the environment
+
+PYTHON ?= python3
+CONFIG ?= config.yaml
+PROFILE ?= workflow/profiles/default
+ARGS ?=
+
+BIN := .venv/bin
+SNAKEMAKE = $(BIN)/python -m snakemake --configfile $(CONFIG) --workflow-profile $(PROFILE)
+RESULTS = $(shell sed -n 's/^results: *\([^ \#]*\).*/\1/p' $(CONFIG))
+REPORT = $(RESULTS)/report.html
+
+# The stamp's name holds what the environment is made of, so that `make` installs again when a pin changes or the
+# checkout moves, and never otherwise.
+STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml envs/constraints.txt) | cksum | cut -d' ' -f1)
+
+.PHONY: run smoke test setup bench
+
+run: $(STAMP)
+	@test -n "$(RESULTS)" || { echo "error: no top-level 'results:' in $(CONFIG)"; exit 1; }
+	@$(SNAKEMAKE) $(ARGS)
+	@case " $(ARGS) " in *" -n "*|*" --dry-run "*) exit 0;; esac; \
+	if [ -e $(REPORT) ] && [ -z "$$(find $(RESULTS)/plan $(RESULTS)/tables $(RESULTS)/figures -newer $(REPORT) | head -n 1)" ]; \
+	then echo "==> nothing to do: $(RESULTS) is up to date with $(CONFIG) and the code; open $(REPORT)"; \
+	else echo "==> writing $(REPORT)"; $(SNAKEMAKE) --report $(REPORT) >$(RESULTS)/logs/report.log 2>&1 \
+		|| { cat $(RESULTS)/logs/report.log; exit 1; }; \
+		echo "==> done: tables and figures in $(RESULTS), all of them in $(REPORT)"; fi
+
+smoke:
+	@$(MAKE) --no-print-directory run CONFIG=workflow/presets/smoke.yaml
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest $(ARGS)
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+setup: $(STAMP)
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "error: Rankfall needs Python 3.11 or newer, and '$(PYTHON)' is not: choose one with 'make run PYTHON=python3.12'"; exit 1; }
+	@echo "==> making .venv with $$($(PYTHON) --version) and the pins of envs/constraints.txt (once; some minutes)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
+		-e '.[workflow,models,hub,minilm,dev]'
+	@rm -f .venv/installed-*
+	@touch $@
