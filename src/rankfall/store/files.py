@@ -1,0 +1,267 @@
+"""How bytes reach the disk and come back: whole or not at all, sealed by checksums, and set aside when they are
+damaged.
+
+A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also carries two
+checksums: `sha256` over the tensor bytes, and `seal` over everything else in the header. The header alone answers a
+lookup, so this module parses it itself and imports torch only where tensors are really made.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from rankfall.errors import RankfallError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+T = TypeVar("T")
+SUFFIX = ".safetensors"
+LONGEST_HEADER = 100_000_000  # what the safetensors library itself accepts
+# safetensors' name -> torch's; sizes are powers of two and the largest are written first, so every tensor is aligned
+DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
+}  # fmt: skip
+CAUSES = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "the folder or file may not be changed",
+    errno.ENOTDIR: "a file is where a folder should be",
+}
+
+
+class Damaged(Exception):
+    """The bytes are not what was written; the text says in what way."""
+
+
+def cannot(action: str, path: Path, error: OSError) -> RankfallError:
+    """A failed system call as one line: what could not be done, to which path, why, and that nothing else suffered."""
+    cause = CAUSES.get(error.errno or 0, error.strerror or str(error))
+    return RankfallError(f"cannot {action} {path}: {cause}; finished results are untouched, mend this and run again")
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[BinaryIO]:
+    """A file handle whose content appears under `path` at once and complete, or never. The temporary name tells who
+    writes it.
+    """
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "xb") as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+        folder = os.open(path.parent, os.O_RDONLY)  # the rename itself must survive a power cut
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise cannot("write", path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a sealed file says about itself: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
+
+    meta: dict[str, str]
+    tensors: dict[str, Any]
+    start: int  # where the tensor bytes begin
+
+
+def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
+    """Write a safetensors file with both checksums, atomically."""
+    import torch
+
+    names = {getattr(torch, value): name for name, value in DTYPES.items() if hasattr(torch, value)}
+    table: dict[str, Any] = {}
+    chunks = []
+    digest = hashlib.sha256()
+    offset = 0
+    for name in sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)):
+        tensor = tensors[name].detach().cpu().contiguous()
+        if tensor.dtype not in names:
+            raise RankfallError(f"{path.name}: tensor {name} has dtype {tensor.dtype}, which the store cannot hold")
+        chunk = tensor.reshape(-1).view(torch.uint8).numpy().data
+        digest.update(chunk)
+        chunks.append(chunk)
+        table[name] = {
+            "dtype": names[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + chunk.nbytes],
+        }
+        offset += chunk.nbytes
+    sealed = dict(meta) | {"sha256": digest.hexdigest()}
+    sealed["seal"] = _seal(table, sealed)
+    header = json.dumps({"__metadata__": sealed} | table, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    with atomic(path) as handle:
+        handle.write(len(header).to_bytes(8, "little") + header)
+        for chunk in chunks:
+            handle.write(chunk)
+
+
+def read_header(path: Path) -> Header:
+    """Read and check the header only; raises `Damaged` or OSError."""
+    with open(path, "rb") as handle:
+        return _parse_header(handle)
+
+
+def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
+    """Read everything, compare both checksums, and make the tensors; raises `Damaged` or OSError."""
+    with open(path, "rb") as handle:
+        header = _parse_header(handle)
+        data = bytearray(os.fstat(handle.fileno()).st_size - header.start)
+        if handle.readinto(data) != len(data):
+            raise Damaged("it ends before its tensors do")
+    if hashlib.sha256(data).hexdigest() != header.meta["sha256"]:
+        raise Damaged("its tensors do not match their checksum")
+    import torch
+
+    tensors = {}
+    for name, entry in header.tensors.items():
+        dtype = getattr(torch, DTYPES[entry["dtype"]])
+        begin, end = entry["data_offsets"]
+        if begin == end:
+            tensors[name] = torch.empty(entry["shape"], dtype=dtype)
+        else:
+            count = (end - begin) // dtype.itemsize
+            tensors[name] = torch.frombuffer(data, dtype=dtype, count=count, offset=begin).reshape(entry["shape"])
+    return tensors, header
+
+
+def _parse_header(handle: BinaryIO) -> Header:
+    size = os.fstat(handle.fileno()).st_size
+    if size == 0:
+        raise Damaged("it is empty")
+    length = int.from_bytes(handle.read(8), "little")
+    if size < 8 or length > min(size - 8, LONGEST_HEADER):
+        raise Damaged("it ends before its header does")
+    try:
+        content = json.loads(handle.read(length))
+        meta = content.pop("__metadata__")
+        seal = _seal(content, meta)
+        ends = max((entry["data_offsets"][1] for entry in content.values()), default=0)
+        sealed = meta["seal"] == seal and "sha256" in meta
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Damaged("its header is not one that the store writes") from None
+    if not sealed:
+        raise Damaged("its header does not match its checksum")
+    if size != 8 + length + ends:
+        raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
+    return Header(meta, content, 8 + length)
+
+
+def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:
+    text = json.dumps([table, {key: value for key, value in meta.items() if key != "seal"}], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Vault:
+    """The root folder of a store: lists files, reads them with damage handled, and remembers what it read by (name,
+    time, size).
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+        self._memory: dict[Path, tuple[tuple[int, int], Any]] = {}
+
+    def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
+        """Finished files of a folder by name; an absent folder holds none. Hidden names are temporary files."""
+        try:
+            with os.scandir(self.root / folder) as entries:
+                found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise cannot("read", self.root / folder, error) from error
+        return sorted(found, key=lambda entry: entry.name)
+
+    def folders(self, folder: str) -> list[str]:
+        """Names of the folders inside a folder."""
+        try:
+            return sorted(entry.name for entry in os.scandir(self.root / folder) if entry.is_dir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise cannot("read", self.root / folder, error) from error
+
+    def remembered(self, entry: os.DirEntry[str], read: Callable[[Path], T]) -> T | None:
+        """`read` of a listed file, once for as long as the file stays the same."""
+        path = Path(entry.path)
+        try:
+            stat = entry.stat()
+        except FileNotFoundError:
+            return None
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        known = self._memory.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        value = self.read(path, read)
+        if value is not None:
+            self._memory[path] = (stamp, value)
+        return value
+
+    def read(self, path: Path, read: Callable[[Path], T], patience: float = 0.2) -> T | None:
+        """`read(path)`, or None where the file is missing, vanishes between listing and opening, or is damaged (then
+        it is set aside).
+        """
+        for last in (False, True):
+            try:
+                before = os.stat(path)
+                return read(path)
+            except Damaged as damage:
+                if last:
+                    self.set_aside(path, str(damage), before)
+                else:
+                    time.sleep(patience)  # a slow shared file system gets a second chance before a file is condemned
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.ESTALE):
+                    return None
+                raise cannot("read", path, error) from error
+        return None
+
+    def set_aside(self, path: Path, reason: str, seen: os.stat_result | None = None) -> None:
+        """Move a damaged file to damaged/, unless another process has put a new one in its place meanwhile."""
+        log = logging.getLogger("rankfall.store")
+        name = "__".join(path.relative_to(self.root).parts)
+        target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}-{name}"
+        try:
+            now = os.stat(path)
+            if seen is not None and (now.st_ino, now.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
+                return
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+        except FileNotFoundError:
+            return  # another process was first
+        except OSError as error:
+            cause = CAUSES.get(error.errno or 0, error.strerror)
+            log.warning(
+                "%s is damaged: %s; it could not be moved to damaged/ (%s) and is treated as missing",
+                path,
+                reason,
+                cause,
+            )
+            return
+        log.warning("%s is damaged: %s; moved to %s and treated as missing", path, reason, target)

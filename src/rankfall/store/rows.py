@@ -1,0 +1,105 @@
+"""Measured rows: Parquet files under measures/<name>/, each covering the measure keys of one batch of cells.
+
+The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key
+that was measured and has no rows is still covered. Rows are the measure's own columns only: a cell's labels are not
+part of its key and are joined when a table is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rankfall.errors import RankfallError
+from rankfall.store.files import Damaged, Vault, atomic
+
+SUFFIX = ".parquet"
+INDEX = "__key"  # which of the file's keys a row belongs to
+KEYS = b"rankfall.keys"
+
+
+class Rows:
+    """measures/<name>/<keys>-<content>.parquet."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+
+    def save(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
+        """Keep the rows of each measure key."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        keys = sorted(rows)
+        flat = [{**row, INDEX: index} for index, key in enumerate(keys) for row in rows[key]]
+        columns = sorted({column for row in flat for column in row} | {INDEX})
+        try:
+            table = pa.table({column: pa.array([row.get(column) for row in flat]) for column in columns})
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise RankfallError(f"rows of measure {name} do not fit a table: {error}") from None
+        buffer = io.BytesIO()
+        pq.write_table(table.replace_schema_metadata({KEYS: json.dumps(keys)}), buffer, compression="zstd")
+        content = buffer.getvalue()
+        identity = hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
+        path = self.vault.root / "measures" / name / f"{identity}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        with atomic(path) as handle:
+            handle.write(content)
+        return path
+
+    def covered(self, name: str) -> dict[str, Path]:
+        """Every key that a file of this measure covers, and the first such file by name; reads footers only."""
+        found: dict[str, Path] = {}
+        for entry in self.vault.files(f"measures/{name}", SUFFIX):
+            for key in self.vault.remembered(entry, _read_keys) or ():
+                found.setdefault(key, Path(entry.path))
+        return found
+
+    def find(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """The rows of those keys that have been measured; a key that is not in the answer has to be measured."""
+        missing = set(keys)
+        found: dict[str, list[dict[str, Any]]] = {}
+        while missing:
+            covered = self.covered(name)
+            files = {covered[key] for key in missing if key in covered}
+            failures = 0
+            for path in sorted(files):
+                rows = self.vault.read(path, _read_rows)
+                if rows is None:
+                    failures += 1
+                else:
+                    found |= {key: rows[key] for key in missing & rows.keys()}
+            missing -= found.keys()
+            if not failures:
+                break
+        return found
+
+
+def _read_keys(path: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return json.loads(pq.read_metadata(path).metadata[KEYS])
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        raise Damaged("its footer is not that of a Parquet file with keys") from None
+    except OSError as error:
+        if error.errno is None:  # how pyarrow reports a file that cannot be decoded
+            raise Damaged("its footer is not that of a Parquet file with keys") from None
+        raise
+
+
+def _read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+    import pyarrow.parquet as pq
+
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != path.stem.rpartition("-")[2]:
+        raise Damaged("its content does not match the checksum in its name")
+    table = pq.read_table(io.BytesIO(content))
+    keys = json.loads(table.schema.metadata[KEYS])
+    rows: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
+    for row in table.to_pylist():
+        rows[keys[row.pop(INDEX)]].append(row)
+    return rows

@@ -1,0 +1,94 @@
+"""Files that hold one thing each: a dataset under its key, and the checkpoint of a stack that is being trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.store.files import SUFFIX, Damaged, Vault, cannot, read_sealed, write_sealed
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rankfall.tasks._dataset import Dataset
+
+
+class Datasets:
+    """data/<key>.safetensors: the tensors of a dataset, its numbers in the header."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+
+    def get(self, key: str, make: Callable[[], Dataset]) -> Dataset:
+        """The dataset of this key, made and kept if it is not there yet."""
+        path = self.vault.root / "data" / (key + SUFFIX)
+        found = self.vault.read(path, _read_dataset)
+        if found is not None:
+            return found
+        made = make()
+        fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
+        tensors = {name: value for name, value in fields.items() if hasattr(value, "element_size")}
+        numbers = {name: value for name, value in fields.items() if name not in tensors}
+        write_sealed(path, tensors, {"kind": "dataset", "key": key, "numbers": json.dumps(numbers)})
+        return made
+
+    def __contains__(self, key: str) -> bool:
+        return (self.vault.root / "data" / (key + SUFFIX)).is_file()
+
+
+class Checkpoints:
+    """checkpoints/<stack_id>.safetensors: where a run that was stopped goes on."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+
+    def path(self, stack_id: str) -> Path:
+        """Where the checkpoint of a stack lies."""
+        return self.vault.root / "checkpoints" / (stack_id + SUFFIX)
+
+    def save(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
+        """Write a checkpoint over the last one; a kill in the middle leaves the last one."""
+        path = self.path(stack_id)
+        write_sealed(path, tensors, {"kind": "checkpoint", "meta": json.dumps(dict(meta))})
+        return path
+
+    def load(self, stack_id: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Tensors and meta of the last checkpoint; None where there is none, or a damaged one, which is set aside."""
+        return self.vault.read(self.path(stack_id), _read_checkpoint)
+
+    def drop(self, stack_id: str) -> None:
+        """Forget a checkpoint, if there is one."""
+        try:
+            self.path(stack_id).unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot("remove", self.path(stack_id), error) from error
+
+
+def _read_dataset(path: Path) -> Dataset:
+    from rankfall.tasks._dataset import Dataset
+
+    tensors, header = read_sealed(path)
+    try:
+        fields: dict[str, Any] = tensors | json.loads(header.meta["numbers"])
+        return Dataset(**fields)
+    except (KeyError, ValueError, TypeError) as error:
+        raise Damaged(f"it is not a dataset of this version ({error})") from None
+
+
+def _read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    tensors, header = read_sealed(path)
+    try:
+        return tensors, json.loads(header.meta["meta"])
+    except (KeyError, ValueError):
+        raise Damaged("it is not a checkpoint") from None
+
+
+def check_name(name: str) -> str:
+    """A name that becomes a folder or file name must be a plain one."""
+    if not name or "/" in name or name.startswith("."):
+        raise RankfallError(f"{name!r} cannot be a name in the store: it must not be empty, hold '/' or begin with '.'")
+    return name
