@@ -1,0 +1,1 @@
+"""Measures: functions from networks and data to rows of one table."""

@@ -1,0 +1,74 @@
+"""Multi-head attention with every part in reach: logits, weights, each head's value and output maps.
+
+    SA(X) = sum_h P_h X W_h + 1 b^T,   P_h = normaliser(logits_h),   W_h = W_V,h W_O,h,   b = sum_h b_V,h W_O,h + b_O
+
+The bias b_V,h stays outside P_h only where rows of P_h sum to one; `mix` therefore carries it through P_h, which is what a
+network does, and `maps` hands out W_h and the two biases apart.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Linear, Sizes
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
+
+
+class Attention(nn.Module):
+    def __init__(
+        self,
+        sizes: Sizes,
+        position: "Position",
+        normaliser: Callable[[Tensor], Tensor],
+        allowed: Tensor | None,
+        site: str,
+    ) -> None:
+        super().__init__()
+        inner = sizes.heads * sizes.head_width
+        self.heads, self.head_width, self.site = sizes.heads, sizes.head_width, site
+        self.query = Linear(sizes, sizes.width, inner, "query")
+        self.key = Linear(sizes, sizes.width, inner, "key")
+        self.value = Linear(sizes, sizes.width, inner, "value")
+        self.output = Linear(sizes, inner, sizes.width, "output")
+        self.position = position  # shared by all layers: registered first by the network, which names its parameters
+        self.normaliser = normaliser
+        self.register_buffer("allowed", allowed, persistent=False)  # (T, T), True where row i may see column j
+
+    def split(self, x: Tensor) -> Tensor:
+        """(K, B, T, H*d) -> (K, B, H, T, d)"""
+        return x.view(*x.shape[:-1], self.heads, self.head_width).transpose(2, 3)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
+        q, k = self.position.rotate(self.split(self.query(x)), self.split(self.key(x)))
+        scores = self.position.bias(q @ k.transpose(-1, -2) * self.head_width**-0.5)
+        return scores if self.allowed is None else scores.masked_fill(~self.allowed, -torch.inf)
+
+    def weights(self, x: Tensor) -> Tensor:
+        """P_h (K, B, H, T, T); row i says what token i takes from each token j."""
+        return self.normaliser(self.logits(x))
+
+    def mix(self, weights: Tensor, x: Tensor, gate: Tensor | None = None) -> Tensor:
+        """sum_h g_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O; `gate` (B, H) or (K, B, H) turns heads off sample by sample."""
+        context = weights @ self.split(self.value(x))  # (K, B, H, T, d)
+        if gate is not None:
+            context = context * gate[..., None, None]
+        return self.output(context.transpose(2, 3).flatten(-2))
+
+    def forward(self, x: Tensor, drop: Dropout = no_dropout, gate: Tensor | None = None) -> Tensor:
+        return self.mix(drop(self.weights(x), f"{self.site}.weights"), x, gate)
+
+    def maps(self) -> tuple[Tensor, Tensor, Tensor]:
+        """W_h (K, H, D, D), what head h adds through its value bias b_V,h W_O,h (K, H, D), and the output bias (K, D)."""
+        members, width = self.value.weight.shape[:2]
+        shape = (members, -1, self.heads, self.head_width)
+        value = self.value.weight.view(shape).transpose(1, 2)  # (K, H, D, d)
+        output = self.output.weight.view(members, self.heads, self.head_width, width)
+        assert self.value.bias is not None and self.output.bias is not None
+        value_bias = self.value.bias.view(shape).transpose(1, 2)  # (K, H, 1, d)
+        return value @ output, (value_bias @ output).squeeze(2), self.output.bias.squeeze(1)

@@ -1,0 +1,1 @@
+"""Blocks: what is repeated with depth."""

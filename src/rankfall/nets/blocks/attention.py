@@ -1,0 +1,43 @@
+"""A block of attention and, if asked for, an MLP, each with its residual and norm.
+
+post:  X <- norm1(residual(X, SA(X)));   X <- norm2(mlp_residual(X, MLP(X)))
+pre:   X <- residual(X, SA(norm1(X)));   X <- mlp_residual(X, MLP(norm2(X)))
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from rankfall.nets import attention as attention_layer
+from rankfall.nets.dropout import Dropout, no_dropout
+
+Residual = Callable[[Tensor, Tensor], Tensor]
+Map = Callable[[Tensor], Tensor]
+
+
+class Attention(nn.Module):
+    def __init__(
+        self,
+        attention: attention_layer.Attention,
+        mlp: Map | None,
+        residual: Residual,
+        mlp_residual: Residual,
+        norm1: Map,
+        norm2: Map | None,
+        placement: str,
+        site: str,
+    ) -> None:
+        super().__init__()
+        self.attention, self.mlp, self.placement, self.site = attention, mlp, placement, site
+        self.residual, self.mlp_residual, self.norm1, self.norm2 = residual, mlp_residual, norm1, norm2
+
+    def forward(self, x: Tensor, drop: Dropout = no_dropout, gate: Tensor | None = None) -> Tensor:
+        if self.placement == "pre":
+            x = self.residual(x, drop(self.attention(self.norm1(x), drop, gate), f"{self.site}.attention"))
+            if self.mlp is not None and self.norm2 is not None:
+                x = self.mlp_residual(x, drop(self.mlp(self.norm2(x)), f"{self.site}.mlp"))
+            return x
+        x = self.norm1(self.residual(x, drop(self.attention(x, drop, gate), f"{self.site}.attention")))
+        if self.mlp is not None and self.norm2 is not None:
+            x = self.norm2(self.mlp_residual(x, drop(self.mlp(x), f"{self.site}.mlp")))
+        return x

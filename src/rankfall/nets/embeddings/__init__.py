@@ -1,0 +1,1 @@
+"""Embeddings: from a task's inputs to states (K, B, T, D)."""

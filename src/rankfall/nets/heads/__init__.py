@@ -1,0 +1,1 @@
+"""Heads: from states (K, B, T, D) to a task's outputs."""

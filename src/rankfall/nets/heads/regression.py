@@ -1,0 +1,16 @@
+"""A linear map from each token's state to values."""
+
+from torch import Tensor, nn
+
+from rankfall.nets.primitives import Linear, Sizes
+
+ACCEPTS = "values"
+
+
+class Regression(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.map = Linear(sizes, sizes.width, sizes.size_out, "head")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.map(x)  # (K, B, T, channels)

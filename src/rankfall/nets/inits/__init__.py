@@ -1,0 +1,1 @@
+"""Inits: how parameters of each role are drawn."""

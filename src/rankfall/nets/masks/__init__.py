@@ -1,0 +1,1 @@
+"""Masks: functions from a length to which key (column) each query (row) may see."""

@@ -1,0 +1,1 @@
+"""MLPs: what a block does to each token alone."""

@@ -1,0 +1,160 @@
+"""A network for K members at once: embedding, blocks, head, assembled from the components that an architecture names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from inspect import isclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall import components
+from rankfall.nets import attention as attention_layer
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.norms.none import none as no_norm
+from rankfall.nets.primitives import Sizes
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from rankfall.plan.config import Architecture, Component
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a network must know of its task."""
+
+    inputs: str  # "tokens" | "vectors"
+    targets: str  # "classes" | "values"
+    length: int
+    size_in: int
+    size_out: int
+
+
+class Network(nn.Module):
+    def __init__(
+        self,
+        embedding: nn.Module,
+        sentinels: nn.Module | None,
+        position: nn.Module,
+        norm_in: Callable[[Tensor], Tensor],
+        blocks: nn.ModuleList,
+        norm_out: Callable[[Tensor], Tensor],
+        head: nn.Module,
+        init: Callable[..., Any],
+    ) -> None:
+        super().__init__()
+        self.embedding, self.sentinels, self.position = embedding, sentinels, position
+        self.norm_in, self.blocks, self.norm_out, self.head = norm_in, blocks, norm_out, head
+        self.init = init
+
+    def embed(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        """Inputs (K, B, T) or (K, B, T, C) to states (K, B, T', D), T' with sentinels."""
+        x = self.embedding(inputs)
+        if self.sentinels is not None:
+            x = self.sentinels.add(x)
+        return drop(self.norm_in(self.position.embed(x)), "embedding")
+
+    def readout(self, x: Tensor) -> Tensor:
+        """States (K, B, T', D) to outputs (K, B, T, C)."""
+        if self.sentinels is not None:
+            x = self.sentinels.strip(x)
+        return self.head(self.norm_out(x))
+
+    def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        x = self.embed(inputs, drop)
+        for block in self.blocks:
+            x = block(x, drop)
+        return self.readout(x)
+
+    def states(self, inputs: Tensor) -> list[Tensor]:
+        """The states (K, B, T', D) at layers 0 .. L, without dropout."""
+        states = [self.embed(inputs)]
+        for block in self.blocks:
+            states.append(block(states[-1]))
+        return states
+
+    def initialise(self, seeds: list[int]) -> None:
+        """Each member draws each parameter from its own stream, named by the parameter: order and neighbours do not matter."""
+        for name, value in self.named_parameters():
+            start = value.initial
+            if start.kind == "constant":
+                value.data.fill_(start.constant)
+                continue
+            for member, seed in enumerate(seeds):
+                rng = stream(seed, "init", name)
+                drawn = self.init(rng, start.role, start.kind, tuple(value.shape[1:]), start.fan_in)
+                value.data[member] = torch.from_numpy(drawn).to(value.dtype)
+
+
+def make(kind: str, component: "Component", sizes: Sizes) -> Any:
+    """A class or a maker of modules gets the sizes; a plain function only has its options bound."""
+    found = components.load(kind, component.name)
+    if isclass(found) or kind in ("position", "mlp", "embedding", "head", "sentinels"):
+        return found(sizes, **component.options)
+    return partial(found, **component.options)
+
+
+def build(architecture: "Architecture", shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
+    """The network of an architecture for a task, with K members, not yet initialised."""
+    a = architecture
+    head_width = a.head_width or a.width // a.heads
+    sizes = Sizes(
+        members=members,
+        length=shape.length + sentinel_count(a.sentinels.name),
+        depth=a.depth,
+        width=a.width,
+        heads=a.heads,
+        head_width=head_width,
+        mlp_width=a.mlp_width or 4 * a.width,
+        size_in=shape.size_in,
+        size_out=shape.size_out,
+    )
+    position = make("position", a.position, sizes)
+    allowed = make("mask", a.mask, sizes)(sizes.length)
+    normaliser = make("normaliser", a.normaliser, sizes)
+    residual = partial(make("residual", a.residual, sizes), depth=a.depth)
+    mlp_residual = partial(make("residual", a.mlp_residual or a.residual, sizes), depth=a.depth)
+    block = components.load("block", a.block.name)
+    blocks = nn.ModuleList()
+    for index in range(a.depth):
+        mlp = make("mlp", a.mlp, sizes)
+        blocks.append(
+            block(
+                attention=attention_layer.Attention(sizes, position, normaliser, allowed, f"blocks.{index}"),
+                mlp=mlp,
+                residual=residual,
+                mlp_residual=mlp_residual,
+                norm1=make("norm", a.norm, sizes),
+                norm2=make("norm", a.norm, sizes) if mlp is not None else None,
+                placement=a.norm_placement,
+                site=f"blocks.{index}",
+                **a.block.options,
+            )
+        )
+    # A post-norm network normalises what enters its first block; a pre-norm one what leaves its last.
+    network = Network(
+        embedding=make("embedding", choose("embedding", a.embedding, shape), sizes),
+        sentinels=make("sentinels", a.sentinels, sizes),
+        position=position,
+        norm_in=make("norm", a.norm, sizes) if a.norm_placement == "post" else no_norm,
+        blocks=blocks,
+        norm_out=make("norm", a.norm, sizes) if a.norm_placement == "pre" else no_norm,
+        head=make("head", choose("head", a.head, shape), sizes),
+        init=make("init", a.init, sizes),
+    )
+    return network.to(dtype).requires_grad_(True).eval()
+
+
+def choose(kind: str, component: "Component", shape: Shape) -> "Component":
+    """What `auto` stands for: the plainest component that fits the task."""
+    if component.name != "auto":
+        return component
+    fits = {"tokens": "token", "vectors": "linear", "classes": "classifier", "values": "regression"}
+    return component.model_copy(update={"name": fits[shape.inputs if kind == "embedding" else shape.targets]})
+
+
+def sentinel_count(name: str) -> int:
+    """How many tokens the sentinels add: each such component declares its COUNT."""
+    found = components.describe("sentinels", name)
+    return found.facts["COUNT"] if found else 0

@@ -1,0 +1,7 @@
+"""a_ij = e^{b_ij} / sum_j e^{b_ij}: rows sum to one."""
+
+from torch import Tensor
+
+
+def softmax(logits: Tensor) -> Tensor:
+    return logits.softmax(-1)

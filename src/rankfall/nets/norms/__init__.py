@@ -1,0 +1,1 @@
+"""Norms of states (K, B, T, D)."""

@@ -1,0 +1,8 @@
+"""No position at all: the network is equivariant under permutations of its tokens."""
+
+from rankfall.nets.positions._base import Position
+from rankfall.nets.primitives import Sizes
+
+
+def none(sizes: Sizes) -> Position:
+    return Position()

@@ -1,0 +1,70 @@
+"""The few operations that carry the member axis K; everything else in a network broadcasts over it without knowing."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a component may need to know to make its parameters."""
+
+    members: int
+    length: int  # tokens in a sequence, sentinels included
+    depth: int
+    width: int
+    heads: int
+    head_width: int
+    mlp_width: int
+    size_in: int  # vocabulary, or channels of a vector
+    size_out: int  # classes, or channels of a value
+
+
+@dataclass(frozen=True)
+class Initial:
+    """How one member's share of a parameter starts: a constant, or a draw that the `init` component makes for its role."""
+
+    role: str
+    kind: str  # "weight" | "bias" | "constant"
+    fan_in: int
+    constant: float = 0.0
+
+
+def parameter(sizes: Sizes, *shape: int, initial: Initial) -> nn.Parameter:
+    """A parameter (K, *shape) that remembers how to start."""
+    made = nn.Parameter(torch.empty(sizes.members, *shape))
+    made.initial = initial  # type: ignore[attr-defined]
+    return made
+
+
+def constant(sizes: Sizes, *shape: int, value: float) -> nn.Parameter:
+    return parameter(sizes, *shape, initial=Initial("constant", "constant", 1, value))
+
+
+class Linear(nn.Module):
+    """y = x W + b, one W and b a member. Weights are (K, in, out), so that y = x @ W reads like the equation."""
+
+    def __init__(self, sizes: Sizes, size_in: int, size_out: int, role: str, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = parameter(sizes, size_in, size_out, initial=Initial(role, "weight", size_in))
+        self.bias = parameter(sizes, 1, size_out, initial=Initial(role, "bias", size_in)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.reshape(x.shape[0], -1, x.shape[-1])  # (K, B*T, in)
+        y = torch.bmm(flat, self.weight) if self.bias is None else torch.baddbmm(self.bias, flat, self.weight)
+        return y.view(*x.shape[:-1], -1)  # (K, B, T, out)
+
+
+class Table(nn.Module):
+    """A lookup table (K, rows, D): member k looks its own tokens up in its own rows."""
+
+    def __init__(self, sizes: Sizes, rows: int, role: str) -> None:
+        super().__init__()
+        self.weight = parameter(sizes, rows, sizes.width, initial=Initial(role, "weight", sizes.width))
+
+    def forward(self, index: Tensor) -> Tensor:
+        members, rows, width = self.weight.shape
+        offset = torch.arange(members, device=index.device).view(-1, *[1] * (index.dim() - 1)) * rows
+        # One flat gather for all members; autograd then scatters each member's gradient into its own rows.
+        return self.weight.reshape(members * rows, width)[index + offset]  # (K, B, T, D)

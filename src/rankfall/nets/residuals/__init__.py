@@ -1,0 +1,1 @@
+"""Residuals: functions that join a sub-layer's input and its output."""

@@ -1,0 +1,1 @@
+"""Sentinels: learned tokens set beside the sequence, as part of the model."""

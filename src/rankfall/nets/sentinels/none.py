@@ -1,0 +1,9 @@
+"""The sequence as it is."""
+
+from rankfall.nets.primitives import Sizes
+
+COUNT = 0
+
+
+def none(sizes: Sizes) -> None:
+    return None

@@ -1,0 +1,1 @@
+"""Tasks: functions from a random generator and sizes to a data set."""

@@ -1,0 +1,212 @@
+"""One training job: find what the store has, train what is missing in stacks, keep every finished stack at once.
+
+The arithmetic is in `loop` and `stack`; here is what surrounds it: looking up, checkpoints, signals, memory that runs out, cells
+that fail. None of this is part of a cell's key.
+"""
+
+import hashlib
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall import components
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.tasks._dataset import Dataset
+from rankfall.train import loop
+from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+    from rankfall.train.progress import Progress
+
+INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
+
+
+class Interrupted(Exception):
+    """A signal asked to stop; the running stack has been checkpointed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    device: torch.device
+    stack: int = 32  # members at most
+    checkpoint_seconds: float = 60.0
+
+
+def train_cells(
+    cells: "Sequence[Cell]",
+    store: "Store",
+    settings: Settings,
+    progress: "Progress",
+    code: "Callable[[Cell], dict[str, Any]]",
+) -> None:
+    """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
+    found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
+    progress.begin(total=len(cells), in_store=len(cells) - len(missing))
+    with stop_signals() as stopped:
+        for _, group in groupby(sorted(missing, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda c: c.group):
+            members = list(group)
+            for start in range(0, len(members), settings.stack):
+                train_some(members[start : start + settings.stack], store, settings, progress, code, stopped)
+    progress.end()
+
+
+def train_some(
+    cells: "list[Cell]",
+    store: "Store",
+    settings: Settings,
+    progress: "Progress",
+    code: "Callable[[Cell], dict[str, Any]]",
+    stopped: Callable[[], str | None],
+) -> None:
+    """One stack; halved where it does not fit into memory, or where something fails, until the cell that fails stands alone."""
+    began = time.monotonic()
+    try:
+        train_stack(cells, store, settings, progress, code, stopped)
+        return
+    except Interrupted:
+        raise
+    except Exception as error:  # anything a component may raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({last.filename}:{last.lineno})"
+        full = out_of_memory(error)
+    store.drop_checkpoint(stack_id(cells))
+    if len(cells) > 1:
+        progress.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
+            train_some(half, store, settings, progress, code, stopped)
+        return
+    progress.note(f"failed: {cells[0].key}: {reason}")
+    record = {**code(cells[0]), "status": "failed", "reason": reason, "seconds": time.monotonic() - began}
+    store.save_stack(cells[0].group, [cells[0].key], {"none": torch.zeros(1)}, [record], {})
+    progress.cells_done(1)
+
+
+def train_stack(
+    cells: "list[Cell]",
+    store: "Store",
+    settings: Settings,
+    progress: "Progress",
+    code: "Callable[[Cell], dict[str, Any]]",
+    stopped: Callable[[], str | None],
+) -> None:
+    datasets = [dataset_of(cell, store) for cell in cells]
+    shape = shape_of(cells[0], datasets[0])
+    stack = Stack(cells, shape, settings.device)
+    data = loop.Data.of(datasets, getattr(torch, cells[0].training.dtype), settings.device)
+    history = loop.new_history(stack)
+    identity = stack_id(cells)
+    seconds = 0.0
+    checkpoint = store.load_checkpoint(identity)
+    if checkpoint is not None:
+        tensors, meta = checkpoint
+        stack.restore({name.removeprefix("stack."): t for name, t in tensors.items() if name.startswith("stack.")})
+        for name, value in history.items():
+            value.copy_(tensors[f"history.{name}"])
+        seconds = meta["seconds"]
+        progress.note(f"resuming a stack of {len(cells)} at step {stack.step_count}")
+    began = saved = time.monotonic()
+
+    def after_step() -> None:
+        nonlocal saved
+        now = time.monotonic()
+        progress.step(len(cells), stack, history)
+        reason = stopped()
+        if reason or now - saved >= settings.checkpoint_seconds:
+            state = {f"stack.{name}": value for name, value in stack.state().items()}
+            state |= {f"history.{name}": value for name, value in history.items()}
+            store.save_checkpoint(identity, state, {"seconds": seconds + now - began, "step": stack.step_count})
+            saved = time.monotonic()
+        if reason:
+            raise Interrupted(f"{reason} at step {stack.step_count}")
+
+    progress.begin_stack(len(cells), loop.steps_per_epoch(data.train_inputs.shape[1], stack.training.batch), stack)
+    targets = shape.targets
+    loop.train(stack, data, targets, history, after_step)
+    train_loss, train_accuracy = loop.evaluate(stack, data, targets, "train")
+    test_loss, test_accuracy = loop.evaluate(stack, data, targets, "test")
+    seconds += time.monotonic() - began
+    finished = {
+        "train_loss": train_loss,
+        "train_accuracy": train_accuracy,
+        "test_loss": test_loss,
+        "test_accuracy": test_accuracy,
+    }
+    records = []
+    for member, cell in enumerate(cells):
+        fate = int(stack.fate[member])
+        steps = int(stack.last_step[member])
+        record = {
+            **code(cell),
+            "status": "diverged" if fate == DIVERGED else "done",
+            "reason": {
+                RUNNING: "",
+                STOPPED: "stop_loss reached",
+                DIVERGED: f"loss or gradient not finite at step {steps + 1}",
+            }[fate],
+            "steps": steps,
+            "seconds": seconds / len(cells),
+            "chance": datasets[member].chance,
+            "device": str(settings.device),
+            "dtype": cell.training.dtype,
+            "threads": torch.get_num_threads(),
+            "stack": identity,
+            **{name: float(value[member]) for name, value in finished.items()},
+        }
+        records.append(record)
+    tensors = stack.tensors() | {f"history.{name}": value for name, value in history.items()}
+    store.save_stack(cells[0].group, [cell.key for cell in cells], on_cpu(tensors), records, {"members": identity})
+    store.drop_checkpoint(identity)
+    progress.cells_done(len(cells))
+
+
+def dataset_of(cell: "Cell", store: "Store") -> Dataset:
+    """The data of a cell: made from its seed once, then read."""
+    make = components.load("task", cell.task.task.name)
+    return store.dataset(cell.data_key, lambda: make(stream(cell.seed, "data"), **cell.task.task.options))
+
+
+def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
+    found = components.describe("task", cell.task.task.name)
+    assert found is not None
+    return Shape(found.facts["INPUTS"], found.facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
+
+
+def stack_id(cells: "Sequence[Cell]") -> str:
+    return hashlib.sha256(" ".join(cell.key for cell in cells).encode()).hexdigest()[:24]
+
+
+def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], str | None]]:
+    """Within, SIGTERM and SIGUSR1 (SLURM's warning before a time limit) are remembered; the running step ends first."""
+    received: list[str] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield lambda: received[0] if received else None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Optimisers on the rows of a stack, one row a member."""

@@ -1,0 +1,32 @@
+"""Adam (Kingma & Ba 2015); weight decay, if any, enters through the gradient, as torch.optim.Adam has it."""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+class Adam:
+    slots = 2  # running means of the gradient and of its square
+
+    def __init__(self, *, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8) -> None:
+        self.beta1, self.beta2, self.eps = beta1, beta2, eps
+
+    def step(
+        self,
+        weights: Tensor,
+        grads: Tensor,
+        slots: tuple[Tensor, ...],
+        lr: Tensor,
+        decay: Tensor | None,
+        t: int,
+        scratch: Tensor,
+    ) -> None:
+        """Tensors are (K, P) but lr and decay (K, 1); t counts from 1; grads and scratch are free to be overwritten."""
+        mean, square = slots
+        if decay is not None:
+            grads.addcmul_(weights, decay)
+        mean.lerp_(grads, 1 - self.beta1)
+        square.mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
+        root = torch.sqrt(square, out=scratch).div_(math.sqrt(1 - self.beta2**t)).add_(self.eps)
+        weights.addcmul_(torch.div(mean, root, out=scratch), lr, value=-1 / (1 - self.beta1**t))

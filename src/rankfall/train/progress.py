@@ -1,0 +1,86 @@
+"""What a person sees of a training job: bars where a terminal is, plain lines in a log file otherwise."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rankfall.train.stack import Stack
+
+
+class Progress:
+    """Cells done, member-steps a second, time left, range of the loss."""
+
+    def __init__(self, out: TextIO = sys.stderr, every: float = 10.0) -> None:
+        self.out, self.every = out, every
+        self.console = Console(file=out)
+        self.bars: Bars | None = None
+        self.total = self.done = self.member_steps = 0
+        self.started = self.said = time.monotonic()
+
+    def begin(self, total: int, in_store: int) -> None:
+        self.total, self.done = total, in_store
+        self.started = self.said = time.monotonic()
+        self.note(f"{total} cells: {in_store} in store, {total - in_store} to train")
+        if self.console.is_terminal and total > in_store:
+            self.bars = Bars(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[detail]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+            )
+            self.cells = self.bars.add_task("cells", total=total, completed=in_store, detail="")
+            self.steps = self.bars.add_task("steps", total=None, detail="")
+            self.bars.start()
+
+    def begin_stack(self, members: int, steps_per_epoch: int, stack: "Stack") -> None:
+        self.steps_per_epoch = steps_per_epoch
+        self.total_steps = steps_per_epoch * stack.training.epochs
+        self.stack_started, self.stack_first = time.monotonic(), stack.step_count
+        if self.bars:
+            self.bars.reset(self.steps, total=self.total_steps, completed=stack.step_count, detail="")
+
+    def step(self, members: int, stack: "Stack", history: "dict[str, Tensor]") -> None:
+        self.member_steps += members
+        now = time.monotonic()
+        if now - self.said < (0.5 if self.bars else self.every):
+            return
+        self.said = now
+        rate = members * (stack.step_count - self.stack_first) / (now - self.stack_started)
+        epoch = (stack.step_count - 1) // self.steps_per_epoch
+        loss = history["loss"][:, epoch] / history["asked"][:, epoch]
+        low, high = float(loss.nan_to_num(float("inf")).min()), float(loss.nan_to_num(0.0).max())
+        detail = f"{rate:.0f} member-steps/s, loss {low:.4g} to {high:.4g}"
+        if self.bars:
+            self.bars.update(self.steps, completed=stack.step_count, detail=detail)
+        else:
+            left = (self.total_steps - stack.step_count) * members / max(rate, 1e-9)
+            self.note(
+                f"{self.done}/{self.total} cells; stack of {members}: step {stack.step_count}/{self.total_steps}, "
+                f"{detail}, {left:.0f} s left"
+            )
+
+    def cells_done(self, members: int) -> None:
+        self.done += members
+        if self.bars:
+            self.bars.update(self.cells, completed=self.done)
+
+    def note(self, text: str) -> None:
+        if self.bars:
+            self.bars.console.print(text, highlight=False)
+        else:
+            print(text, file=self.out, flush=True)
+
+    def end(self) -> None:
+        if self.bars:
+            self.bars.stop()
+            self.bars = None
+        self.note(f"{self.done}/{self.total} cells in store after {time.monotonic() - self.started:.1f} s")

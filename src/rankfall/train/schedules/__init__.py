@@ -1,0 +1,1 @@
+"""Schedules: functions from an epoch to a factor of the learning rate."""
