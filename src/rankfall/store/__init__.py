@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.store.files import Vault
+from rankfall.store.files import StoreError, Vault
 from rankfall.store.rows import Rows
 from rankfall.store.singles import Checkpoints, Datasets, check_name
 from rankfall.store.stacks import CellRecord, LoadedStack, Stacks, join
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rankfall.tasks._dataset import Dataset
 
-__all__ = ["CellRecord", "LoadedStack", "Store", "join"]
+__all__ = ["CellRecord", "LoadedStack", "Store", "StoreError", "join"]
 
 
 class Store:

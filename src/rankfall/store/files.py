@@ -50,10 +50,14 @@ class Damaged(Exception):
     """The bytes are not what was written; the text says in what way."""
 
 
-def cannot(action: str, path: Path, error: OSError) -> RankfallError:
+class StoreError(RankfallError):
+    """The store cannot be read or written (disk full, read-only, ...). Work in hand is not at fault and must not be blamed."""
+
+
+def cannot(action: str, path: Path, error: OSError) -> StoreError:
     """A failed system call as one line: what could not be done, to which path, why, and that nothing else suffered."""
     cause = CAUSES.get(error.errno or 0, error.strerror or str(error))
-    return RankfallError(f"cannot {action} {path}: {cause}; finished results are untouched, mend this and run again")
+    return StoreError(f"cannot {action} {path}: {cause}; finished results are untouched, mend this and run again")
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Tables with declared schemas, and the figures and reports made from them alone."""

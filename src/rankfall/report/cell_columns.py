@@ -1,0 +1,49 @@
+"""A cell as columns: what every table of cells begins with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.schema import CELL_COLUMNS
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+
+
+def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """CELL_COLUMNS of a cell; `record` is what the store says about it, None where it has not been computed."""
+    record = record or {"status": "missing", "reason": "not computed yet"}
+    architecture, training = cell.architecture, cell.training
+    values: dict[str, Any] = {
+        "key": cell.key,
+        "task": cell.task.name,
+        "architecture": architecture.name,
+        "training": training.name,
+        "seed": cell.seed,
+        "status": record["status"],
+        "reason": record.get("reason") or "",
+        "task_component": _text(cell.task.task),
+        "device": record.get("device"),
+        "stack": record.get("stack"),
+        "mlp_residual": _text(
+            architecture.residual if architecture.mlp_residual is None else architecture.mlp_residual
+        ),
+        "head_width": architecture.head_width or architecture.width // architecture.heads,
+        "mlp_width": architecture.mlp_width or 4 * architecture.width,
+    }
+    for column in CELL_COLUMNS:
+        if column.name not in values:
+            values[column.name] = _text(
+                getattr(architecture if hasattr(architecture, column.name) else training, column.name)
+            )
+    return values
+
+
+def _text(value: Any) -> Any:
+    """A component as `name` or `name(option=value, ...)`; anything else as it is."""
+    if not hasattr(value, "options"):
+        return value
+    options = ", ".join(f"{name}={json.dumps(option)}" for name, option in sorted(value.options.items()))
+    return f"{value.name}({options})" if options else value.name

@@ -1,0 +1,136 @@
+"""What a table is: a name, what a row stands for, and columns with type, unit and meaning, declared once and checked
+everywhere.
+
+Most tables describe cells. Such a table begins with the same columns, `CELL_COLUMNS`: labels, status and the complete
+spec of the cell, so that a figure needs no second table. To add a table, add a file to `schemas/`:
+
+    def drift() -> Table:
+        return Table("drift", "a cell at a layer", (
+            Column("layer", "int", "0 is the embedding"),
+            Column("drift", "float", "distance from the first layer", unit="1"),
+        ), key=("layer",))
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from rankfall import components
+from rankfall.errors import RankfallError
+
+TYPES = ("text", "int", "float", "bool")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `provenance` marks what may differ between two equal results: times, machines, who shared a stack."""
+
+    name: str
+    type: str  # one of TYPES
+    meaning: str
+    unit: str = ""
+    nullable: bool = False  # null means "does not apply"
+    nan: bool = False  # NaN means "is not a number": a loss that was lost, an accuracy where there is none
+    provenance: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table. In a table of cells (`cells`) the columns of CELL_COLUMNS come first and the key begins with the
+    cell's.
+    """
+
+    name: str
+    row: str  # what one row is, to be read after "one row:"
+    own: tuple[Column, ...]
+    key: tuple[str, ...] = ()  # the own columns that tell rows (of a cell) apart
+    cells: bool = True
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        wrong = [name for name in names if names.count(name) > 1] + [name for name in self.key if name not in names]
+        wrong += [column.name for column in self.columns if column.type not in TYPES]
+        if wrong:
+            raise RankfallError(
+                f"table {self.name}: column {wrong[0]} is declared twice, not at all, or of no type in {TYPES}"
+            )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns in order."""
+        return CELL_COLUMNS + self.own if self.cells else self.own
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """No two rows have the same values in these columns."""
+        return (("key",) if self.cells else ()) + self.key
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Rows are sorted by these columns."""
+        return (("task", "architecture", "training", "depth", "seed", "key") if self.cells else ()) + self.key
+
+    @property
+    def version(self) -> str:
+        """Changes with the names, types and order of the columns, not with their description."""
+        text = json.dumps([(column.name, column.type) for column in self.columns])
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def table_names() -> list[str]:
+    """Names of all declared tables."""
+    return components.names("table")
+
+
+def schema(name: str) -> Table:
+    """The declaration of a table."""
+    return components.load("table", name)()
+
+
+def _component(name: str, meaning: str) -> Column:
+    return Column(name, "text", f"{meaning}, with the options that differ from the component's defaults")
+
+
+CELL_COLUMNS = (
+    Column("key", "text", "content hash of the cell: its spec, the code of its arithmetic, its data"),
+    Column("task", "text", "the task's name in the config"),
+    Column("architecture", "text", "the architecture's name in the config"),
+    Column("training", "text", "the training's name in the config"),
+    Column("seed", "int", "names every random stream of the cell: data, initialisation, order, dropout"),
+    Column("status", "text", "done, diverged (frozen at the step in `reason`), failed, or missing (not computed yet)"),
+    Column("reason", "text", "why the cell is not done, or why it stopped early; empty otherwise"),
+    Column("task_component", "text", "the component that makes the data, with the options that the config sets"),
+    _component("block", "how attention and MLP are put together"),
+    _component("normaliser", "what turns scores into attention weights"),
+    _component("position", "how the network is told places apart"),
+    _component("mask", "which pairs of places may attend"),
+    _component("residual", "how a sublayer's output joins the stream"),
+    _component("mlp", "the feed-forward sublayer"),
+    _component("mlp_residual", "how the MLP's output joins the stream; as `residual` unless set"),
+    _component("norm", "the normalisation of the stream"),
+    Column("norm_placement", "text", "post or pre"),
+    _component("embedding", "how inputs become vectors"),
+    _component("head", "how vectors become answers"),
+    _component("sentinels", "extra tokens that carry no input"),
+    _component("init", "the initialisation"),
+    Column("depth", "int", "number of blocks", unit="layers"),
+    Column("heads", "int", "attention heads of a block"),
+    Column("width", "int", "dimension of a token's vector"),
+    Column("head_width", "int", "dimension of a head"),
+    Column("mlp_width", "int", "hidden dimension of the MLP, if there is one"),
+    _component("optimizer", "the optimiser"),
+    Column("lr", "float", "learning rate before the schedule"),
+    Column("weight_decay", "float", "weight decay"),
+    Column("clip", "float", "largest gradient norm of a member; null: not clipped", nullable=True),
+    _component("schedule", "factor of the learning rate over epochs"),
+    Column("stop_loss", "float", "training stops below this mean loss of an epoch; null: never", nullable=True),
+    Column("epochs", "int", "passes over the data; 0: left at initialisation"),
+    Column("batch", "int", "samples of a step"),
+    Column("shuffle", "bool", "whether an epoch's order is drawn anew"),
+    Column("dropout", "float", "probability that a value is dropped in training"),
+    Column("dtype", "text", "number format of training"),
+    Column("device", "text", "where the cell was trained; null: not recorded", nullable=True, provenance=True),
+    Column("stack", "text", "which cells were trained together; null: not recorded", nullable=True, provenance=True),
+)

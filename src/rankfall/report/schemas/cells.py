@@ -1,0 +1,22 @@
+"""cells.parquet: how each cell ended."""
+
+from rankfall.report.schema import Column, Table
+
+
+def cells() -> Table:
+    """One row a cell."""
+    return Table(
+        "cells",
+        "a cell",
+        (
+            Column("steps", "int", "optimiser steps that counted", unit="steps"),
+            Column(
+                "train_loss", "float", "loss on the training set at the end, without dropout", unit="nats", nan=True
+            ),
+            Column("train_accuracy", "float", "accuracy on the training set at the end; NaN for regression", nan=True),
+            Column("test_loss", "float", "loss on the test set at the end", unit="nats", nan=True),
+            Column("test_accuracy", "float", "accuracy on the test set at the end; NaN for regression", nan=True),
+            Column("chance", "float", "test accuracy of the best guess that never sees an input", nan=True),
+            Column("seconds", "float", "the cell's share of its stack's training time", unit="s", provenance=True),
+        ),
+    )

@@ -1,0 +1,31 @@
+"""paths.parquet: what paths of a given length can do, between the whole model and a guess."""
+
+from rankfall.report.schema import Column, Table
+
+
+def paths() -> Table:
+    """One row a random set of paths, or a reference line."""
+    return Table(
+        "paths",
+        "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",
+        (
+            Column("kind", "text", "path (a set of paths), whole (the whole model), chance (a guess without input)"),
+            Column(
+                "evaluation",
+                "text",
+                "recomputed: attention from the path's own states; frozen: from the whole model's; null for kind chance",
+                nullable=True,
+            ),
+            Column(
+                "length",
+                "int",
+                "blocks in which a path takes a head; null unless a path",
+                unit="layers",
+                nullable=True,
+            ),
+            Column("paths", "int", "how many paths were summed; null unless a path", nullable=True),
+            Column("repeat", "int", "which random set of paths; null unless a path", nullable=True),
+            Column("accuracy", "float", "accuracy on the test set, per token", nan=True),
+        ),
+        key=("kind", "evaluation", "length", "paths", "repeat"),
+    )
