@@ -1,0 +1,89 @@
+"""Where in a model the code is: the stack of modules that are executing, kept by hooks.
+
+An operation is named by the module call it happens in and its place among the operations of its sort in that call,
+not counting those of submodules. That name is the same in every forward pass, also where a submodule (a mixture of
+experts, say) does a different number of operations each time, and it tells the calls of a module that is used
+several times (ALBERT's layer) apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import nn
+
+
+class Call(NamedTuple):
+    """One call of one module in a forward pass: its dotted name and how many times it had been called before."""
+
+    module: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.module or '(model)'}" + (f" (call {self.number})" if self.number else "")
+
+
+class Place(NamedTuple):
+    """One operation: the call it happens in, its sort, and its place among the operations of that sort in this call."""
+
+    call: Call
+    sort: str
+    ordinal: int
+
+
+@dataclass
+class _Frame:
+    call: Call
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Frames:
+    """Context manager around forward passes of one model. `on_exit(call, inputs, output)` may replace what a module
+    call returns.
+    """
+
+    def __init__(self, model: nn.Module, on_exit: Callable[[Call, Any, Any], Any] | None = None) -> None:
+        self._model, self._on_exit = model, on_exit
+        self._stack: list[_Frame] = []
+        self._calls: Counter[str] = Counter()
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> Frames:
+        for name, module in self._model.named_modules():
+            self._handles.append(module.register_forward_pre_hook(self._entering(name), prepend=True))
+            self._handles.append(module.register_forward_hook(self._leaving, always_call=True))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._stack.clear()
+
+    def _entering(self, name: str) -> Callable[..., None]:
+        def enter(module: nn.Module, inputs: Any) -> None:
+            self._stack.append(_Frame(Call(name, self._calls[name])))
+            self._calls[name] += 1
+
+        return enter
+
+    def _leaving(self, module: nn.Module, inputs: Any, output: Any) -> Any:
+        call = self._stack.pop().call
+        return self._on_exit(call, inputs, output) if self._on_exit is not None else None
+
+    @property
+    def stack(self) -> tuple[Call, ...]:
+        """The calls in progress, outermost first."""
+        return tuple(frame.call for frame in self._stack)
+
+    def place(self, sort: str) -> Place | None:
+        """The name of the operation that is happening now; None outside the model. Counts: ask once an operation."""
+        if not self._stack:
+            return None
+        frame = self._stack[-1]
+        ordinal = frame.counts[sort]
+        frame.counts[sort] += 1
+        return Place(frame.call, sort, ordinal)

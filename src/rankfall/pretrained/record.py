@@ -1,0 +1,134 @@
+"""One forward pass as a graph: which tensor was made from which, by what, and where in the model.
+
+Recorded by a `TorchFunctionMode` on a small batch; all tensors are kept until the graph is read, so identities are
+safe. Nothing here knows what a residual connection is (see anatomy.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from rankfall.pretrained.frames import Call, Frames, Place
+
+ADDS = frozenset(
+    {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}  # type: ignore[attr-defined]
+)
+IN_PLACE = frozenset({"add_", "__iadd__"})
+# A product with a weight: where the arithmetic of a branch is, and what can be left out when the branch is.
+PRODUCTS = frozenset({torch.nn.functional.linear, torch.addmm})
+# Operations that mix tokens as attention does, whatever their shape: their softmax is inside.
+FUSED_ATTENTION = frozenset(
+    {torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.multi_head_attention_forward}
+)
+SOFTMAX = frozenset({torch.softmax, torch.nn.functional.softmax, Tensor.softmax, torch._C._nn.__dict__.get("softmax")})
+# Operations that pass a state on as it is, up to layout, dtype and a constant factor (the last is checked apart).
+SAME_STATE = frozenset(
+    {
+        "view", "reshape", "transpose", "permute", "contiguous", "clone", "detach", "to", "type", "type_as",
+        "float", "double", "dropout", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "expand", "alias",
+        "movedim", "swapaxes", "half", "bfloat16", "requires_grad_", "_to_copy", "t", "rearrange", "unbind_",
+        "identity",
+    }
+)  # fmt: skip
+
+
+def is_add(func: Any) -> bool:
+    """Whether a torch function is a sum of two tensors, in any of the spellings that models use."""
+    return func in ADDS
+
+
+@dataclass(frozen=True)
+class Node:
+    """A tensor as it was at one moment: what made it, from which nodes, in which call."""
+
+    index: int
+    op: str
+    parents: tuple[int, ...]
+    shape: tuple[int, ...]
+    stack: tuple[Call, ...]
+    place: Place | None = None
+    operands: tuple[int, int] | None = None  # the two summands of an addition of tensors, left and right
+    attends: bool = False
+    leaf: bool = False
+
+
+class Recorder(TorchFunctionMode):
+    """Records every torch function called on tensors while it is active. `tokens` is the sequence length, once
+    known.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__()
+        self.nodes: list[Node] = []
+        self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
+        self._frames = frames
+        self._known: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def node_of(self, tensor: Tensor) -> int:
+        """The newest node of a tensor; one that no recorded operation made (weight, buffer, input) becomes a leaf."""
+        index = self._known.get(id(tensor))
+        if index is None:
+            index = self._add(tensor, "leaf", (), leaf=True)
+        return index
+
+    def left(self, call: Call, inputs: Any, output: Any) -> None:
+        """For Frames: remember what a module call returned."""
+        self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        place, operands = None, None
+        if func in ADDS:
+            place = self._frames.place("add")
+            pair = operands_of(args, kwargs)
+            operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
+        elif func in PRODUCTS:
+            place = self._frames.place("product")
+        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in((args, kwargs)))
+        result = func(*args, **kwargs)
+        name = getattr(func, "__name__", str(func))
+        if name == "__setitem__":  # writes into its first argument and returns nothing
+            self._add(args[0], name, parents)
+            return result
+        if name in ("__get__", "__set__") and not isinstance(result, Tensor):
+            return result
+        for _, tensor in tensors_in(result):
+            softmax = func in SOFTMAX and tensor.dim() >= 3 and tensor.shape[-1] == tensor.shape[-2]
+            attends = softmax or func in FUSED_ATTENTION
+            self._add(tensor, name, parents, place=place, operands=operands, attends=attends)
+        return result
+
+    def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:
+        index = len(self.nodes)
+        self.nodes.append(Node(index, op, parents, tuple(tensor.shape), self._frames.stack, **facts))
+        self._known[id(tensor)] = index
+        self._kept.append(tensor)
+        return index
+
+
+def operands_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
+    """The two tensors that an addition adds with weight one each; None for sums with numbers or `alpha`."""
+    if kwargs.get("alpha", 1) != 1 or kwargs.get("out") is not None:
+        return None
+    left = args[0] if args else kwargs.get("input")
+    right = args[1] if len(args) > 1 else kwargs.get("other")
+    return (left, right) if isinstance(left, Tensor) and isinstance(right, Tensor) else None
+
+
+def tensors_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+    """Every tensor in a nest of tuples, lists and dicts (a ModelOutput is a dict), with the way to it."""
+    if isinstance(value, Tensor):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors_in(item, (*path, key))
+    elif isinstance(value, (tuple, list)):
+        for key, item in enumerate(value):
+            yield from tensors_in(item, (*path, key))
