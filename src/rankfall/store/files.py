@@ -51,7 +51,7 @@ class Damaged(Exception):
 
 
 class StoreError(RankfallError):
-    """The store cannot be read or written (disk full, read-only, ...). Work in hand is not at fault and must not be blamed."""
+    """The store cannot be read or written: disk full, read-only, ... The work in hand is not to blame."""
 
 
 def cannot(action: str, path: Path, error: OSError) -> StoreError:

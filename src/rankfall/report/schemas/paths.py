@@ -9,17 +9,17 @@ def paths() -> Table:
         "paths",
         "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",
         (
-            Column("kind", "text", "path (a set of paths), whole (the whole model), chance (a guess without input)"),
+            Column("kind", "text", "path (a set of paths), whole (the whole model) or chance (a guess without input)"),
             Column(
                 "evaluation",
                 "text",
-                "recomputed: attention from the path's own states; frozen: from the whole model's; null for kind chance",
+                "attention recomputed from the path's own states, or frozen: the whole model's; null: chance",
                 nullable=True,
             ),
             Column(
                 "length",
                 "int",
-                "blocks in which a path takes a head; null unless a path",
+                "blocks in which it takes a head; null unless a path",
                 unit="layers",
                 nullable=True,
             ),
