@@ -66,7 +66,7 @@ class Rows:
             files = {covered[key] for key in missing if key in covered}
             failures = 0
             for path in sorted(files):
-                rows = self.vault.read(path, _read_rows)
+                rows = self.vault.read(path, read_rows)
                 if rows is None:
                     failures += 1
                 else:
@@ -91,7 +91,8 @@ def _read_keys(path: Path) -> list[str]:
         raise
 
 
-def _read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Key -> rows of one file, checked; raises `Damaged` or OSError."""
     import pyarrow.parquet as pq
 
     content = path.read_bytes()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.store.files import SUFFIX, Damaged, Vault, cannot, read_sealed, write_sealed
+from rankfall.store.files import SUFFIX, Damaged, Vault, cannot, read_header, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,6 +66,15 @@ class Checkpoints:
             self.path(stack_id).unlink(missing_ok=True)
         except OSError as error:
             raise cannot("remove", self.path(stack_id), error) from error
+
+    def cells(self) -> dict[Path, list[str] | None]:
+        """Every checkpoint, and the cells it stands for where its meta names them under `cells`; reads headers only."""
+        found = {}
+        for entry in self.vault.files("checkpoints"):
+            header = self.vault.remembered(entry, read_header)
+            if header is not None:
+                found[Path(entry.path)] = json.loads(header.meta["meta"]).get("cells")
+        return found
 
 
 def _read_dataset(path: Path) -> Dataset:
