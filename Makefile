@@ -47,7 +47,7 @@ $(STAMP):
 		{ echo "error: Rankfall needs Python 3.11 or newer, and '$(PYTHON)' is not: choose one with 'make run PYTHON=python3.12'"; exit 1; }
 	@echo "==> making .venv with $$($(PYTHON) --version) and the pins of envs/constraints.txt (once; some minutes)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
 		-e '.[workflow,models,hub,minilm,dev]'
 	@rm -f .venv/installed-*
 	@touch $@

@@ -1,0 +1,145 @@
+"""A throw-away copy of the checkout, run by real Snakemake, and what one run of it did."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rankfall.report import tables
+from rankfall.store import Store
+
+ROOT = Path(__file__).parents[2]
+TRAINED = re.compile(r"^(\d+) cells: (\d+) in store, (\d+) to train$", re.MULTILINE)
+
+# Two architectures that share nothing but the trainer and a task; seconds to train.
+CONFIG: dict[str, Any] = {
+    "name": "tiny",
+    "results": "results",
+    "tasks": {"sorting": {"train": 60, "test": 20, "length": 5, "symbols": 6}},
+    "architectures": {
+        "soft": {"normaliser": "softmax", "mlp": "none", "heads": 2, "width": 8, "depth": 2},
+        "far": {"normaliser": "l2", "mlp": "gelu", "heads": 2, "width": 8, "depth": 2},
+    },
+    "trainings": {"short": {"lr": 1.0e-3, "epochs": 2, "batch": 30}},
+    "grid": [{"task": "sorting", "architecture": ["soft", "far"], "training": "short", "seed": [0, 1]}],
+    "measures": {"paths": {"counts": [2], "repeats": 2}},
+    "figures": {"paths": {}},
+    "compute": {"threads": 1},
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one call of Snakemake did."""
+
+    code: int
+    output: str
+    jobs: Counter[str]  # rule -> jobs finished
+    trained: int  # cells that training jobs began to train, by their own logs
+
+    @property
+    def labelled(self) -> dict[str, int]:
+        return dict(sorted(self.jobs.items()))
+
+
+class Checkout:
+    """Sources, workflow and a configuration of its own in a folder that tests may do anything to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def make(cls, folder: Path, config: dict[str, Any] | None = None) -> "Checkout":
+        folder.mkdir(parents=True, exist_ok=True)
+        dirt = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        for part in ("src", "workflow", "envs"):
+            shutil.copytree(ROOT / part, folder / part, ignore=dirt)
+        shutil.copy2(ROOT / "Snakefile", folder)
+        made = cls(folder)
+        made.configure(config or CONFIG)
+        return made
+
+    def copy(self, folder: Path) -> "Checkout":
+        """The same checkout elsewhere, with its results and with what Snakemake remembers."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Checkout(folder)
+
+    def configure(self, config: dict[str, Any]) -> None:
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+    def source(self, name: str) -> Path:
+        return self.folder / "src" / "rankfall" / name
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Edit one source file; the text must be there, or the test tests nothing."""
+        text = self.source(name).read_text()
+        assert old in text, f"{name} no longer has {old!r}: adapt the test"
+        self.source(name).write_text(text.replace(old, new, 1))
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
+        return kept | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Snakemake in the background, in a process group of its own, so that a test can kill all of it."""
+        shutil.rmtree(self.results / "logs", ignore_errors=True)
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, process: "subprocess.Popen[str]") -> Run:
+        output, _ = process.communicate(timeout=600)
+        jobs = Counter(re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", output, re.MULTILINE))
+        del jobs["all"]
+        logs = (self.results / "logs").glob("train/**/*.log")
+        trained = sum(int(to_train) for log in logs for _, _, to_train in TRAINED.findall(log.read_text()))
+        return Run(process.returncode, output, jobs, trained)
+
+    def run(self, *arguments: str) -> Run:
+        """Run to the end, which must be a good one."""
+        done = self.finish(self.start(*arguments))
+        assert done.code == 0, done.output
+        return done
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results"
+
+    @property
+    def store(self) -> Store:
+        return Store(self.results / "store")
+
+    def kept(self) -> set[str]:
+        """Keys of the cells that the store holds."""
+        return {record.key for record in self.store.records()}
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """A result table's rows, in its own order."""
+        return tables.read(self.results / "tables" / f"{name}.parquet", name).to_pylist()
+
+    def stacks(self) -> list[Path]:
+        return sorted((self.results / "store" / "stacks").rglob("*.safetensors"))
+
+
+def changed(config: dict[str, Any], **values: Any) -> dict[str, Any]:
+    """A deep copy of a configuration with some top-level keys replaced."""
+    copied: dict[str, Any] = json.loads(json.dumps(config))
+    return copied | values

@@ -1,0 +1,101 @@
+"""The environment that `make` builds: pins complete and the same everywhere, and a clear word where it cannot be built."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "envs" / "constraints.txt").read_text().splitlines()
+    found = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert len(found) == len(lines) - 1
+    return found
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_declared_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [
+        *project["dependencies"],
+        *(need for extra in project["optional-dependencies"].values() for need in extra),
+    ]
+    names = {canonical(re.split(r"[\[<>=!~ ]", need)[0]) for need in declared}
+    assert len(names) > 15
+    assert names <= set(pins())
+
+
+def test_torch_is_the_same_exact_version_everywhere() -> None:
+    assert pins()["torch"] == "2.13.0"
+    assert "torch==2.13.0" in (ROOT / "Makefile").read_text()
+
+
+def test_conda_environment_uses_the_same_pins() -> None:
+    environment = yaml.safe_load((ROOT / "envs" / "environment.yaml").read_text())
+    lines = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    listed = dict(line.split("==") for line in lines)
+    assert {"torch", "numpy", "pyarrow", "pydantic"} <= set(listed)
+    assert listed.items() <= pins().items()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What `make setup` looks at, and nothing else."""
+    shutil.copy2(ROOT / "Makefile", tmp_path)
+    shutil.copy2(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "envs", tmp_path / "envs")
+    return tmp_path
+
+
+def make(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def interpreter(folder: Path, body: str) -> Path:
+    script = folder / "fake-python"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("python", ["an old one", "none"])
+def test_an_interpreter_that_will_not_do_is_one_clear_line(checkout: Path, python: str) -> None:
+    path = interpreter(checkout, "exit 1") if python == "an old one" else checkout / "missing"
+    done = make(checkout, "run", f"PYTHON={path}")
+    assert done.returncode != 0
+    assert len(done.stdout.splitlines()) == 1
+    assert "needs Python 3.11 or newer" in done.stdout
+    assert "PYTHON=" in done.stdout
+    assert not (checkout / ".venv").exists()
+
+
+def test_setup_installs_once_and_again_when_a_pin_changes(checkout: Path) -> None:
+    """With an interpreter that only notes how it is called."""
+    venv = 'if [ "$2" = venv ]; then mkdir -p .venv/bin; cp "$0" .venv/bin/python; fi'
+    path = interpreter(checkout, f'echo "$@" >> calls\n{venv}\nexit 0')
+    calls = checkout / "calls"
+
+    def installs() -> int:
+        calls.write_text("")
+        assert make(checkout, "setup", f"PYTHON={path}").returncode == 0
+        return sum(
+            "pip install" in line and "-c envs/constraints.txt" in line for line in calls.read_text().splitlines()
+        )
+
+    assert installs() == 1
+    assert installs() == 0
+    (checkout / "Makefile").touch()
+    assert installs() == 0
+    with (checkout / "envs" / "constraints.txt").open("a") as file:
+        file.write("another==1.0\n")
+    assert installs() == 1
+    assert installs() == 0

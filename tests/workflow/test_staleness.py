@@ -1,0 +1,234 @@
+"""What an edit makes stale: real Snakemake runs on a throw-away copy, counting jobs run and cells trained.
+
+One finished run is the base; every scenario copies it, changes one thing, and runs again.
+"""
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from checkout import CONFIG, Checkout, changed
+
+CELLS = 4  # two architectures x two seeds
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A finished first run; never changed by a test."""
+    made = Checkout.make(tmp_path_factory.mktemp("base") / "checkout")
+    first = made.run()
+    assert first.trained == CELLS, first.output
+    assert set(first.jobs) == {"data", "train", "measure", "table", "figure"}
+    assert len(made.kept()) == CELLS
+    return made
+
+
+@pytest.fixture
+def checkout(base: Checkout, tmp_path: Path) -> Checkout:
+    return base.copy(tmp_path / "checkout")
+
+
+def edit(checkout: Checkout, name: str) -> None:
+    """Change a source file's meaning, as far as anyone can tell without running it."""
+    path = checkout.source(name)
+    path.write_text(path.read_text() + "\n_edited = 1\n")
+
+
+def sources(checkout: Checkout) -> list[Path]:
+    found = [path for part in ("src", "workflow") for path in (checkout.folder / part).rglob("*") if path.is_file()]
+    return [*found, checkout.folder / "Snakefile", checkout.folder / "config.yaml"]
+
+
+def test_nothing_changed_runs_nothing(checkout: Checkout) -> None:
+    again = checkout.run()
+    assert not again.jobs
+    assert "Nothing to be done" in again.output
+
+
+def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
+    for path in sources(checkout):
+        if path.suffix in (".py", ".smk", ".yaml") or path.name == "Snakefile":
+            text = path.read_text()
+            if path.suffix == ".py" and text.startswith('"""'):
+                text = text.replace('"""', '"""Said differently. ', 1)
+            path.write_text(text + "\n# a remark\n")
+    assert not checkout.run().jobs
+
+
+def test_touched_sources_run_nothing(checkout: Checkout) -> None:
+    for path in sources(checkout):
+        os.utime(path)
+    assert not checkout.run().jobs
+
+
+def test_unknown_key_is_an_error_and_nothing_runs(checkout: Checkout) -> None:
+    checkout.configure(changed(CONFIG, epoch=3))
+    done = checkout.finish(checkout.start())
+    assert done.code != 0
+    assert "epoch" in done.output
+    assert not done.jobs
+    assert not done.trained
+
+
+def test_edited_figure_redraws_that_figure_only(checkout: Checkout) -> None:
+    edit(checkout, "report/figures/paths.py")
+    assert checkout.run().labelled == {"figure": 1}
+
+
+def test_edited_component_trains_exactly_the_cells_that_use_it(checkout: Checkout) -> None:
+    before, old = checkout.table("cells"), checkout.kept()
+    edit(checkout, "nets/normalisers/l2.py")
+    done = checkout.run()
+    assert done.trained == 2
+    assert {"train", "measure", "table", "figure"} <= set(done.jobs)
+    fresh = {row["key"]: row for row in checkout.table("cells")}
+    assert {row["architecture"] for row in before if row["key"] not in fresh} == {"far"}
+    assert checkout.kept() == old | set(fresh)
+    assert len(checkout.kept()) == CELLS + 2
+
+
+@pytest.mark.slow
+def test_reasons_name_the_edited_file(checkout: Checkout) -> None:
+    edit(checkout, "nets/normalisers/l2.py")
+    said = checkout.run("--dry-run").output
+    assert "nets/normalisers/l2.py" in said
+    assert "nets/normalisers/softmax.py" not in said
+
+
+@pytest.mark.slow
+def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
+    edit(checkout, "train/loop.py")
+    assert checkout.run().trained == CELLS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["store/__init__.py", "train/progress.py", "cli.py", "errors.py"])
+def test_edited_machinery_trains_nothing(checkout: Checkout, name: str) -> None:
+    edit(checkout, name)
+    assert checkout.run().trained == 0
+
+
+@pytest.mark.slow
+def test_edited_measure_trains_nothing(checkout: Checkout) -> None:
+    edit(checkout, "measures/paths.py")
+    done = checkout.run()
+    assert done.trained == 0
+    assert "train" not in done.jobs
+    assert {"measure", "table", "figure"} <= set(done.jobs)
+
+
+@pytest.mark.slow
+def test_added_seed_trains_that_seed_only(checkout: Checkout) -> None:
+    old = checkout.kept()
+    grid = changed(CONFIG)["grid"]
+    grid[0]["seed"] = [0, 1, 2]
+    checkout.configure(changed(CONFIG, grid=grid))
+    done = checkout.run()
+    assert done.trained == 2
+    rows = checkout.table("cells")
+    assert {row["seed"] for row in rows if row["key"] not in old} == {2}
+    assert len(rows) == CELLS + 2
+
+
+@pytest.mark.slow
+def test_removed_architecture_trains_nothing_and_shrinks_the_tables(checkout: Checkout) -> None:
+    before = checkout.table("paths")
+    grid = changed(CONFIG)["grid"]
+    grid[0]["architecture"] = ["soft"]
+    checkout.configure(changed(CONFIG, grid=grid))
+    done = checkout.run()
+    assert done.trained == 0
+    assert {row["architecture"] for row in checkout.table("cells")} == {"soft"}
+    assert checkout.table("paths") == [row for row in before if row["architecture"] == "soft"]
+
+
+@pytest.mark.slow
+def test_touched_results_train_nothing(checkout: Checkout) -> None:
+    for path in checkout.results.rglob("*"):
+        os.utime(path)
+    assert checkout.run().trained == 0
+
+
+@pytest.mark.slow
+def test_reverted_edit_finds_the_old_results(checkout: Checkout) -> None:
+    before, text = checkout.table("paths"), checkout.source("train/stack.py").read_text()
+    edit(checkout, "train/stack.py")
+    assert checkout.run().trained == CELLS
+    checkout.source("train/stack.py").write_text(text)
+    assert checkout.run().trained == 0
+    assert checkout.table("paths") == before
+
+
+@pytest.mark.slow
+def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> None:
+    before = checkout.table("paths")
+    for part in ("shards", "tables", "figures"):
+        shutil.rmtree(checkout.results / part)
+    assert checkout.run().trained == 0
+    assert checkout.table("paths") == before
+
+
+@pytest.mark.slow
+def test_truncated_stack_is_set_aside_and_trained_again(checkout: Checkout) -> None:
+    before = checkout.table("paths")
+    victim = checkout.stacks()[0]
+    victim.write_bytes(victim.read_bytes()[:-100])
+    for part in ("shards", "store/measures"):  # so that everything is looked up again
+        shutil.rmtree(checkout.results / part)
+    done = checkout.run()
+    assert done.trained == 2
+    assert any((checkout.results / "store" / "damaged").iterdir())
+    assert checkout.table("paths") == before
+
+
+LONG = changed(
+    CONFIG,
+    trainings={"short": {"lr": 1.0e-3, "epochs": 400, "batch": 30}},
+    compute={"threads": 1, "stack": 1, "checkpoint_seconds": 1},
+)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    made = Checkout.make(tmp_path_factory.mktemp("undisturbed") / "checkout", LONG)
+    made.run()
+    return made
+
+
+@pytest.mark.slow
+def test_killed_run_resumes(undisturbed: Checkout, tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path / "checkout", LONG)
+    process = checkout.start()
+    limit = time.monotonic() + 120
+    while not (finished := checkout.kept() if checkout.stacks() else set()):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert len(finished) < CELLS, "everything had finished: nothing is tested"
+    finished = checkout.kept()
+    checkout.run("--unlock")
+    resumed = checkout.run()
+    assert resumed.trained == CELLS - len(finished)
+    assert checkout.table("paths") == undisturbed.table("paths")
+
+
+@pytest.mark.slow
+def test_two_runs_over_one_store(undisturbed: Checkout, tmp_path: Path) -> None:
+    pair = [Checkout.make(tmp_path / name, LONG) for name in ("one", "two")]
+    shared = tmp_path / "store"
+    shared.mkdir()
+    for checkout in pair:
+        checkout.results.mkdir()
+        (checkout.results / "store").symlink_to(shared)
+    processes = [checkout.start() for checkout in pair]
+    for checkout, process in zip(pair, processes):
+        done = checkout.finish(process)
+        assert done.code == 0, done.output
+        assert checkout.table("paths") == undisturbed.table("paths")
+    assert len(pair[0].kept()) == CELLS
+    assert not list(shared.glob("damaged/*"))
