@@ -21,6 +21,7 @@ from rankfall.pretrained.frames import Call, Place
 from rankfall.pretrained.record import SAME_STATE, Node
 
 ATTENTION, MLP, JOIN = "attention", "mlp", "join"
+Outputs = dict[Call, list[tuple[tuple[Any, ...], int]]]  # what every call returned: the way to each tensor, its node
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class _Found:
     skip: int
     state: int  # node of the state operand
     branch: int
-    lineage: int  # node whose nearest earlier addition tells the stream: the state, or for a join the state its
-    branches read stream: int = 0
+    lineage: int  # the nearest addition above this node tells the stream
+    stream: int = 0
 
 
 class _Graph:
@@ -117,8 +118,9 @@ class _Graph:
             for here in front:
                 if here in targets:
                     return here
-            front = [p for here in front for p in self.nodes[here].parents if p not in seen and not seen.add(p)]  #
-            type: ignore[func-returns-value]
+            parents = dict.fromkeys(parent for here in front for parent in self.nodes[here].parents)
+            front = [parent for parent in parents if parent not in seen]
+            seen.update(front)
         return None
 
 
@@ -135,8 +137,7 @@ def _candidates(graph: _Graph, batch: int, width: int) -> list[Node]:
     """
     found = []
     for node in graph.nodes:
-        if node.place is None or node.operands is None or not node.shape or node.shape[-1] != width or
-        len(node.shape) < 2:
+        if node.place is None or node.operands is None or len(node.shape) < 2 or node.shape[-1] != width:
             continue
         left, right = (graph.nodes[operand] for operand in node.operands)
         if left.leaf or right.leaf or _size(left) != _size(right) or _size(left) != _size(node):
@@ -215,8 +216,7 @@ def _streams(graph: _Graph, found: list[_Found]) -> int:
         last = graph.nearest(item.lineage, set(nodes))
         if last is not None:
             item.stream = nodes[last].stream
-        elif item.lineage in starts:  # the second addition of a first parallel block: its state is the embedding,
-        like the join's
+        elif item.lineage in starts:  # the second addition of a first parallel block reads what its join read
             item.stream = starts[item.lineage]
         else:
             item.stream, count = count, count + 1
@@ -225,8 +225,7 @@ def _streams(graph: _Graph, found: list[_Found]) -> int:
     return count
 
 
-def dissect(nodes: list[Node], outputs: dict[Call, list[tuple[tuple[Any, ...], int]]], *, batch: int, width: int,
-layers: int) -> Anatomy:
+def dissect(nodes: list[Node], outputs: Outputs, *, batch: int, width: int, layers: int) -> Anatomy:
     """Reads a recorded pass. Raises with what was found where it is not two residual additions in each of `layers`
     layers.
     """
@@ -235,8 +234,8 @@ layers: int) -> Anatomy:
     streams = _streams(graph, found)
     if not found:
         raise RankfallError(
-            f"no residual addition of width {width} found in {len(nodes)} operations; the model hides its residual
-            stream " "(fused kernels?) or has none"
+            f"no residual addition of width {width} found in {len(nodes)} operations; the model hides its "
+            "residual stream (fused kernels?) or has none"
         )
     parallel = any(item.kind == JOIN for item in found)
     sites: dict[Place, Site] = {}
@@ -255,30 +254,28 @@ layers: int) -> Anatomy:
             assert item.node.place is not None
             sites[item.node.place] = Site(item.node.place, item.kind, item.skip, layer, stream, item.node.shape)
     if len(sites) != len(found):
-        raise RankfallError("two residual additions share one place in the model: its modules are not called through
-        hooks")
-    exits = tuple(_exit(graph, outputs, pair, key) for key, pair in members.items())
+        raise RankfallError("two residual additions share one place: modules are called without their hooks")
+    additions = {item.node.index for item in found}
+    exits = tuple(_exit(graph, outputs, additions, pair, key) for key, pair in members.items())
     state = nodes[members[0, 1][0].state].shape
     batch_axis = 1 if len(state) == 3 and state[0] != batch and state[1] == batch else 0
     return Anatomy(sites, exits, layers, width, streams, batch_axis, parallel, _removable(graph, found))
 
 
-def _exit(graph: _Graph, outputs: dict[Call, list[tuple[tuple[Any, ...], int]]], pair: list[_Found], key: tuple[int,
-int]) -> Exit:
+def _exit(graph: _Graph, outputs: Outputs, additions: set[int], pair: list[_Found], key: tuple[int, int]) -> Exit:
     """The innermost module call that holds both additions of a layer, and the part of its output that is the state."""
     stream, layer = key
     common = [a for a, b in zip(pair[0].node.stack, pair[1].node.stack) if a == b]
     last = pair[1].node.index
-    others = {item.node.index for item in pair}
+    later = additions - {last}
     for call in reversed(common):
         for path, node in outputs.get(call, []):
-            if graph.above(last, node) and _size(graph.nodes[node]) == _size(graph.nodes[last]):
-                between = [n for n in graph.nodes if n.index not in others and n.operands and graph.above(last,
-                n.index) and graph.above(n.index, node)] if not any(n.shape == graph.nodes[last].shape and not
-                any(graph.nodes[o].leaf for o in n.operands or ()) for n in between):
-                    return Exit(call, path, stream, layer)
-    raise RankfallError(f"layer {layer}: no module returns the state after its two additions (looked at {',
-    '.join(map(str, common))})")
+            same_size = _size(graph.nodes[node]) == _size(graph.nodes[last])
+            between = any(graph.above(last, other) and graph.above(other, node) for other in later)
+            if graph.above(last, node) and same_size and not between:
+                return Exit(call, path, stream, layer)
+    looked = ", ".join(map(str, common))
+    raise RankfallError(f"layer {layer}: no module returns the state after its two additions (looked at {looked})")
 
 
 def _removable(graph: _Graph, found: list[_Found]) -> frozenset[Place]:
@@ -306,7 +303,7 @@ def _refusal(found: list[_Found], layers: int, streams: int) -> str:
     kinds = [item.kind for item in found]
     tally = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (ATTENTION, MLP, JOIN) if kind in kinds)
     return (
-        f"cannot tell this model's residual additions apart: expected an attention and an MLP addition in each of
-        {layers} layers, " f"found {len(found)} ({tally}) in {streams} stream(s): {'; '.join(lines)}{' ...' if
-        len(found) > 6 else ''}"
+        "cannot tell this model's residual additions apart: expected an attention and an MLP addition in each of "
+        f"{layers} layers, found {len(found)} ({tally}) in {streams} stream(s): {'; '.join(lines)}"
+        f"{' ...' if len(found) > 6 else ''}"
     )

@@ -67,8 +67,7 @@ def study(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) 
     """Record one pass on a small batch (two samples or more) and find the residual additions."""
     batch = batch_of(inputs)
     if batch < 2:
-        raise ValueError("the anatomy is read from a batch of two samples or more: one could be mistaken for a
-        missing axis")
+        raise ValueError("the anatomy is read from two samples or more: one could be mistaken for a missing axis")
     holder: list[Recorder] = []
     with Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
         holder.append(Recorder(frames))
@@ -92,9 +91,9 @@ class Knife(TorchFunctionMode):
     variants: Sequence[Variant]
     frames: Frames
     check: bool = False  # whether what leaves a layer has to be, bit by bit, what enters the next
-    states: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # (stream, layer 0..L) -> as the model lays
-    it out visited: dict[Place, tuple[int, ...]] = field(default_factory=dict) _before_mlp: dict[tuple[int, int],
-    Tensor] = field(default_factory=dict)
+    states: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # (stream, layer 0..L) -> the model's layout
+    visited: dict[Place, tuple[int, ...]] = field(default_factory=dict)
+    _before_mlp: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -127,8 +126,7 @@ class Knife(TorchFunctionMode):
         if site.kind == ATTENTION:
             before = self.states.get((site.stream, site.layer - 1))
             if self.check and before is not None and not torch.equal(before.reshape(state.shape), state):
-                raise RankfallError(f"the state is changed between layers {site.layer - 1} and {site.layer}
-                ({site.place.call})")
+                raise RankfallError(f"the state is changed between layers {site.layer - 1} and {site.layer}")
             self.states[site.stream, site.layer - 1] = state.clone() if in_place else state
             keep = [variant.attention_skip for variant in self.variants]
             dropped = branch
@@ -215,8 +213,7 @@ def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any]) -> None:
     before, after = dict(tensors_in(plain)), dict(tensors_in(under))
     wrong = [path for path in before if path not in after or not torch.equal(before[path], after[path])]
     if wrong or not before:
-        raise RankfallError(f"the intercepted model is not bit-identical to the untouched one (output {wrong[0] if
-        wrong else 'empty'})")
+        raise RankfallError(f"the intercepted model is not bit-identical to the untouched one: {wrong[:1]}")
 
 
 def _repeat(value: Any, count: int) -> Any:
@@ -254,8 +251,7 @@ def _wide(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     elif name == "to" and _double(args) and (torch.float32 in args[1:] or kwargs.get("dtype") == torch.float32):
         args = tuple(torch.float64 if arg is torch.float32 else arg for arg in args)
         kwargs = {**kwargs, "dtype": torch.float64} if "dtype" in kwargs else kwargs
-    elif name == "einsum" and len({operand.dtype for _, operand in tensors_in(args) if operand.is_floating_point()})
-    > 1:
+    elif name == "einsum" and len({tensor.dtype for _, tensor in tensors_in(args)}) > 1:
         args = (args[0], *(operand.double() if isinstance(operand, Tensor) else operand for operand in args[1:]))
     return func(*args, **kwargs)
 
