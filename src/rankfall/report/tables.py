@@ -161,9 +161,9 @@ def _arrow_schema(table: Table) -> pa.Schema:
 def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
     """One column in its declared type; whole numbers pass for floats, and nothing else is converted."""
     try:
-        if not isinstance(rows, pa.Table):
-            return pa.array([row.get(column) for row in rows], wanted)
-        given = rows[column].type
+        # Inferred first: told the type at once, pyarrow would take 1.5 for 1 without a word.
+        values = rows[column] if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows])
+        given = values.type
         if pa.types.is_dictionary(given):
             given = given.value_type
         number = pa.types.is_integer(given) or pa.types.is_floating(given)
@@ -176,7 +176,7 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
         )
         if not fits:
             raise pa.ArrowTypeError(f"it has type {given}")
-        return rows[column].cast(wanted)
+        return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         line = str(error).splitlines()[0]
         raise RankfallError(f"table {name}: column {column!r} is not all {wanted}: {line}") from None

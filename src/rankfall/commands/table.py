@@ -1,0 +1,80 @@
+"""Combine the shards' tables into one, compare two tables, or write the documentation of all."""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--name", help="combine: name of the table to make from the shards' files")
+    action.add_argument(
+        "--compare", nargs=2, type=Path, metavar=("A", "B"), help="say where two files of a table differ"
+    )
+    action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
+    parser.add_argument("shards", nargs="*", type=Path, help="combine: the shards' files; none make an empty table")
+    parser.add_argument("--list", type=Path, metavar="FILE", help="combine: a file with one more shard's path a line")
+    parser.add_argument("--out", type=Path, help="combine: the table to write")
+    parser.add_argument("--config", type=Path, help="combine: the config whose digest goes into the table's metadata")
+    parser.add_argument(
+        "--tolerance", type=float, default=0.0, help="compare: relative, and absolute below 1 (default 0)"
+    )
+    parser.add_argument("--check", action="store_true", help="docs: write nothing, fail if the page is not up to date")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.docs:
+        return _docs(args.docs, args.check)
+    if args.compare:
+        return _compare(args.compare[0], args.compare[1], args.tolerance)
+    return _combine(args)
+
+
+def _combine(args: argparse.Namespace) -> int:
+    from rankfall.errors import RankfallError
+    from rankfall.report import tables
+
+    if args.out is None:
+        raise RankfallError("table --name: --out says where to write the table")
+    shards = list(args.shards)
+    if args.list:
+        shards += [Path(line) for line in args.list.read_text().splitlines() if line]
+    rows = tables.combine(args.name, shards, args.out, config_digest(args.config) if args.config else "")
+    print(f"{args.out}: {rows} rows from {len(shards)} file{'s' * (len(shards) != 1)}")
+    return 0
+
+
+def _compare(one: Path, other: Path, tolerance: float) -> int:
+    from rankfall.report import tables
+    from rankfall.report.compare import differences
+
+    found = differences(tables.read(one), tables.read(other), tolerance)
+    print("\n".join(found) or "equal but for provenance")
+    return 1 if found else 0
+
+
+def _docs(path: Path, check: bool) -> int:
+    from rankfall.report.docs import document
+    from rankfall.store.files import atomic
+
+    text = document()
+    if path.is_file() and path.read_text() == text:
+        return 0
+    if check:
+        print(f"{path} is not what the declarations say: run `rankfall table --docs {path}`", file=sys.stderr)
+        return 1
+    with atomic(path) as handle:
+        handle.write(text.encode())
+    print(f"wrote {path}")
+    return 0
+
+
+def config_digest(path: Path) -> str:
+    """What identifies a config in metadata: its values, in whatever order and notation they were written."""
+    import hashlib
+    import json
+
+    import yaml
+
+    values = yaml.safe_load(path.read_text())
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,41 @@
+"""docs/tables.md, written from the declarations, so that it is never out of date."""
+
+from __future__ import annotations
+
+from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
+
+INTRODUCTION = """# Tables
+
+Everything a run finds is in `results/tables/`, as Parquet files with one observation a row. This page is generated from
+the declarations in `src/rankfall/report/schemas/` (`rankfall table --docs docs/tables.md`); a test keeps it true.
+
+- Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
+- Cells that diverged or failed are rows with a `status` and a `reason`, not holes; what they have no value for is null.
+- NaN is a value ("not a number"); null means that the column does not apply to the row. They occur where it says so.
+- Components of the network and of its training appear as `name` or `name(option=value, ...)`.
+- Rows are in a canonical order. Two runs of the same plan give the same table but for the columns marked *provenance*
+  (times, machines, who was computed together), which comparisons leave out: `rankfall table --compare A B`.
+- Metadata of each file (`rankfall.*` keys): table, schema version, digests of config and cells, rankfall's version,
+  versions of Python, torch, transformers and others, device, time. Each column carries its unit and meaning.
+"""
+
+
+def document() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, "## Columns of every table of cells\n", _columns(CELL_COLUMNS)]
+    for name in table_names():
+        table = schema(name)
+        begins = "Begins with the columns of every table of cells. " if table.cells else ""
+        key = ", ".join(f"`{column}`" for column in table.identity)
+        told = f"Rows are told apart by {key}.\n" if key else ""
+        parts += [f"## {name}.parquet\n", f"One row: {table.row}.\n\n{begins}{told}", _columns(table.own)]
+    return "\n".join(parts)
+
+
+def _columns(columns: tuple[Column, ...]) -> str:
+    lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
+    for column in columns:
+        kind = column.type + ", null" * column.nullable + ", NaN" * column.nan
+        meaning = column.meaning.replace("|", "\\|") + " *(provenance)*" * column.provenance
+        lines.append(f"| `{column.name}` | {kind} | {column.unit} | {meaning} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,255 @@
+"""Guards the contract of tables: what does not fit its declaration is refused with a line that names it, and equal
+input gives equal bytes.
+"""
+
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankfall import cli
+from rankfall.errors import RankfallError
+from rankfall.report import tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.compare import differences, equal
+from rankfall.report.docs import document
+from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema, table_names
+
+ROOT = Path(__file__).parents[2]
+
+
+def part(name, **options):
+    return SimpleNamespace(name=name, options=options)
+
+
+def a_cell(key="k0", seed=0, **changes):
+    architecture = {
+        "name": "san", "block": part("attention"), "normaliser": part("softmax", power=2), "position": part("learned"),
+        "mask": part("none"), "residual": part("none"), "mlp": part("gelu"), "mlp_residual": None, "norm": part("layer"),
+        "norm_placement": "post", "embedding": part("auto"), "head": part("auto"), "sentinels": part("none"),
+        "init": part("published"), "depth": 6, "heads": 2, "width": 48, "head_width": None, "mlp_width": None,
+    }  # fmt: skip
+    training = SimpleNamespace(
+        name="short", optimizer=part("adam"), lr=1e-3, weight_decay=0.0, clip=None, schedule=part("constant"),
+        stop_loss=None, epochs=3, batch=30, shuffle=True, dropout=0.1, dtype="float32",
+    )  # fmt: skip
+    task = SimpleNamespace(name="sorting", task=part("sorting", length=8))
+    return SimpleNamespace(
+        key=key, seed=seed, task=task, training=training, architecture=SimpleNamespace(**architecture | changes)
+    )
+
+
+def path_rows(key="k0", seed=0, **record):
+    cell = cell_columns(a_cell(key, seed), {"status": "done"} | record)
+    rows = [
+        cell | {"kind": "path", "evaluation": "frozen", "length": n, "paths": 5, "repeat": r, "accuracy": n / 7}
+        for n in (2, 1, 0)
+        for r in (1, 0)
+    ]
+    return [*rows, cell | {"kind": "chance", "accuracy": 0.339}]
+
+
+def test_what_is_written_is_read_sorted_with_types_units_and_provenance(tmp_path):
+    path = tmp_path / "new folder" / "paths.parquet"
+    tables.write("paths", path_rows(), path, tables.provenance("c0ffee", ["k0"], "cpu"))
+    data = tables.read(path, "paths")
+    assert data["length"].to_pylist() == [None, 0, 0, 1, 1, 2, 2]
+    assert data["repeat"].to_pylist() == [None, 0, 1, 0, 1, 0, 1]
+    assert data.schema.field("length").metadata[b"unit"] == b"layers"
+    about = tables.about_of(data)
+    assert (about["config"], about["device"], about["table"]) == ("c0ffee", "cpu", "paths")
+    assert set(about) >= {"cells", "versions", "rankfall", "time", "schema"}
+    assert '"snakemake"' in about["versions"]
+
+
+def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path):
+    about = tables.provenance("c", ["k0", "k1"]) | {"time": "now"}
+    rows = path_rows("k0") + path_rows("k1", 1)
+    for name, order in [("a", rows), ("b", rows[::-1]), ("c", rows[5:] + rows[:5])]:
+        tables.write("paths", order, tmp_path / name, about)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_combining_shards_is_the_same_as_writing_at_once_and_none_make_an_empty_table(tmp_path):
+    tables.write("paths", path_rows("k0"), tmp_path / "0", tables.provenance(device="cpu"))
+    tables.write("paths", path_rows("k1", 1), tmp_path / "1", tables.provenance(device="cpu"))
+    tables.write("paths", path_rows("k1", 1) + path_rows("k0"), tmp_path / "all")
+    assert tables.combine("paths", [tmp_path / "1", tmp_path / "0"], tmp_path / "combined", "digest") == 14
+    assert tables.read(tmp_path / "combined").equals(tables.read(tmp_path / "all"))
+    assert tables.about_of(tables.read(tmp_path / "combined"))["device"] == "cpu"
+    assert tables.combine("paths", [], tmp_path / "none") == 0
+    assert tables.read(tmp_path / "none", "paths").num_rows == 0
+    with pytest.raises(RankfallError, match="2 rows with the same key"):
+        tables.combine("paths", [tmp_path / "0", tmp_path / "0"], tmp_path / "combined")
+
+
+WRONG = [
+    ({"lenght": 1}, r"column 'lenght' is not declared; the nearest is 'length'"),
+    ({"accuracy": "0.5"}, r"column 'accuracy' is not all double"),
+    ({"length": 1.5}, r"column 'length' is not all int64"),
+    ({"length": True}, r"column 'length' is not all int64"),
+    ({"kind": 3}, r"column 'kind' is not all string"),
+    ({"lr": True}, r"column 'lr' is not all double"),
+    ({"shuffle": 1}, r"column 'shuffle' is not all bool"),
+    ({"accuracy": None}, r"column 'accuracy' has a null"),
+    ({"seed": None}, r"column 'seed' has a null"),
+    ({"lr": math.nan}, r"column 'lr' has a NaN"),
+    (
+        {"kind": "path", "evaluation": "frozen", "length": 2, "paths": 5, "repeat": 0},
+        r"2 rows with the same key.*'length': 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(change, message, tmp_path):
+    rows = path_rows()
+    rows[-1] = rows[-1] | change
+    with pytest.raises(RankfallError, match=message) as caught:
+        tables.write("paths", rows, tmp_path / "paths.parquet")
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrow_input_is_checked_like_rows(tmp_path):
+    good = pa.Table.from_pylist([row | {"evaluation": None, "clip": None} for row in path_rows()[-1:]])
+    assert tables.conform("paths", good).num_rows == 1
+    for column, values in [("depth", ["6"]), ("seed", [0.5]), ("kind", [1]), ("shuffle", ["yes"])]:
+        bad = good.set_column(good.column_names.index(column), column, pa.array(values))
+        with pytest.raises(RankfallError, match=column):
+            tables.conform("paths", bad)
+
+
+def test_a_required_column_must_be_there_and_a_nullable_one_may_be_absent():
+    rows = [{name: value for name, value in row.items() if name != "evaluation"} for row in path_rows()[-1:]]
+    assert tables.conform("paths", rows)["evaluation"].null_count == 1
+    with pytest.raises(RankfallError, match="column 'depth' is missing"):
+        tables.conform("paths", [{name: value for name, value in row.items() if name != "depth"} for row in rows])
+
+
+@pytest.mark.parametrize("status", ["failed", "diverged", "missing"])
+def test_a_cell_that_is_not_done_is_a_row_without_values(status):
+    bad = cell_columns(a_cell("k9", 9), {"status": status, "reason": "loss was NaN"})
+    data = tables.conform("paths", [*path_rows(), bad])
+    row = next(row for row in data.to_pylist() if row["status"] == status)
+    assert (row["reason"], row["kind"], row["accuracy"]) == ("loss was NaN", None, None)
+    assert tables.conform("paths", [bad]).num_rows == 1
+    with pytest.raises(RankfallError, match="null"):
+        tables.conform("paths", [bad | {"status": "done"}, *path_rows()])
+
+
+def test_nan_is_kept_apart_from_null(tmp_path):
+    row = cell_columns(a_cell(), {"status": "done"}) | {"epoch": 1, "train_loss": math.nan, "train_accuracy": 0.1}
+    tables.write("training", [row | {"test_loss": math.nan}], tmp_path / "t")
+    data = tables.read(tmp_path / "t")
+    assert math.isnan(data["test_loss"][0].as_py())
+    assert data["test_accuracy"][0].as_py() is None
+
+
+def test_frames_keep_whole_numbers_whole(tmp_path):
+    tables.write("paths", path_rows(), tmp_path / "t")
+    frame = tables.read_frame(tmp_path / "t", "paths")
+    assert str(frame["length"].dtype) == "Int64"
+    assert str(frame["depth"].dtype) == "int64"
+    assert frame[frame.kind == "path"].groupby("length").accuracy.mean().to_dict() == {0: 0.0, 1: 1 / 7, 2: 2 / 7}
+
+
+def test_a_file_that_is_not_the_table_wanted_is_told_in_one_line(tmp_path):
+    good, other = tmp_path / "good", tmp_path / "other"
+    tables.write("paths", path_rows(), good)
+    pq.write_table(pa.table({"x": [1]}), other)
+    old = tables.read(good).drop_columns(["accuracy"])
+    pq.write_table(old, tmp_path / "old")
+    (tmp_path / "short").write_bytes(good.read_bytes()[:-20])
+    flipped = bytearray(good.read_bytes())
+    flipped[len(flipped) // 8] ^= 0xFF
+    (tmp_path / "flipped").write_bytes(flipped)
+    expected = {
+        "nowhere": "is missing",
+        "other": "is not a table of Rankfall",
+        "old": r"another schema than this version's paths \(lacking \['accuracy'\]\)",
+        "short": "cannot be read",
+        "flipped": "cannot be read",
+    }
+    for name, message in expected.items():
+        with pytest.raises(RankfallError, match=message) as caught:
+            tables.read(tmp_path / name)
+        assert "\n" not in str(caught.value)
+        assert name in str(caught.value)
+    with pytest.raises(RankfallError, match="holds the table 'paths', not 'cells'"):
+        tables.read(good, "cells")
+
+
+def test_comparison_leaves_out_provenance_and_nothing_else(tmp_path):
+    def table(name, **changes):
+        rows = path_rows(device="cpu", stack="s1")
+        rows[0] = rows[0] | changes
+        tables.write("paths", rows, tmp_path / name, tables.provenance(device=name))
+        return tables.read(tmp_path / name)
+
+    one = table("one")
+    assert equal(one, table("two", device="cuda:0", stack="s2"))
+    assert differences(one, table("two", accuracy=0.75))[0].startswith("accuracy: 1 of 7 rows differ, first 0.28")
+    assert not equal(one, table("two", accuracy=2 / 7 + 1e-12))
+    assert equal(one, table("two", accuracy=2 / 7 + 1e-12), tolerance=1e-9)
+    assert not equal(one, table("two", accuracy=math.nan), tolerance=1e9)
+    assert equal(table("one", accuracy=math.nan), table("two", accuracy=math.nan))
+    assert "only in the second" in " ".join(differences(one, table("two", length=3)))
+    assert not equal(one, table("two", dropout=0.2))
+
+
+def test_a_cell_says_its_whole_spec_in_columns():
+    columns = cell_columns(a_cell(residual=part("scaled", factor=0.5)), {"status": "done", "device": "cpu"})
+    assert list(columns) != []
+    assert columns.keys() == {column.name for column in CELL_COLUMNS}
+    assert columns["normaliser"] == "softmax(power=2)"
+    assert columns["mlp_residual"] == "scaled(factor=0.5)"
+    assert (columns["head_width"], columns["mlp_width"]) == (24, 192)
+    assert cell_columns(a_cell())["status"] == "missing"
+
+
+def test_every_declared_table_has_a_name_like_its_file_and_explains_itself():
+    assert {"cells", "training", "paths"} <= set(table_names())
+    for name in table_names():
+        table = schema(name)
+        assert table.name == name
+        assert all(re.search(r"\w{3}", column.meaning) for column in table.columns)
+
+
+def test_a_contradictory_declaration_is_refused():
+    columns = (Column("x", "int", "a number"), Column("x", "int", "again"))
+    for own, key in [(columns, ()), (columns[:1], ("y",)), ((Column("z", "complex", "no such type"),), ())]:
+        with pytest.raises(RankfallError, match="table t"):
+            Table("t", "a row", own, key, cells=False)
+
+
+def test_the_page_of_tables_is_what_the_declarations_say():
+    assert (ROOT / "docs" / "tables.md").read_text() == document(), "run `rankfall table --docs docs/tables.md`"
+
+
+def test_the_command_combines_compares_and_documents(tmp_path, capsys):
+    shard, out = tmp_path / "s", tmp_path / "out"
+    tables.write("paths", path_rows(), shard)
+    (tmp_path / "list").write_text(f"{shard}\n")
+    (tmp_path / "config.yaml").write_text("{b: 1, a: 2}")
+    (tmp_path / "config.json").write_text('{"a": 2, "b": 1}')
+    digests = []
+    for config in ("config.yaml", "config.json"):
+        command = ["table", "--name", "paths", "--out", str(out), "--config", str(tmp_path / config)]
+        assert cli.main([*command, "--list", str(tmp_path / "list")]) == 0
+        digests.append(tables.about_of(tables.read(out))["config"])
+    assert digests[0] == digests[1]
+    assert cli.main(["table", "--compare", str(shard), str(out)]) == 0
+    tables.write("paths", path_rows()[1:], shard)
+    assert cli.main(["table", "--compare", str(shard), str(out)]) == 1
+    assert "only in the second" in capsys.readouterr().out
+    page = tmp_path / "tables.md"
+    assert cli.main(["table", "--docs", str(page), "--check"]) == 1
+    assert cli.main(["table", "--docs", str(page)]) == 0
+    assert cli.main(["table", "--docs", str(page), "--check"]) == 0
+    assert cli.main(["table", "--name", "paths", "--out", str(out), str(tmp_path / "gone")]) == 2
+    assert capsys.readouterr().err.startswith("rankfall") is False
