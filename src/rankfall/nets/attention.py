@@ -53,15 +53,22 @@ class Attention(nn.Module):
         """P_h (K, B, H, T, T); row i says what token i takes from each token j."""
         return self.normaliser(self.logits(x))
 
-    def mix(self, weights: Tensor, x: Tensor, gate: Tensor | None = None) -> Tensor:
-        """sum_h g_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O; `gate` (B, H) or (K, B, H) turns heads off sample by sample."""
-        context = weights @ self.split(self.value(x))  # (K, B, H, T, d)
-        if gate is not None:
-            context = context * gate[..., None, None]
-        return self.output(context.transpose(2, 3).flatten(-2))
+    def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
+        """What each head brings together, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d)."""
+        return weights @ self.split(self.value(x))
 
-    def forward(self, x: Tensor, drop: Dropout = no_dropout, gate: Tensor | None = None) -> Tensor:
-        return self.mix(drop(self.weights(x), f"{self.site}.weights"), x, gate)
+    def mix(self, weights: Tensor, x: Tensor) -> Tensor:
+        """sum_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O"""
+        return self.output(self.contexts(weights, x).transpose(2, 3).flatten(-2))
+
+    def emit(self, context: Tensor, head: int) -> Tensor:
+        """One head alone, with the whole output bias: context_h W_O,h + 1 b_O, from (K, B, T, d)."""
+        rows = slice(head * self.head_width, (head + 1) * self.head_width)
+        y = context.flatten(1, 2) @ self.output.weight[:, rows]  # (K, B*T, D)
+        return (y if self.output.bias is None else y + self.output.bias).view(*context.shape[:-1], -1)
+
+    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return self.mix(drop(self.weights(x), f"{self.site}.weights"), x)
 
     def maps(self) -> tuple[Tensor, Tensor, Tensor]:
         """W_h (K, H, D, D), what head h adds through its value bias b_V,h W_O,h (K, H, D), and the output bias (K, D)."""

@@ -32,10 +32,8 @@ class Data:
     def of(datasets: list[Dataset], dtype: torch.dtype, device: torch.device) -> "Data":
         def stacked(name: str) -> Tensor:
             parts = [getattr(dataset, name) for dataset in datasets]
-            if all(part is parts[0] for part in parts):
-                together = parts[0].expand(len(parts), *parts[0].shape)
-            else:
-                together = torch.stack(parts)
+            shared = all(part is parts[0] for part in parts)
+            together = parts[0].expand(len(parts), *parts[0].shape) if shared else torch.stack(parts)
             return together.to(device, dtype if together.is_floating_point() else None)
 
         parts = (stacked(name) for name in ("train_inputs", "train_targets", "test_inputs", "test_targets"))

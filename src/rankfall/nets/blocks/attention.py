@@ -31,13 +31,13 @@ class Attention(nn.Module):
         self.attention, self.mlp, self.placement, self.site = attention, mlp, placement, site
         self.residual, self.mlp_residual, self.norm1, self.norm2 = residual, mlp_residual, norm1, norm2
 
-    def forward(self, x: Tensor, drop: Dropout = no_dropout, gate: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
         if self.placement == "pre":
-            x = self.residual(x, drop(self.attention(self.norm1(x), drop, gate), f"{self.site}.attention"))
+            x = self.residual(x, drop(self.attention(self.norm1(x), drop), f"{self.site}.attention"))
             if self.mlp is not None and self.norm2 is not None:
                 x = self.mlp_residual(x, drop(self.mlp(self.norm2(x)), f"{self.site}.mlp"))
             return x
-        x = self.norm1(self.residual(x, drop(self.attention(x, drop, gate), f"{self.site}.attention")))
+        x = self.norm1(self.residual(x, drop(self.attention(x, drop), f"{self.site}.attention")))
         if self.mlp is not None and self.norm2 is not None:
             x = self.norm2(self.mlp_residual(x, drop(self.mlp(x), f"{self.site}.mlp")))
         return x

@@ -1,0 +1,41 @@
+"""Make a task's data sets, one a seed, and write what a guess is worth on each."""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--task", required=True, help="the task's name in the config")
+    parser.add_argument("--out", type=Path, required=True, help="table of data sets to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.plan import make_plan
+    from rankfall.report import tables
+    from rankfall.store import Store
+    from rankfall.train.job import dataset_of
+
+    plan = make_plan(args.config)
+    store = Store(args.results / "store")
+    cells = {cell.data_key: cell for cell in plan.cells if cell.task.name == args.task}
+    rows = []
+    for key, cell in cells.items():
+        dataset = dataset_of(cell, store)
+        rows.append(
+            {
+                "task": cell.task.name,
+                "seed": cell.seed,
+                "data_key": key,
+                "train": len(dataset.train_inputs),
+                "test": len(dataset.test_inputs),
+                "length": dataset.length,
+                "size_in": dataset.size_in,
+                "size_out": dataset.size_out,
+                "chance": dataset.chance,
+            }
+        )
+    tables.write("datasets", rows, args.out)
+    print(f"{args.task}: {len(rows)} data sets")
+    return 0

@@ -1,0 +1,108 @@
+"""Measure the networks of one shard: only what the store does not have."""
+
+import argparse
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+    from rankfall.plan import MeasurePlan, Plan
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--measure", required=True, help="the measure's name in the config")
+    parser.add_argument("--task", help="the task's name in the config; not for a measure that needs no cells")
+    parser.add_argument("--shard", help="the shard, as `rankfall plan` names it")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall import components
+    from rankfall.plan import make_plan
+    from rankfall.report import tables
+    from rankfall.store import Store
+    from rankfall.train.device import prepare
+
+    plan = make_plan(args.config)
+    measure = plan.measures[args.measure]
+    store = Store(args.results / "store")
+    device = prepare(plan.config.compute)
+    if measure.needs == "nothing":
+        rows = components.load("measure", measure.component.name)(**measure.component.options)
+        tables.write(measure.table, rows, args.out, tables.provenance(device=str(device)))
+        return 0
+    cells = plan.measured_cells(args.measure, args.task, args.shard)
+    rows = measured(plan, measure, cells, store, device)
+    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))
+    tables.write(measure.table, rows, args.out, about)
+    return 0
+
+
+def measured(
+    plan: "Plan", measure: "MeasurePlan", cells: "Sequence[Cell]", store: "Store", device: "torch.device"
+) -> list[dict[str, Any]]:
+    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
+    from rankfall.report.cell_columns import cell_columns
+
+    records = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    done = [cell for cell in cells if cell.key in records and records[cell.key].status == "done"]
+    keys = {cell.key: plan.measure_key(measure.name, cell) for cell in done}
+    found = store.find_rows(measure.name, keys.values())
+    missing = [cell for cell in done if keys[cell.key] not in found]
+    print(
+        f"{measure.name}: {len(cells)} cells: {len(done) - len(missing)} in store, {len(missing)} to measure",
+        flush=True,
+    )
+    fresh: dict[str, list[dict[str, Any]]] = {}
+    for _, members in groupby(
+        sorted(missing, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group
+    ):
+        group = list(members)
+        for start in range(0, len(group), plan.config.compute.stack):
+            part = group[start : start + plan.config.compute.stack]
+            fresh |= {keys[key]: rows for key, rows in measure_stack(measure, part, store, device).items()}
+    if fresh:
+        store.save_rows(measure.name, fresh)
+    rows = []
+    for cell in cells:
+        record = records[cell.key].record if cell.key in records else None
+        columns = cell_columns(cell, record)
+        own = (fresh | found)[keys[cell.key]] if cell.key in keys else [{}]
+        rows += [columns | row for row in own]
+    return rows
+
+
+def measure_stack(
+    measure: "MeasurePlan", cells: "list[Cell]", store: "Store", device: "torch.device"
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows by cell key, for cells of one group."""
+    import torch
+
+    from rankfall import components
+    from rankfall.nets.network import build
+    from rankfall.store import join
+    from rankfall.train.job import dataset_of, shape_of
+    from rankfall.train.loop import Data
+
+    keys = [cell.key for cell in cells]
+    tensors, _ = join(store.load_cells(keys, cells[0].group), keys)
+    datasets = [dataset_of(cell, store) for cell in cells]
+    dtype = getattr(torch, cells[0].training.dtype)
+    network = build(cells[0].architecture, shape_of(cells[0], datasets[0]), len(cells), dtype)
+    weights = {name: value for name, value in tensors.items() if not name.startswith("history.")}
+    network.load_state_dict(weights, strict=False)
+    network.to(device).requires_grad_(False)
+    function = components.load("measure", measure.component.name)
+    rows = function(network, Data.of(datasets, dtype, device), cells, **measure.component.options)
+    by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
+    for row in rows:
+        by_key[keys[row.pop("member")]].append(row)
+    return by_key

@@ -1,0 +1,98 @@
+"""Train the cells of one shard: only what the store does not have, in stacks."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--task", required=True, help="the task's name in the config")
+    parser.add_argument("--shard", required=True, help="the shard, as `rankfall plan` names it")
+    parser.add_argument("--out", type=Path, help="table of cells to write when all is done")
+    parser.add_argument("--training-out", type=Path, help="table of epochs to write when all is done")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.plan import make_plan
+    from rankfall.report import tables
+    from rankfall.store import Store
+    from rankfall.train.device import prepare
+    from rankfall.train.job import INTERRUPTED, Interrupted, Settings, train_cells
+    from rankfall.train.progress import Progress
+
+    plan = make_plan(args.config)
+    cells = plan.shard(args.task, args.shard)
+    store = Store(args.results / "store")
+    compute = plan.config.compute
+    settings = Settings(prepare(compute), compute.stack, compute.checkpoint_seconds)
+    try:
+        train_cells(cells, store, settings, Progress(), plan.origin)
+    except Interrupted as reason:
+        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+        return INTERRUPTED
+    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
+    if args.out:
+        tables.write("cells", cell_rows(cells, store), args.out, about)
+    if args.training_out:
+        tables.write("training", epoch_rows(cells, store), args.training_out, about)
+    return 0
+
+
+def cell_rows(cells: "Sequence[Cell]", store: "Store") -> list[dict[str, Any]]:
+    """How each cell ended."""
+    from rankfall.report.cell_columns import cell_columns
+
+    own = ("steps", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "chance", "seconds")
+    found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    rows = []
+    for cell in cells:
+        record = found[cell.key].record
+        rows.append(cell_columns(cell, record) | {name: record.get(name) for name in own})
+    return rows
+
+
+def epoch_rows(cells: "Sequence[Cell]", store: "Store") -> list[dict[str, Any]]:
+    """The course of each cell's training; an epoch that was not reached has no row."""
+    from rankfall.report.cell_columns import cell_columns
+
+    by_key = {cell.key: cell for cell in cells}
+    rows = []
+    for group in sorted({cell.group for cell in cells}):
+        keys = [cell.key for cell in cells if cell.group == group]
+        for part in store.load_cells(keys, group):
+            for member, key in enumerate(part.keys):
+                if "history.loss" not in part.tensors:
+                    continue
+                columns = cell_columns(by_key[key], part.records[member])
+                course = {
+                    name.removeprefix("history."): part.tensors[name][member].tolist()
+                    for name in part.tensors
+                    if name.startswith("history.")
+                }
+                # A targets' kind without right answers has NaN for accuracy, never zero.
+                graded = part.records[member]["test_accuracy"] == part.records[member]["test_accuracy"]
+                for epoch, asked in enumerate(course["asked"]):
+                    if asked == 0:
+                        break
+                    test_loss, test_accuracy = course["test_loss"][epoch], course["test_accuracy"][epoch]
+                    evaluated = test_loss == test_loss
+                    rows.append(
+                        columns
+                        | {
+                            "epoch": epoch + 1,
+                            "train_loss": course["loss"][epoch] / asked,
+                            "train_accuracy": course["right"][epoch] / asked if graded else float("nan"),
+                            "test_loss": test_loss if evaluated else None,
+                            "test_accuracy": test_accuracy if evaluated else None,
+                        }
+                    )
+    return rows

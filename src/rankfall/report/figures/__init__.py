@@ -1,0 +1,1 @@
+"""Figures: each drawn from tables alone."""

@@ -1,0 +1,79 @@
+"""How every figure looks, and how it is saved: colours that the colour-blind can tell apart, lines with bands,
+captions with numbers.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankfall.store.files import atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import Series
+
+# Okabe & Ito's palette, in an order in which neighbours differ in lightness too.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#B8A000")
+WHOLE, CHANCE = "#222222", "#888888"
+SETTINGS = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4,
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "svg.hashsalt": "rankfall",
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure and the sentence that says what it shows, with its numbers computed from the same tables."""
+
+    figure: "Figure"
+    caption: str
+
+
+def canvas(
+    rows: int, columns: int, width: float, height: float, **options: object
+) -> "tuple[Figure, list[list[Axes]]]":
+    """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[arg-type]
+    return figure, [list(row) for row in axes]
+
+
+def band(
+    axes: "Axes", x: "Series", mean: "Series", deviation: "Series", colour: str, label: str = "", **options: object
+) -> None:
+    """A line with one standard deviation on both sides."""
+    axes.plot(x, mean, color=colour, label=label or None, **options)  # type: ignore[arg-type]
+    axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0)
+
+
+def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
+    """PNG and PDF side by side, the same bytes for the same data; the caption where the report looks for it."""
+    import matplotlib
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(SETTINGS):
+        for path, metadata in ((out, {"Software": None}), (out.with_suffix(".pdf"), {"CreationDate": None})):
+            with atomic(path) as handle:
+                picture.figure.savefig(handle, format=path.suffix[1:], metadata=metadata)
+    if caption:
+        with atomic(caption) as handle:
+            handle.write(picture.caption.encode())

@@ -1,0 +1,103 @@
+"""Path effectiveness against a path-by-path evaluation written from the definition."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells
+from torch import Tensor
+
+from rankfall.measures.paths import SKIP, draw, path_ends, paths, read
+from rankfall.nets.network import Network, Shape, build
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train.loop import Data
+
+SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
+
+
+def example(**architecture: Any) -> tuple[Network, Data, list[Any]]:
+    chosen = cells(architecture=architecture, grid={"seed": [0, 1]})
+    network = build(chosen[0].architecture, SHAPE, 2, torch.float64)
+    network.initialise([0, 1])
+    generator = torch.Generator().manual_seed(2)
+    for value in network.parameters():  # far from initialisation, where every path differs
+        value.data = 0.7 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    datasets = [sorting(stream(s, "data"), train=20, test=9, length=5, symbols=6) for s in (0, 1)]
+    return network.requires_grad_(False), Data.of(datasets, torch.float64, torch.device("cpu")), chosen
+
+
+def walk(network: Network, x: Tensor, path: tuple[int, ...], frozen: bool, k: int) -> Tensor:
+    """One member, one path, in plain matrix algebra. x: (B, T)"""
+    width, heads = 8, 2
+    state = network.embed(x.expand(2, *x.shape))[k]
+    full = network.states(x.expand(2, *x.shape))
+
+    def norm(y: Tensor) -> Tensor:
+        return (y - y.mean(-1, keepdim=True)) / (y.var(-1, keepdim=True, unbiased=False) + 1e-12).sqrt()
+
+    for layer, head in enumerate(path):
+        if head == SKIP:
+            continue
+        block = network.blocks[layer]
+        a, own = block.attention, slice(head * width // heads, (head + 1) * width // heads)
+        source = full[layer][k] if frozen else state
+        q = source @ a.query.weight[k][:, own] + a.query.bias[k][:, own]
+        key = source @ a.key.weight[k][:, own] + a.key.bias[k][:, own]
+        weights = (q @ key.transpose(-1, -2) / (width // heads) ** 0.5).softmax(-1)
+        value = state @ a.value.weight[k][:, own] + a.value.bias[k][:, own]
+        state = norm(weights @ value @ a.output.weight[k][own] + a.output.bias[k])
+        if block.mlp is not None:
+            inner = torch.nn.functional.gelu(state @ block.mlp.inner.weight[k] + block.mlp.inner.bias[k])
+            state = norm(state + inner @ block.mlp.outer.weight[k] + block.mlp.outer.bias[k])
+    return state
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("architecture", [{}, {"mlp": "gelu"}])
+def test_every_path_ends_where_it_should(architecture: dict[str, Any], frozen: bool) -> None:
+    """All nine paths of two layers and two heads, walked together and one by one."""
+    network, data, _ = example(**architecture)
+    every = np.array(list(product((SKIP, 0, 1), repeat=2)))
+    ends = path_ends(network, data.test_inputs, every, frozen)
+    for k in range(2):
+        for u, path in enumerate(every):
+            torch.testing.assert_close(ends[k, u], walk(network, data.test_inputs[k], tuple(path), frozen, k))
+
+
+def test_sets_are_summed_normalised_and_read() -> None:
+    network, data, _ = example()
+    every = np.array(list(product((SKIP, 0, 1), repeat=2)))
+    ends = path_ends(network, data.test_inputs, every, frozen=False)
+    sets = torch.tensor([[2.0, 0, 0, 1, 0, 0, 0, 0, 0]], dtype=torch.float64)  # a path drawn twice counts twice
+    total = 2 * ends[0, 0] + ends[0, 3]
+    centred = total - total.mean(-1, keepdim=True)
+    normal = centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
+    expected = (normal @ network.head.map.weight[0] + network.head.map.bias[0]).argmax(-1)
+    assert torch.equal(read(network, ends, sets)[0, 0], expected)
+
+
+def test_rows_hold_every_combination_and_the_references() -> None:
+    network, data, chosen = example()
+    rows = paths(network, data, chosen, counts=[2, 3], repeats=4)
+    points = [r for r in rows if r["kind"] == "path"]
+    assert len(points) == 2 * 2 * 3 * 2 * 4  # members, evaluations, lengths, counts, repeats
+    assert len({tuple(sorted(r.items())) for r in rows if r["kind"] != "path"}) == 4
+    right = (network(data.test_inputs).argmax(-1) == data.test_targets).double().mean((1, 2))
+    whole = {r["member"]: r["accuracy"] for r in rows if r["kind"] == "whole"}
+    assert whole == pytest.approx({0: float(right[0]), 1: float(right[1])})
+    chance = {r["member"]: r["accuracy"] for r in rows if r["kind"] == "chance"}
+    assert chance == {0: float(data.chance[0]), 1: float(data.chance[1])}
+    # There is one path of length 0, so neither repeats nor numbers of paths can spread.
+    assert len({(r["member"], r["accuracy"]) for r in points if r["length"] == 0}) <= 2
+
+
+def test_draws_are_uniform_over_paths_of_a_length() -> None:
+    """12 equally likely paths (3 layers choose 2, times 2 heads squared): counts of 24,000 draws within 5 sigma."""
+    drawn = draw(2, 3, 2, 24000)
+    assert ((drawn != SKIP).sum(1) == 2).all()
+    _, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(counts) == 12
+    assert abs(counts - 2000).max() < 5 * (2000 * 11 / 12) ** 0.5

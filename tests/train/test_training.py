@@ -1,0 +1,166 @@
+"""What makes a stacked result trustworthy: isolation, replay, resume, divergence."""
+
+import contextlib
+import math
+import random
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train import loop
+from rankfall.train.dropout import SeededDropout
+from rankfall.train.stack import DIVERGED, Stack
+
+CPU = torch.device("cpu")
+SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
+RUN = {"epochs": 4, "lr": 3e-3, "dropout": 0.1}
+
+
+def trained(
+    seeds: list[int], stop_at: int | None = None, resume: dict[str, Any] | None = None, **changes: Any
+) -> tuple[Stack, dict[str, torch.Tensor], dict[str, Any]]:
+    """A stack of these seeds trained to its end, or up to a step; (stack, history, state at that step)."""
+    changes = {"training": RUN, **changes}
+    spread = changes.pop("members", None) or [{} for _ in seeds]
+    chosen = [
+        cells(**(changes | {"grid": {"seed": seed}, "training": changes["training"] | own}))[0]
+        for seed, own in zip(seeds, spread)
+    ]
+    stack = Stack(chosen, SHAPE, CPU)
+    dtype = getattr(torch, chosen[0].training.dtype)
+    data = loop.Data.of([sorting(stream(s, "data"), train=64, test=32, length=5, symbols=6) for s in seeds], dtype, CPU)
+    history, saved = loop.new_history(stack), {}
+    if resume:
+        stack.restore(resume["stack"])
+        history = {name: value.clone() for name, value in resume["history"].items()}
+
+    class Killed(Exception):
+        pass
+
+    def after_step() -> None:
+        if stop_at is not None and stack.step_count == stop_at:
+            saved["stack"] = {name: value.clone() for name, value in stack.state().items()}
+            saved["history"] = {name: value.clone() for name, value in history.items()}
+            raise Killed
+
+    with contextlib.suppress(Killed):
+        loop.train(stack, data, "classes", history, after_step)
+    return stack, history, saved
+
+
+@pytest.mark.parametrize(
+    "architecture", [{}, {"residual": "none", "mlp": "gelu"}, {"normaliser": "l2", "norm_placement": "pre"}]
+)
+def test_isolation_float64(architecture: dict[str, Any]) -> None:
+    """A cell alone, in a stack of 3 and in one of 64 is the same network to 1e-12 after training with dropout."""
+    settings = {"training": RUN | {"dtype": "float64"}, "architecture": architecture}
+    alone = trained([7], **settings)[0].weights[0]
+    for size, place in ((3, 1), (64, 40)):
+        seeds = list(range(100, 100 + size))
+        seeds[place] = 7
+        torch.testing.assert_close(trained(seeds, **settings)[0].weights[place], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_isolation_float32() -> None:
+    """In float32 a member may differ by rounding alone. Rounding is 6e-8 a product and Adam's steps (lr 3e-3) are at most doubled by
+    it where a gradient is near zero, so 28 steps stay far below 1e-4; on the processors we know the difference is exactly 0."""
+    alone = trained([7])[0].weights[0]
+    for size, place in ((3, 1), (64, 40)):
+        seeds = list(range(100, 100 + size))
+        seeds[place] = 7
+        torch.testing.assert_close(trained(seeds)[0].weights[place], alone, rtol=0, atol=1e-4)
+
+
+def test_replay_is_bit_identical() -> None:
+    one, two = trained([3, 1, 2]), trained([3, 1, 2])
+    assert torch.equal(one[0].weights, two[0].weights)
+    assert all(torch.equal(one[1][name], two[1][name]) or one[1][name].isnan().any() for name in one[1])
+
+
+@pytest.mark.parametrize("step", [*sorted(random.Random(5).sample(range(1, 27), 5)), 7, 28])
+def test_resume_is_bit_identical(step: int) -> None:
+    """From a checkpoint at any step (the last of an epoch and the last of all among them) the end is the undisturbed one, bit for bit."""
+    whole, history, _ = trained([3, 1, 2])
+    _, _, saved = trained([3, 1, 2], stop_at=step)
+    again, again_history, _ = trained([3, 1, 2], resume=saved)
+    assert again.step_count == 28
+    assert torch.equal(again.weights, whole.weights)
+    for name in history:
+        assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
+
+
+def test_divergence_is_contained() -> None:
+    """A member that is made to diverge is frozen at finite weights and named; the others end bit-identical to a run in which it behaves."""
+    wild = trained(
+        [0, 1, 2], training=RUN | {"optimizer": "sgd"}, members=[{}, {"lr": 1e30}, {}], architecture={"norm": "none"}
+    )[0]
+    calm = trained([0, 1, 2], training=RUN | {"optimizer": "sgd"}, architecture={"norm": "none"})[0]
+    assert wild.fate.tolist() == [0, DIVERGED, 0]
+    assert int(wild.last_step[1]) < int(wild.last_step[0])
+    assert wild.weights.isfinite().all()
+    assert torch.equal(wild.weights[[0, 2]], calm.weights[[0, 2]])
+
+
+def test_members_keep_their_hyperparameters() -> None:
+    """Learning rate, decay and clip are each member's own: a stack of three settings equals three runs of one setting each."""
+    settings = [{"lr": 1e-3}, {"lr": 1e-2, "weight_decay": 0.1}, {"lr": 3e-3, "clip": 0.01}]
+    base = RUN | {"dtype": "float64"}
+    together = trained([0, 0, 0], training=base, members=settings)[0].weights
+    for k, own in enumerate(settings):
+        torch.testing.assert_close(trained([0], training=base | own)[0].weights[0], together[k], rtol=1e-12, atol=1e-12)
+    assert not torch.allclose(together[0], together[2], atol=1e-4)
+
+
+def test_stop_loss_stops_one_member() -> None:
+    stack, history, _ = trained([0, 1], members=[{"stop_loss": 10.0}, {}])
+    assert stack.last_step.tolist() == [7, 28]
+    assert not math.isnan(float(history["test_loss"][0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("adam", lambda p: torch.optim.Adam(p, lr=3e-3, weight_decay=0.01)),
+        ("adamw", lambda p: torch.optim.AdamW(p, lr=3e-3, weight_decay=0.01)),
+        ("sgd", lambda p: torch.optim.SGD(p, lr=3e-3, weight_decay=0.01)),
+    ],
+)
+def test_optimizer_is_torchs(name: str, reference: Any) -> None:
+    """Twenty-eight steps agree with torch.optim on the same losses."""
+    settings = {"dtype": "float64", "optimizer": name, "weight_decay": 0.01, "shuffle": False, "epochs": 4, "lr": 3e-3}
+    ours = trained([0], training=settings)[0]
+    start = Stack(cells(training=settings)[:1], SHAPE, CPU)
+    data = sorting(stream(0, "data"), train=64, test=32, length=5, symbols=6)
+    optimizer = reference(list(start.network.parameters()))
+    for _ in range(4):
+        for begin in range(0, 64, 10):
+            outputs = start.network(data.train_inputs[None, begin : begin + 10])
+            loss = torch.nn.functional.cross_entropy(
+                outputs.flatten(0, 2), data.train_targets[begin : begin + 10].flatten()
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    theirs = torch.cat([p.detach().flatten() for p in start.network.parameters()])
+    torch.testing.assert_close(ours.weights[0], theirs, rtol=1e-9, atol=1e-11)
+
+
+def test_dropout_masks_belong_to_seed_place_and_step() -> None:
+    """A mask does not depend on the stack; it changes with seed, place and step; its rate and scale are right."""
+    x = torch.ones(3, 50, 40)
+    stacked, alone = SeededDropout([5, 6, 7], 0.25), SeededDropout([6], 0.25)
+    stacked.step = alone.step = 3
+    mask = stacked(x, "here")
+    assert torch.equal(mask[1], alone(x[:1], "here")[0])
+    assert not torch.equal(mask[0], mask[1])
+    assert not torch.equal(mask, stacked(x, "there"))
+    kept = mask != 0
+    assert abs(kept.double().mean() - 0.75) < 4 * math.sqrt(0.25 * 0.75 / mask.numel())
+    assert mask[kept].unique().tolist() == pytest.approx([4 / 3])
+    stacked.step = 4
+    assert not torch.equal(mask, stacked(x, "here"))
