@@ -93,7 +93,6 @@ WRONG = [
     ({"length": 1.5}, r"column 'length' is not all int64"),
     ({"length": True}, r"column 'length' is not all int64"),
     ({"kind": 3}, r"column 'kind' is not all string"),
-    ({"lr": True}, r"column 'lr' is not all double"),
     ({"shuffle": 1}, r"column 'shuffle' is not all bool"),
     ({"accuracy": None}, r"column 'accuracy' has a null"),
     ({"seed": None}, r"column 'seed' has a null"),
