@@ -1,0 +1,37 @@
+"""Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it cut away."""
+
+from typing import Any
+
+TABLE = "model_residuals"
+NEEDS = "nothing"
+
+
+def model_residuals(
+    *,
+    model: str,
+    phase: str = "init",
+    revision: str | None = None,
+    config: dict | None = None,
+    seeds: int = 8,
+    definition: str = "clean",
+    variants: list[str] | None = None,
+    text: str = "topics",
+    samples: int = 32,
+    length: int = 128,
+    dtype: str = "float64",
+    best_samples: int = 0,
+    spectrum_samples: int = 4,
+    optional: bool = False,
+) -> list[dict[str, Any]]:
+    """`optional`: no rows, instead of an error, where the model comes from a package that is not installed.
+
+    `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
+    """
+    from rankfall.measures._models import spec_of
+    from rankfall.pretrained.profile import profile
+
+    spec = spec_of(model, phase, revision, config, definition, variants, text, samples, length, dtype, optional)
+    if spec is None:
+        return []
+    norms = ("composite", "l1", "linf", "frobenius")
+    return profile(spec, range(seeds), norms=norms, best_samples=best_samples, spectrum_samples=spectrum_samples)

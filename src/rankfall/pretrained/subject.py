@@ -1,0 +1,163 @@
+"""A model on the table: loaded, its anatomy read and verified, with its batch of text, in the number format it is measured in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.pretrained.anatomy import Anatomy
+from rankfall.pretrained.families.published import published
+from rankfall.pretrained.load import Loaded, Source, load
+from rankfall.pretrained.surgery import VARIANTS, Variant, cut, study, verify
+from rankfall.pretrained.texts import Batch, Texts, batch_for
+
+DEFINITIONS = ("clean", "published")
+PART_BYTES = 2**28  # states and attention weights of one part of the batch stay below this
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that the numbers of a model depend on."""
+
+    source: Source
+    texts: Texts = field(default_factory=Texts)
+    definition: str = "clean"
+    variants: tuple[str, ...] = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
+    dtype: str = "float64"
+
+    def check(self) -> None:
+        """Wrong names, before anything is loaded."""
+        if self.definition not in DEFINITIONS:
+            raise RankfallError(f"definition {self.definition!r} is not one of {', '.join(DEFINITIONS)}")
+        if self.dtype not in ("float32", "float64"):
+            raise RankfallError(f"dtype {self.dtype!r} is not one of float32, float64")
+        for name in self.variants:
+            if name not in VARIANTS:
+                near = get_close_matches(name, VARIANTS, n=1, cutoff=0.0)[0]
+                raise RankfallError(f"variant {name!r} is not one of {', '.join(VARIANTS)}; the nearest is {near!r}")
+
+
+@dataclass
+class Subject:
+    """A loaded model with everything that is fixed before it is measured."""
+
+    spec: Spec
+    seed: int | None
+    loaded: Loaded
+    anatomy: Anatomy
+    batch: Batch
+    variants: list[Variant]
+    left_out: list[str]  # variants that this model or definition does not have
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float64 if self.spec.dtype == "float64" else torch.float32
+
+    def labels(self) -> dict[str, Any]:
+        """The columns that say what was measured."""
+        return {
+            "model": self.spec.source.name,
+            "model_type": str(self.loaded.config.model_type),
+            "revision": self.loaded.revision,
+            "phase": self.spec.source.phase,
+            "definition": self.spec.definition,
+            "seed": self.seed,
+            "text": self.batch.source,
+            "tokenizer": self.batch.tokenizer,
+            "length": self.tokens,
+            "layers": self.anatomy.layers,
+            "heads": self.loaded.heads,
+            "width": self.loaded.width,
+            "dtype": self.spec.dtype,
+        }
+
+    @property
+    def tokens(self) -> int:
+        """Tokens the network sees of a sample; of a picture they are patches."""
+        site = next(iter(self.anatomy.sites.values()))
+        inputs = self.batch.inputs
+        if "input_ids" in inputs:
+            return int(inputs["input_ids"].shape[1])
+        return int(site.shape[-2])
+
+    def parts(self, budget: int = PART_BYTES) -> Iterator[tuple[int, int]]:
+        """The batch in parts that fit the budget: (start, stop)."""
+        size = 8 if self.dtype == torch.float64 else 4
+        states = (self.anatomy.layers + 1) * self.tokens * self.loaded.width * size
+        attention = 4 * self.loaded.heads * self.tokens**2 * size
+        step = max(1, budget // (states + attention))
+        for start in range(0, self.batch.samples, step):
+            yield start, min(start + step, self.batch.samples)
+
+    def inputs(self, start: int, stop: int) -> dict[str, Tensor]:
+        """Part of the batch, in the number format of the measurement."""
+        part = self.batch.part(start, stop)
+        return {name: value.to(self.dtype) if value.is_floating_point() else value for name, value in part.items()}
+
+    def states(self, variant: Variant, start: int, stop: int) -> list[Tensor]:
+        """States of layers 0..L of part of the batch, each (B, T, D)."""
+        found = cut(self.loaded.model, self.anatomy, self.inputs(start, stop), [variant])
+        return [state[0] for state in found]
+
+
+def subject(spec: Spec, seed: int | None) -> Subject:
+    """Load, read the anatomy in the model's own float32, verify bit by bit, then change to the format of the measurement."""
+    spec.check()
+    loaded = load(spec.source, seed=seed or 0)
+    batch = batch_for(loaded, spec.texts)
+    few = (
+        batch.part(0, 2)
+        if batch.samples > 1
+        else {k: v.repeat(2, *[1] * (v.dim() - 1)) for k, v in batch.inputs.items()}
+    )
+    few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
+    try:
+        anatomy = study(loaded.model, few, width=loaded.width, layers=loaded.layers)
+        verify(loaded.model, anatomy, few)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        line = (str(error).strip().splitlines() or [""])[0][:200]
+        raise RankfallError(
+            f"model {spec.source.name!r} fails in a plain forward pass: {type(error).__name__}: {line}"
+        ) from error
+    variants, left_out = _variants(spec, anatomy, str(loaded.config.model_type))
+    if spec.dtype == "float64":
+        for module in loaded.model.modules():  # one module at a time: the float32 copy goes as the float64 one comes
+            for name, value in (*module._parameters.items(), *module._buffers.items()):
+                if value is not None and value.is_floating_point():
+                    _widen(module, name, value)
+    return Subject(spec, seed, loaded, anatomy, batch, variants, left_out)
+
+
+def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
+    if name in module._buffers:
+        module._buffers[name] = value.double()
+    else:
+        value.data = value.data.double()  # in place of the data, so that tied weights stay tied
+
+
+def _variants(spec: Spec, anatomy: Anatomy, model_type: str) -> tuple[list[Variant], list[str]]:
+    """The wanted variants as defined; those that this model cannot have are named, not silently dropped."""
+    chosen, left_out = [], []
+    for name in spec.variants:
+        variant = VARIANTS[name]
+        bare = variant.mlp and not variant.mlp_skip
+        if bare and (anatomy.parallel or spec.definition == "published"):
+            left_out.append(name)
+            continue
+        chosen.append(published(variant, model_type) if spec.definition == "published" else variant)
+    return chosen, left_out
+
+
+def subjects(spec: Spec, seeds: Sequence[int]) -> Iterator[Subject]:
+    """At initialisation one subject a seed, all variants of it with the same weights; pretrained weights have no seed."""
+    if spec.source.phase == "pretrained":
+        yield subject(spec, None)
+        return
+    for seed in seeds:
+        yield subject(replace(spec), seed)

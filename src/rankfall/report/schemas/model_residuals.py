@@ -1,0 +1,58 @@
+"""model_residuals.parquet: how far the tokens of a real model are from being equal, layer by layer."""
+
+from rankfall.report.schema import Column, Table
+
+MODEL_COLUMNS = (
+    Column("model", "text", "hub name, folder, or model type of the library"),
+    Column("model_type", "text", "the library's name of the family"),
+    Column("revision", "text", "commit or digest of the weights; `init` for weights drawn from the seed"),
+    Column("phase", "text", "init or pretrained"),
+    Column("definition", "text", "of the variants: clean, or published (what the published code really keeps)"),
+    Column("seed", "int", "names the initialisation; null for pretrained weights", nullable=True),
+    Column("text", "text", "where the tokens come from"),
+    Column("tokenizer", "text", "own: the model's; trained: learned from the text; none: numbers drawn, or pictures"),
+    Column("length", "int", "tokens of a sample", unit="tokens"),
+    Column("layers", "int", "layers of the model"),
+    Column("heads", "int", "attention heads of a layer"),
+    Column("width", "int", "dimension of a token's vector"),
+    Column("dtype", "text", "number format of the forward pass; metrics are always computed in float64"),
+)
+
+
+def model_residuals() -> Table:
+    """One row a number."""
+    return Table(
+        "model_residuals",
+        "a model x phase x definition x seed x variant x layer x sample x metric x centre",
+        (
+            *MODEL_COLUMNS,
+            Column("variant", "text", "what is left of every block: see docs/models.md"),
+            Column("layer", "int", "0 is the state that enters the first layer"),
+            Column("sample", "int", "which text of the batch"),
+            Column(
+                "metric", "text", "norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank"
+            ),
+            Column("centre", "text", "mean of the tokens, best (minimiser of the norm), or none (spectra)"),
+            Column(
+                "value", "float", "residual over the norm of the whole state; for spectra the number itself", nan=True
+            ),
+            Column("absolute", "float", "the residual itself; null for stable_rank", nullable=True, nan=True),
+            Column("floor", "bool", "the value is rounding noise of `dtype`; null for stable_rank", nullable=True),
+        ),
+        key=(
+            "model",
+            "revision",
+            "phase",
+            "definition",
+            "text",
+            "length",
+            "dtype",
+            "variant",
+            "seed",
+            "layer",
+            "sample",
+            "metric",
+            "centre",
+        ),
+        cells=False,
+    )
