@@ -65,7 +65,7 @@ class Network(nn.Module):
         x = self.embed(inputs, drop)
         for block in self.blocks:
             x = block(x, drop)
-        return self.readout(x)
+        return self.readout(drop(x, "head"))
 
     def states(self, inputs: Tensor) -> list[Tensor]:
         """The states (K, B, T', D) at layers 0 .. L, without dropout."""

@@ -1,5 +1,6 @@
 """A learned vector for each symbol."""
 
+import torch
 from torch import Tensor, nn
 
 from rankfall.nets.primitives import Sizes, Table
@@ -8,13 +9,13 @@ ACCEPTS = "tokens"
 
 
 class Token(nn.Module):
-    """`padding`: a symbol whose vector is zero and never trains, as the published sorting and memorization code has it."""
+    """`frozen`: a symbol whose vector stays as it began. The published code declares symbol 0 as padding, with that effect."""
 
-    def __init__(self, sizes: Sizes, *, padding: int | None = None) -> None:
+    def __init__(self, sizes: Sizes, *, frozen: int | None = None) -> None:
         super().__init__()
-        self.padding = padding
+        self.frozen = frozen
         self.table = Table(sizes, sizes.size_in, "embedding")
 
     def forward(self, index: Tensor) -> Tensor:
         x = self.table(index)  # (K, B, T, D)
-        return x if self.padding is None else x * (index != self.padding).unsqueeze(-1)
+        return x if self.frozen is None else torch.where((index == self.frozen).unsqueeze(-1), x.detach(), x)

@@ -3,15 +3,18 @@
 from torch import Tensor
 
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Initial, Sizes, parameter
+from rankfall.nets.primitives import Initial, Linear, Sizes, parameter
 
 
 class Learned(Position):
-    def __init__(self, sizes: Sizes) -> None:
+    """`mapped`: a linear map follows, X_i <- (X_i + p_i) W + b, as in the published networks."""
+
+    def __init__(self, sizes: Sizes, *, mapped: bool = False) -> None:
         super().__init__()
-        self.table = parameter(
-            sizes, 1, sizes.length, sizes.width, initial=Initial("embedding", "weight", sizes.width)
-        )  # (K, 1, T, D)
+        initial = Initial("embedding", "weight", sizes.width)
+        self.table = parameter(sizes, 1, sizes.length, sizes.width, initial=initial)  # (K, 1, T, D)
+        self.map = Linear(sizes, sizes.width, sizes.width, "embedding_map") if mapped else None
 
     def embed(self, x: Tensor) -> Tensor:
-        return x + self.table[:, :, : x.shape[2]]
+        x = x + self.table[:, :, : x.shape[2]]
+        return x if self.map is None else self.map(x)

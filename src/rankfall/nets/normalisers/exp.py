@@ -1,0 +1,7 @@
+"""a_ij = e^{b_ij}: no denominator, so a row's sum tells how much it found (Su 2022)."""
+
+from torch import Tensor
+
+
+def exp(logits: Tensor) -> Tensor:
+    return logits.exp()

@@ -1,0 +1,7 @@
+"""a_ij = max(b_ij, 0)^2 / n: the gated attention unit's weights (Hua et al. 2022). `tokens`: n; null means as many as there are."""
+
+from torch import Tensor
+
+
+def relu2(logits: Tensor, *, tokens: int | None = None) -> Tensor:
+    return logits.relu().square() / (tokens or logits.shape[-1])

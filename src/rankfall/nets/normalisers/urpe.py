@@ -1,0 +1,26 @@
+"""A = softmax(B) * C elementwise, C_ij = c_{i-j} learned per head and shared by all layers (Luo et al. 2022).
+
+Rows no longer sum to one, which is what lets the network count places. What is stored is c - 1, so that the usual start,
+all c = 1, is zero; `random` draws it instead, like a position's weights: then an untrained network is not plain softmax.
+Distances beyond the trained length use the farthest trained one.
+"""
+
+from torch import Tensor, nn
+
+from rankfall.nets.positions._offsets import by_offset
+from rankfall.nets.primitives import Initial, Sizes, constant, parameter
+
+
+class Urpe(nn.Module):
+    def __init__(self, sizes: Sizes, *, random: bool = False) -> None:
+        super().__init__()
+        shape = (1, sizes.heads, 2 * sizes.length - 1)
+        drawn = Initial("position", "weight", sizes.length)
+        self.excess = parameter(sizes, *shape, initial=drawn) if random else constant(sizes, *shape, value=0.0)
+
+    def factors(self, length: int) -> Tensor:
+        """C (K, 1, H, T, T)"""
+        return 1 + by_offset(self.excess, length)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits.softmax(-1) * self.factors(logits.shape[-1])

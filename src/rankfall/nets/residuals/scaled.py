@@ -1,0 +1,7 @@
+"""lambda X + F(X): the skip connection made weaker or stronger (Joseph et al. 2024)."""
+
+from torch import Tensor
+
+
+def scaled(x: Tensor, branch: Tensor, depth: int, *, scale: float = 0.5) -> Tensor:
+    return scale * x + branch
