@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.store.files import SUFFIX, Damaged, Header, Vault, read_header, read_sealed, write_sealed
+from rankfall.store.files import SUFFIX, Damaged, Header, StoreError, Vault, read_header, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -148,6 +148,11 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
     import torch
 
     place = {key: index for index, key in enumerate(key for stack in stacks for key in stack.keys)}
+    gone = [key for key in keys if key not in place]
+    if gone:
+        raise StoreError(
+            f"{len(gone)} of {len(keys)} cells are no longer in the store ({gone[0]}, ...): train them again"
+        )
     order = torch.tensor([place[key] for key in keys])
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}

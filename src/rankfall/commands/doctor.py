@@ -1,0 +1,36 @@
+"""Check this machine and the store: versions, processors, disk, damage, arithmetic."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
+    parser.add_argument("--verify", action="store_true", help="read every file of the store and set damaged ones aside")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.checks import local
+
+    checks = chain(
+        local.python(),
+        local.packages(),
+        local.processors(),
+        local.results(args.results),
+        local.store(args.results, args.verify),
+        local.arithmetic(),
+    )
+    found = list(checks)
+    if args.json:
+        print(json.dumps([asdict(check) for check in found], indent=2))
+    else:
+        colours = {"ok": "32", "warn": "33", "fail": "31"} if sys.stdout.isatty() else {}
+        for check in found:
+            state = f"\x1b[{colours[check.state]}m{check.state:<4}\x1b[0m" if colours else f"{check.state:<4}"
+            print(f"{state}  {check.name:<11} {check.text}")
+    return 1 if any(check.state == "fail" for check in found) else 0

@@ -1,0 +1,92 @@
+"""Remove from the store what no plan in use needs; says what it would remove unless told to delete."""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.store.inventory import Item, Live
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        type=Path,
+        required=True,
+        nargs="+",
+        help="config, or all configs, whose results are kept (YAML or JSON)",
+    )
+    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--delete", action="store_true", help="really remove the files")
+    parser.add_argument(
+        "--keep-days", type=float, default=0.0, metavar="N", help="keep what was written in the last N days"
+    )
+    parser.add_argument("--files", action="store_true", help="name every file and why nothing needs it")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.store import Store
+    from rankfall.store.inventory import DAY, removable, remove
+
+    items = removable(Store(args.results / "store"), live(args.config))
+    items = [item for item in items if item.age >= args.keep_days * DAY]
+    print(summary(items, args.delete))
+    if args.files:
+        for item in items:
+            print(f"{item.path}: {item.reason}")
+    if args.delete:
+        remove(items)
+    elif items:
+        print("nothing was removed; add --delete to remove them")
+    return 0
+
+
+def live(configs: "Iterable[Path]") -> "Live":
+    """What the plans of these configs need."""
+    from rankfall.plan import make_plan
+    from rankfall.store.inventory import Live
+
+    needed = Live()
+    for config in configs:
+        plan: Any = make_plan(config)
+        needed.cells.update(cell.key for cell in plan.cells)
+        needed.data.update(cell.data_key for cell in plan.cells)
+        for name in plan.measures:
+            if plan.measures[name].needs == "cells":
+                needed.measures.setdefault(name, set()).update(measure_keys(plan, name))
+            else:
+                needed.whole.add(name)
+    return needed
+
+
+def measure_keys(plan: Any, name: str) -> set[str]:
+    """The keys under which a measure's rows lie in the store."""
+    shards = [plan.measured_cells(name, task, shard) for task, shard in plan.shards]
+    return {plan.measure_key(name, cell) for cells in shards for cell in cells}
+
+
+def summary(items: "list[Item]", delete: bool) -> str:
+    """One line a kind of file, with number, size and age."""
+    from rankfall.store.inventory import DAY
+
+    if not items:
+        return "nothing to remove: everything in the store is needed"
+    lines = []
+    for kind in dict.fromkeys(item.kind for item in items):
+        some = [item for item in items if item.kind == kind]
+        ages = sorted(item.age / DAY for item in some)
+        span = f"{ages[0]:.1f} to {ages[-1]:.1f} days old" if len(some) > 1 else f"{ages[0]:.1f} days old"
+        lines.append(f"{kind:<11}{len(some):>7} files  {size(sum(item.bytes for item in some)):>10}  {span}")
+    total = size(sum(item.bytes for item in items))
+    verb = "removing" if delete else "would remove"
+    return "\n".join([*lines, f"{verb} {len(items)} file{'s' * (len(items) != 1)}, {total}"])
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

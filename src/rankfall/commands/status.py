@@ -1,0 +1,120 @@
+"""Show the grid by state: done, diverged, failed, running, missing; and why what failed did."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.store import CellRecord, Store
+
+STATES = ("done", "diverged", "failed", "running", "missing")
+COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "running": "cyan", "missing": "dim"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--lines", type=int, default=5, metavar="N", help="lines of the log to show of what failed (default 5)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.plan import make_plan
+    from rankfall.store import Store
+
+    found = survey(make_plan(args.config), Store(args.results / "store"), args.results / "logs", args.lines)
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        show(found)
+    return 0
+
+
+def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
+    """The state of everything in a plan, as plain values."""
+    records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
+    running = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
+    grid: dict[tuple[str, str, str], Counter[str]] = {}
+    failed: list[dict[str, Any]] = []
+    for cell in plan.cells:
+        state = state_of(cell, records, running)
+        label = (cell.task.name, cell.architecture.name, cell.training.name)
+        grid.setdefault(label, Counter())[state] += 1
+        if state in ("failed", "diverged"):
+            path = log_of(cell, logs) if state == "failed" else None
+            failed.append(
+                dict(zip(("task", "architecture", "training"), label))
+                | {"depth": cell.architecture.depth, "seed": cell.seed, "key": cell.key, "state": state}
+                | {
+                    "reason": records[cell.key].record.get("reason", ""),
+                    "log": str(path or ""),
+                    "tail": tail(path, lines),
+                }
+            )
+    rows = [
+        dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
+        for label, counts in grid.items()
+    ]
+    return {"cells": rows, "total": {state: sum(row[state] for row in rows) for state in STATES}, "not_done": failed}
+
+
+def state_of(cell: "Cell", records: "dict[str, CellRecord]", running: set[str]) -> str:
+    """One of STATES; a cell that failed and has a checkpoint again is running."""
+    record = records.get(cell.key)
+    if record is not None and record.status != "failed":
+        return record.status
+    if cell.key in running:
+        return "running"
+    return "missing" if record is None else "failed"
+
+
+def log_of(cell: "Cell", logs: Path) -> Path | None:
+    """The newest log of the cell's shard."""
+    found = [
+        path
+        for path in logs.rglob(f"*{cell.shard}*.log")
+        if cell.task.name in path.parts or cell.task.name in path.name
+    ]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def tail(path: Path | None, lines: int) -> list[str]:
+    """The last lines of a log that hold anything."""
+    if path is None or lines < 1:
+        return []
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 16_384))
+        text = file.read().decode(errors="replace")
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def show(found: dict[str, Any]) -> None:
+    """A table for a terminal; plain columns anywhere else."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    box = {} if console.is_terminal else {"box": None, "pad_edge": False}
+    table = Table(*("task", "architecture", "training"), **box)  # type: ignore[arg-type]
+    for state in STATES:
+        table.add_column(state, justify="right", style=COLOURS[state])
+    for row in found["cells"]:
+        counts = [str(row[state]) if row[state] else "." for state in STATES]
+        table.add_row(*(escape(row[name]) for name in ("task", "architecture", "training")), *counts)
+    table.add_section()
+    table.add_row("all", "", "", *(str(found["total"][state]) for state in STATES), style="bold")
+    console.print(table)
+    for cell in found["not_done"]:
+        name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}"
+        console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(cell['reason'])}")
+        if cell["log"]:
+            console.print(f"  {escape(cell['log'])}", style="dim")
+        for line in cell["tail"]:
+            console.print(f"  | {line}", style="dim", markup=False, soft_wrap=True)

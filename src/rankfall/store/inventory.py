@@ -1,0 +1,146 @@
+"""What lies in a store that nothing reachable needs: the list that `rankfall gc` shows and, when told to, removes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rankfall.store import Store
+from rankfall.store.files import cannot, read_sealed
+from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
+from rankfall.store.rows import read_rows
+
+DAY = 86_400.0
+ABANDONED = 1 * DAY  # a temporary file of another machine is nobody's after this long
+FORGOTTEN = 30 * DAY  # so is a checkpoint that does not say whose it is
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the plans in use need, by key."""
+
+    cells: set[str] = field(default_factory=set)
+    data: set[str] = field(default_factory=set)
+    measures: dict[str, set[str]] = field(default_factory=dict)  # measure -> measure keys
+    whole: set[str] = field(default_factory=set)  # measures of which every row is kept
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file that can go."""
+
+    kind: str  # stack, dataset, rows, checkpoint, temporary, damaged
+    path: Path
+    bytes: int
+    age: float  # seconds since it was last written
+    reason: str
+
+
+def removable(store: Store, live: Live) -> list[Item]:
+    """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
+    parts = (_stacks, _datasets, _rows, _checkpoints, _temporary, _damaged)
+    return [item for part in parts for item in part(store, live)]
+
+
+def remove(items: list[Item]) -> None:
+    """Remove files; one that is gone already is no error."""
+    for item in items:
+        try:
+            item.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot("remove", item.path, error) from error
+
+
+def verify(store: Store) -> tuple[int, int]:
+    """Read every finished file completely and set damaged ones aside; returns how many were read, and how many were
+    damaged.
+    """
+    readers: list[tuple[str, str, Callable[[Path], object]]] = [
+        (folder, ".safetensors", read_sealed)
+        for folder in ["data", "checkpoints", *(f"stacks/{group}" for group in store.vault.folders("stacks"))]
+    ]
+    readers += [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.vault.folders("measures")]
+    read = damaged = 0
+    for folder, suffix, reader in readers:
+        for entry in store.vault.files(folder, suffix):
+            read += 1
+            damaged += store.vault.read(Path(entry.path), reader) is None
+    return read, damaged
+
+
+def _item(kind: str, path: Path, reason: str) -> Iterator[Item]:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return
+    yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, reason)
+
+
+def _stacks(store: Store, live: Live) -> Iterator[Item]:
+    used = {cell.stack for cell in store.find_cells(live.cells).values()}
+    held: dict[Path, bool] = {}
+    for cell in store.records():
+        held[cell.stack] = held.get(cell.stack, False) or cell.key in live.cells
+    for path in sorted(held.keys() - used):
+        reason = "its cells are also in other files" if held[path] else "no cell of it is in the plan"
+        yield from _item("stack", path, reason)
+
+
+def _datasets(store: Store, live: Live) -> Iterator[Item]:
+    for entry in store.vault.files("data"):
+        if Path(entry.name).stem not in live.data:
+            yield from _item("dataset", Path(entry.path), "no cell of the plan uses it")
+
+
+def _rows(store: Store, live: Live) -> Iterator[Item]:
+    for name in store.vault.folders("measures"):
+        if name in live.whole:
+            continue
+        covered = store.rows.covered(name)
+        used = {covered[key] for key in live.measures.get(name, set()) if key in covered}
+        for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
+            if Path(entry.path) not in used:
+                yield from _item("rows", Path(entry.path), f"nothing in the plan's measure {name} is read from it")
+
+
+def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
+    finished = store.find_cells(live.cells)
+    waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
+    for path, cells in store.checkpoints.cells().items():
+        if cells is None:
+            for item in _item("checkpoint", path, "does not say whose it is, and is old"):
+                if item.age > FORGOTTEN:
+                    yield item
+        elif not waiting.intersection(cells):
+            yield from _item("checkpoint", path, "its cells are finished or not in the plan")
+
+
+def _temporary(store: Store, live: Live) -> Iterator[Item]:
+    for path in sorted(store.root.rglob(".*.tmp")):
+        for item in _item("temporary", path, "its writer is dead"):
+            if item.age > ABANDONED or not _writer_lives(path.name):
+                yield item
+
+
+def _writer_lives(name: str) -> bool:
+    """False where the name of a temporary file tells of a process of this machine that is no more."""
+    start, pid, _, _ = name.rsplit(".", 3)
+    if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
+        return True  # another machine's: only its age can tell
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _damaged(store: Store, live: Live) -> Iterator[Item]:
+    folder = store.root / "damaged"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        yield from _item("damaged", path, "was found damaged and set aside")

@@ -1,0 +1,149 @@
+"""Guards the store's cleaning: everything that a plan needs stays, everything else is listed, and nothing goes
+without being told to.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from rankfall import cli
+from rankfall.store import Store
+from rankfall.store.inventory import Live, removable, remove
+from rankfall.tasks._dataset import Dataset
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def save(store, keys, group="g", statuses=None):
+    statuses = statuses or ["done"] * len(keys)
+    return store.save_stack(group, list(keys), {"w": torch.ones(len(keys), 2)}, [{"status": s} for s in statuses])
+
+
+def kinds(items):
+    return sorted((item.kind, item.path.name) for item in items)
+
+
+def test_a_stack_stays_as_long_as_one_live_cell_is_read_from_it(store):
+    mixed, dead, live = save(store, "ab"), save(store, "cd"), save(store, "e", "h")
+    items = removable(store, Live(cells={"a", "e"}))
+    assert [item.path for item in items] == [dead]
+    assert items[0].bytes == dead.stat().st_size
+    remove(items)
+    assert mixed.exists()
+    assert live.exists()
+    assert not dead.exists()
+    assert removable(store, Live(cells={"a", "e"})) == []
+    assert store.load_cells(["a"], "g")[0].keys == ["a"]
+
+
+def test_of_two_files_with_the_same_cell_the_one_that_is_read_stays(store):
+    one, two = save(store, "ab"), save(store, "ac")
+    failed = save(store, "a", statuses=["failed"])
+    used = store.find_cells(["a"])["a"].stack
+    items = removable(store, Live(cells={"a"}))
+    assert {item.path for item in items} == {one, two, failed} - {used}
+    assert all("also in other files" in item.reason for item in items)
+    assert {item.path for item in removable(store, Live(cells={"a", "b", "c"}))} == {failed}
+
+
+def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
+    tensors = [torch.zeros(1)] * 4
+    for key in ("d1", "d2"):
+        store.dataset(key, lambda: Dataset(*tensors, size_in=1, size_out=1, chance=0.0))
+    kept = store.save_rows("paths", {"k1": [], "k2": [{"x": 1}]})
+    old = store.save_rows("paths", {"k3": [{"x": 1}]})
+    gone = store.save_rows("no longer in the config", {"k1": []})
+    whole = store.save_rows("law", {"anything": []})
+    items = removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}}, whole={"law"}))
+    assert kinds(items) == sorted([("dataset", "d2.safetensors"), ("rows", old.name), ("rows", gone.name)])
+    assert kept.exists()
+    assert whole.exists()
+
+
+def test_a_checkpoint_stays_while_one_of_its_cells_waits(store):
+    save(store, "a")
+    save(store, "f", statuses=["failed"])
+    for name, cells in {"waiting": ["a", "b"], "finished": ["a"], "dropped": ["z"], "retried": ["f"]}.items():
+        store.save_checkpoint(name, {"w": torch.zeros(1)}, {"cells": cells})
+    store.save_checkpoint("young", {}, {"step": 1})
+    old = store.save_checkpoint("old", {}, {"step": 1})
+    os.utime(old, (time.time() - 40 * 86_400,) * 2)
+    items = removable(store, Live(cells={"a", "b", "f"}))
+    assert kinds(items) == [("checkpoint", f"{name}.safetensors") for name in ("dropped", "finished", "old")]
+
+
+def test_temporary_files_go_when_their_writer_is_dead_or_they_are_old(store):
+    save(store, "a")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    folder, host = store.root / "stacks" / "g", socket.gethostname()
+    names = {
+        "dead": f".x.safetensors.{host}.{dead.pid}.0a.tmp",
+        "alive": f".x.safetensors.{host}.{os.getpid()}.0b.tmp",
+        "elsewhere": f".x.safetensors.node7.cluster.{dead.pid}.0c.tmp",
+        "elsewhere and old": f".x.safetensors.node7.cluster.{dead.pid}.0d.tmp",
+    }
+    for name in names.values():
+        (folder / name).write_bytes(b"half")
+    os.utime(folder / names["elsewhere and old"], (time.time() - 2 * 86_400,) * 2)
+    items = removable(store, Live(cells={"a"}))
+    assert sorted(item.path.name for item in items) == sorted([names["dead"], names["elsewhere and old"]])
+    assert store.find_cells(["a"]).keys() == {"a"}  # and none of them was ever taken for a stack
+
+
+class Plan:
+    """As much of a plan as cleaning looks at."""
+
+    def __init__(self, keys):
+        self.cells = [SimpleNamespace(key=key, data_key="d" + key) for key in keys]
+        self.shards = {("sorting", "0"): self.cells}
+        self.measures = {"paths": SimpleNamespace(needs="cells"), "law": SimpleNamespace(needs="nothing")}
+
+    def measured_cells(self, measure, task, shard):
+        return self.shards[task, shard]
+
+    def measure_key(self, measure, cell):
+        return f"{measure}-{cell.key}"
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Each config is named after the cells in it."""
+    monkeypatch.setattr("rankfall.plan.make_plan", lambda path: Plan(path.stem), raising=False)
+
+
+def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, capsys):
+    store = Store(tmp_path / "store")
+    live, dead, other = save(store, "ab"), save(store, "c"), save(store, "x")
+    store.save_rows("paths", {"paths-b": [], "paths-z": []})
+    command = ["gc", "--config", "a.yaml", "bx.yaml", "--results", str(tmp_path)]
+    assert cli.main(command) == 0
+    output = capsys.readouterr().out
+    assert "would remove 1 file" in output
+    assert "--delete" in output
+    assert dead.exists()
+    assert cli.main([*command, "--keep-days", "1", "--delete"]) == 0
+    assert dead.exists()
+    os.utime(dead, (time.time() - 3 * 86_400,) * 2)
+    assert cli.main([*command, "--keep-days", "1", "--delete", "--files"]) == 0
+    assert f"{dead}: no cell of it is in the plan" in capsys.readouterr().out
+    assert not dead.exists()
+    assert live.exists()
+    assert other.exists()
+    assert store.find_rows("paths", ["paths-b"]) == {"paths-b": []}
+    assert cli.main(command) == 0
+    assert "nothing to remove" in capsys.readouterr().out
+
+
+def test_an_empty_store_is_no_error(plans, tmp_path, capsys):
+    assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path / "nowhere"), "--delete"]) == 0
+    assert not (tmp_path / "nowhere").exists()
