@@ -1,0 +1,54 @@
+"""The command line: `rankfall <verb>`. A verb is a file in `rankfall/commands`, imported only when it is called."""
+
+import argparse
+import ast
+import importlib
+import os
+import sys
+from pathlib import Path
+
+from rankfall import __version__
+from rankfall.errors import RankfallError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
+    arguments = sys.argv[1:] if argv is None else argv
+    verbs = _verbs()
+    parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
+    parser.add_argument("--version", action="version", version=f"rankfall {__version__}")
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    subparsers = parser.add_subparsers(dest="verb", required=True, metavar="verb")
+    for verb, summary in verbs.items():
+        subparser = subparsers.add_parser(verb, help=summary, description=summary)
+        if verb == chosen:
+            command = importlib.import_module(f"rankfall.commands.{verb}")
+            command.add_arguments(subparser)
+            subparser.set_defaults(run=command.run)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except RankfallError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `rankfall plan | head`: the reader has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _verbs() -> dict[str, str]:
+    """Verb -> first line of its module's docstring, read without importing the module."""
+    folder = Path(__file__).parent / "commands"
+    files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    return {path.stem: _summary(path) for path in files}
+
+
+def _summary(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_bytes()))
+    return (docstring or "").partition("\n")[0].rstrip(".").replace("%", "%%")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""Components: a part of the benchmark is a file in its folder, found by its file name and loaded only when a cell names it.
+
+`l2.py` in `nets/normalisers/` is the normaliser `l2`: it exposes an attribute `l2` (a function) or `L2` (a class). A component outside
+the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: adding a component is adding a file.
+
+Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
+
+- options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
+- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (see `plan/facts.py` for the ones the plan reads).
+"""
+
+import ast
+import functools
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankfall.errors import RankfallError
+
+KINDS: Mapping[str, str] = {
+    "task": "tasks",
+    "block": "nets/blocks",
+    "normaliser": "nets/normalisers",
+    "position": "nets/positions",
+    "mask": "nets/masks",
+    "residual": "nets/residuals",
+    "norm": "nets/norms",
+    "mlp": "nets/mlps",
+    "embedding": "nets/embeddings",
+    "head": "nets/heads",
+    "sentinels": "nets/sentinels",
+    "init": "nets/inits",
+    "optimizer": "train/optimizers",
+    "schedule": "train/schedules",
+    "measure": "measures",
+    "figure": "report/figures",
+    "table": "report/schemas",
+}
+ABSENT = (
+    "none"  # "no such part", for the kinds a network can do without; needs no file (a file none.py takes precedence)
+)
+OPTIONAL_KINDS = frozenset({"position", "mask", "residual", "norm", "mlp", "sentinels"})
+AUTO = "auto"  # "whatever fits the task", for the parts that touch its inputs and targets
+AUTO_KINDS = frozenset({"embedding", "head"})
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a component lives: enough to import it, or to read it without importing."""
+
+    module: str
+    file: Path
+    attributes: tuple[str, ...]  # candidates, in order of preference
+
+
+@dataclass(frozen=True)
+class Option:
+    """One keyword-only parameter of a component."""
+
+    annotation: str  # source text, "" when there is none
+    required: bool
+    literal: bool  # the default is a literal, known without running code
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What can be said of a component from its source text alone."""
+
+    location: Location
+    options: Mapping[str, Option]
+    facts: Mapping[str, Any]
+
+
+def names(kind: str) -> list[str]:
+    """Names that the kind's folder offers, sorted; plus `auto` where it means something."""
+    folder = _package() / KINDS[kind]
+    found = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    found |= {AUTO} if kind in AUTO_KINDS else set()
+    return sorted(found)
+
+
+def locate(kind: str, name: str) -> Location | None:
+    """Find a component's file without importing it; None for `auto`, which has no file."""
+    if ":" in name:
+        return _locate_external(name)
+    file = _package() / KINDS[kind] / f"{name}.py"
+    if file.is_file() and not name.startswith("_"):
+        module = ".".join(["rankfall", *KINDS[kind].split("/"), name])
+        return Location(module, file, (name, _camel(name)))
+    if name in names(kind):
+        return None
+    raise RankfallError(f"{name!r} is not a {kind}")
+
+
+def describe(kind: str, name: str) -> Description | None:
+    """Options and facts of a component, read from its syntax tree; None for `auto`."""
+    location = locate(kind, name)
+    if location is None:
+        return None
+    stat = location.file.stat()
+    return _describe(location, stat.st_mtime_ns, stat.st_size)
+
+
+def load(kind: str, name: str) -> Any:
+    """Import a component and return its function or class. The one place where a module is imported by a computed name."""
+    location = locate(kind, name)
+    if location is None:
+        raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
+    if ":" in name and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
+    module = importlib.import_module(location.module)
+    for attribute in location.attributes:
+        if hasattr(module, attribute):
+            return getattr(module, attribute)
+    raise RankfallError(f"{location.file} defines neither {' nor '.join(location.attributes)}")
+
+
+def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
+    """Like `importlib.util.find_spec`, but imports no parent package; looks in the working directory last."""
+    top, *rest = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    spec = spec or importlib.machinery.PathFinder.find_spec(top, [os.getcwd()])
+    name = top
+    for part in rest:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        name = f"{name}.{part}"
+        spec = importlib.machinery.PathFinder.find_spec(name, list(spec.submodule_search_locations))
+    return spec
+
+
+def _package() -> Path:
+    return Path(__file__).parent
+
+
+def _camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _locate_external(name: str) -> Location:
+    module, _, attribute = name.partition(":")
+    if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise RankfallError(f"{name!r} is not a dotted path: write package.module:Attribute")
+    spec = find_module(module)
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise RankfallError(f"{name!r}: no Python module {module!r} is installed or lies in the working directory")
+    return Location(module, Path(spec.origin), (attribute,))
+
+
+@functools.lru_cache(maxsize=4096)
+def _describe(location: Location, mtime: int, size: int) -> Description:
+    """Keyed by the file's stamp too, so that a long-lived process sees an edit."""
+    try:
+        tree = ast.parse(location.file.read_bytes(), filename=str(location.file))
+    except SyntaxError as error:
+        raise RankfallError(f"{location.file}, line {error.lineno}: {error.msg}") from None
+    bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    node = next((bodies[name] for name in location.attributes if name in bodies), None)
+    if node is None:
+        raise RankfallError(f"{location.file} defines neither {' nor '.join(location.attributes)}")
+    return Description(location, _options(node), _facts(tree))
+
+
+def _options(node: ast.FunctionDef | ast.ClassDef) -> dict[str, Option]:
+    if isinstance(node, ast.ClassDef):
+        inner = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+        if not inner:
+            return {}
+        node = inner[0]
+    options = {}
+    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        annotation = "" if argument.annotation is None else ast.unparse(argument.annotation)
+        literal, value = _literal(default)
+        options[argument.arg] = Option(annotation, default is None, literal, value)
+    return options
+
+
+def _facts(tree: ast.Module) -> dict[str, Any]:
+    facts = {}
+    for node in tree.body:
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign)
+            else node.target
+            if isinstance(node, ast.AnnAssign)
+            else None
+        )
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and target.id.isupper():
+            literal, value = _literal(node.value)
+            if literal:
+                facts[target.id] = value
+    return facts
+
+
+def _literal(node: ast.expr | None) -> tuple[bool, Any]:
+    if node is None:
+        return False, None
+    try:
+        return True, ast.literal_eval(node)
+    except ValueError:
+        return False, None

@@ -1,0 +1,271 @@
+"""From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rankfall import components
+from rankfall.plan import cost, shard
+from rankfall.plan.cell import Cell, architecture_content, digest, task_content, training_content
+from rankfall.plan.config import Architecture, Config, Task, Training, parse, read
+from rankfall.plan.fingerprint import Sources
+from rankfall.plan.grid import Grid, Point, resolved
+from rankfall.plan.match import matches, parse_filter, unmatched
+from rankfall.plan.options import description
+from rankfall.plan.problems import problem, shown
+from rankfall.plan.rules import parts, task_facts
+from rankfall.plan.values import Component
+
+TRAIN_ROOTS = (
+    "rankfall.train.loop",
+)  # the arithmetic of training; not the job around it, so that its edits cost nothing
+DATA_ROOTS = ("rankfall.streams",)
+CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
+NEEDS = ("cells", "nothing", "models")
+
+
+@dataclass(frozen=True)
+class MeasurePlan:
+    """A measure with what it depends on, beside the cells."""
+
+    name: str
+    component: Component
+    table: str
+    needs: str
+    targets: str | None  # the only targets it can deal with; None: any
+    code: Mapping[str, str] = field(repr=False)
+    fingerprint: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.component.options
+
+    @property
+    def key(self) -> str:
+        """Everything but the cell."""
+        return digest("measure", self.component.name, self.component.options, self.fingerprint)
+
+
+@dataclass(frozen=True)
+class FigurePlan:
+    """A figure, the tables that it is drawn from, and its code."""
+
+    name: str
+    component: Component
+    tables: tuple[str, ...]
+    code: Mapping[str, str] = field(repr=False)
+    fingerprint: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.component.options
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a configuration means."""
+
+    config: Config
+    cells: list[Cell]
+    measures: dict[str, MeasurePlan]
+    figures: dict[str, FigurePlan]
+    selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
+
+    @cached_property
+    def shards(self) -> dict[tuple[str, str], list[Cell]]:
+        """(task, shard) -> cells."""
+        found: dict[tuple[str, str], list[Cell]] = {}
+        for cell in self.cells:
+            found.setdefault((cell.task.name, cell.shard), []).append(cell)
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def tables(self) -> dict[str, list[str]]:
+        """Measured table -> the measures that fill it."""
+        found: dict[str, list[str]] = {}
+        for measure in self.measures.values():
+            found.setdefault(measure.table, []).append(measure.name)
+        return dict(sorted(found.items()))
+
+    def shard(self, task: str, shard: str) -> list[Cell]:
+        """The cells of one job."""
+        if (task, shard) not in self.shards:
+            known = [one for name, one in self.shards if name == task]
+            if not known:
+                raise problem("task", f"{task!r} has no cells", allowed=sorted({t for t, _ in self.shards}), given=task)
+            raise problem("shard", f"{shard!r} is not a shard of task {task!r}", allowed=known)
+        return self.shards[task, shard]
+
+    def measure_key(self, measure: str, cell: Cell | None = None) -> str:
+        """What the rows of a measure on a cell are kept under; without a cell for a measure that needs none."""
+        return digest(self.measures[measure].key, cell.key if cell else None)
+
+    def measured_cells(self, measure: str, task: str, shard: str) -> list[Cell]:
+        """The cells of a shard that a measure is for."""
+        return [cell for cell in self.shard(task, shard) if cell.key in self.selected[measure]]
+
+    def origin(self, cell: Cell) -> dict[str, Any]:
+        """What to record with a cell's result, so that a later plan can say why it is stale."""
+        return {"spec": cell.spec, "data_key": cell.data_key, "code": dict(cell.code)}
+
+
+def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
+    """The plan of a configuration: a mapping, or the path of a YAML or JSON file."""
+    config = resolved(parse(read(source)))
+    sources = Sources()
+    cells = _cells(Grid(config).points(), config, sources)
+    measures = {name: _measure(config, name, sources) for name in config.measures}
+    selected = {name: frozenset(_selected(config, name, measures[name], cells)) for name in measures}
+    figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
+    return Plan(config, cells, measures, figures, selected)
+
+
+@dataclass
+class _Trio:
+    """What all seeds of a (task, architecture, training) share."""
+
+    parts: tuple[Any, ...]
+    group: str
+    seconds: float
+    code: Mapping[str, str]
+    fingerprint: str
+    task: Any
+    task_fingerprint: str
+    order: tuple[Any, ...]
+
+
+def _cells(points: Iterable[Point], config: Config, sources: Sources) -> list[Cell]:
+    trios: dict[tuple[int, int, int], _Trio] = {}
+    taken: dict[str, Point] = {}
+    loads: dict[str, float] = {}
+    drafts = []
+    kept = []  # keeps specs alive, whose ids are the keys of `trios`
+    for point in points:
+        ident = (id(point.task), id(point.architecture), id(point.training))
+        if ident not in trios:
+            trios[ident] = _trio(point.task, point.architecture, point.training, sources)
+            kept.append(point)
+        trio = trios[ident]
+        spec = digest(*trio.parts, point.seed)
+        if spec in taken:
+            raise problem(
+                point.origin,
+                f"{told(point)} is already made by {taken[spec].origin} as {told(taken[spec])}",
+                hint="take it out of one of them, or exclude it",
+            )
+        taken[spec] = point
+        data_key = digest("data", trio.task, point.seed, trio.task_fingerprint)
+        key = digest(spec, trio.fingerprint, data_key)
+        drafts.append((point, trio, spec, data_key, key, shard.pack(trio.group, point.seed)))
+        loads[point.task.name] = loads.get(point.task.name, 0.0) + trio.seconds
+    sizes = {task: shard.bits(seconds, config.compute.shard_minutes) for task, seconds in loads.items()}
+    cells = [
+        (
+            (*trio.order, point.seed),
+            Cell(
+                task=point.task,
+                architecture=point.architecture,
+                training=point.training,
+                seed=point.seed,
+                key=key,
+                spec=spec,
+                data_key=data_key,
+                group=trio.group,
+                shard=shard.shard(pack, sizes[point.task.name]),
+                code=trio.code,
+            ),
+        )
+        for point, trio, spec, data_key, key, pack in drafts
+    ]
+    return [cell for _, cell in sorted(cells, key=lambda pair: pair[0])]
+
+
+def _trio(task: Task, architecture: Architecture, training: Training, sources: Sources) -> _Trio:
+    about = (task_content(task), architecture_content(architecture), training_content(training))
+    task_roots = (*DATA_ROOTS, _module("task", task.task))
+    roots = {*TRAIN_ROOTS, *task_roots, *(_module(kind, part) for kind, part in parts(task, architecture, training))}
+    return _Trio(
+        parts=about,
+        group=digest("group", about[0], about[1], training_content(training, stacked=True)),
+        seconds=cost.cell_seconds(task, architecture, training),
+        code=sources.code_files(roots),
+        fingerprint=sources.fingerprint(roots),
+        task=about[0],
+        task_fingerprint=sources.fingerprint(task_roots),
+        order=(task.name, architecture.name, training.name, architecture.depth, digest(*about)),
+    )
+
+
+def _module(kind: str, component: Component) -> str:
+    location = components.locate(kind, component.name)
+    assert location is not None, f"{kind} {component.name} was not resolved"
+    return location.module
+
+
+def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
+    component, path = config.measures[name].component, f"measures.{name}"
+    facts = _facts("measure", component, path)
+    table, needs = facts.get("TABLE"), facts.get("NEEDS", "cells")
+    if table not in components.names("table"):
+        raise problem(
+            path, f"its component says TABLE = {shown(table)}", allowed=components.names("table"), given=table
+        )
+    if needs not in NEEDS:
+        raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
+    roots = [_module("measure", component), *_table_roots([table])]
+    code, fingerprint = sources.code_files(roots), sources.fingerprint(roots)
+    return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint)
+
+
+def _figure(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
+    component, path = config.figures[name].component, f"figures.{name}"
+    tables = _facts("figure", component, path).get("TABLES")
+    if not isinstance(tables, list | tuple) or not tables:
+        raise problem(path, f"its component says TABLES = {shown(tables)}, not a list of the tables that it reads")
+    made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
+    for table in tables:
+        if table not in made:
+            raise problem(
+                path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
+            )
+    roots = [_module("figure", component)]
+    return FigurePlan(name, component, tuple(tables), sources.code_files(roots), sources.fingerprint(roots))
+
+
+def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:
+    found = description(kind, component.name, path)
+    return found.facts if found else {}
+
+
+def _table_roots(tables: Iterable[str]) -> Iterator[str]:
+    for table in tables:
+        yield _module("table", Component(name=table))
+
+
+def _selected(config: Config, name: str, measure: MeasurePlan, cells: list[Cell]) -> Iterator[str]:
+    raw, path = config.measures[name].cells, f"measures.{name}.cells"
+    if measure.needs != "cells":
+        if raw:
+            raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
+        return
+    wanted = parse_filter(raw, path) if raw else {}
+    nobody = unmatched(cells, wanted)
+    if nobody:
+        raise problem(f"{path}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of the grid")
+    found = [cell for cell in cells if matches(cell, wanted)]
+    if not found:
+        raise problem(path, "matches no cell of the grid")
+    fitting = {id(cell.task): measure.targets in (None, task_facts(cell.task)["TARGETS"]) for cell in found}
+    refused = next((cell for cell in found if not fitting[id(cell.task)]), None)
+    if refused is not None:
+        what = f"measure {measure.component.name!r} is for {measure.targets}, but task {refused.task.name!r} has others"
+        raise problem(path if raw else f"measures.{name}", what, hint="name the right cells in `cells`")
+    yield from (cell.key for cell in found)
+
+
+def told(point: Point | Cell) -> str:
+    """A cell in words."""
+    a = point.architecture
+    return f"{point.task.name} / {a.name} / {point.training.name}, depth {a.depth}, seed {point.seed}"

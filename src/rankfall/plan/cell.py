@@ -1,0 +1,62 @@
+"""A cell, and the hashes that say what it is.
+
+spec   what was asked for: task, architecture, training, seed; labels left out, defaults filled in, what nothing reads left out
+key    spec + fingerprint of the code that computes it + data key
+data   task + seed + fingerprint of the code that makes the data
+group  what must be equal to train cells in one stack: the spec without seed and without what a stack holds a member
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankfall.plan.config import Architecture, Task, Training
+from rankfall.plan.values import Component, canonical
+
+LENGTH = 24  # hex digits of a key: 96 bits
+PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})
+UNTRAINED = frozenset({"epochs", "dtype"})  # all that is left of a training of no epochs
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One network, trained or left at initialisation: the unit of staleness."""
+
+    task: Task
+    architecture: Architecture
+    training: Training
+    seed: int
+    key: str
+    spec: str
+    data_key: str
+    group: str
+    shard: str
+    code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def digest(*parts: Any) -> str:
+    """Hash of plain values."""
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:LENGTH]
+
+
+def task_content(task: Task) -> Any:
+    return _content(task.task)
+
+
+def architecture_content(architecture: Architecture) -> dict[str, Any]:
+    return {name: _content(getattr(architecture, name)) for name in type(architecture).model_fields if name != "name"}
+
+
+def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:
+    """With `stacked`, only what all members of a stack must share."""
+    left_out = {"name"} | (PER_MEMBER if stacked else frozenset())
+    names = set(Training.model_fields) if training.epochs else UNTRAINED
+    return {name: _content(getattr(training, name)) for name in sorted(names - left_out)}
+
+
+def _content(value: Any) -> Any:
+    return {"name": value.name, "options": value.options} if isinstance(value, Component) else value

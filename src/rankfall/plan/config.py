@@ -1,0 +1,261 @@
+"""The configuration as types: the one definition of what can be written, of its defaults, and of what networks and trainer are given.
+
+`parse` makes a `Config` from what YAML gave, or raises an error that names the key. Components are only names here: whether they exist
+and take their options is checked in `options.py`, what the grid means in `grid.py`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import ConfigDict, Field, ValidationError
+
+from rankfall.errors import RankfallError
+from rankfall.plan.problems import problem, shown, translate, unknown_key, wrong_type
+from rankfall.plan.values import Component, Label, Number, Spec
+
+Size = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Task(Spec):
+    """Makes the data. The entry's name is its component's name unless `task` says otherwise; other keys are its options."""
+
+    name: Label
+    task: Component = Field(description="the component, by default the one with the entry's name")
+
+
+class Measure(Spec):
+    """Makes rows from networks and data. Other keys than these are the options of the component."""
+
+    name: Label
+    measure: Component = Field(description="the component, by default the one with the entry's name")
+    cells: dict[str, Any] = Field(
+        {}, description="which cells: any axis of the grid -> a value or a list; default: all"
+    )
+
+    @property
+    def component(self) -> Component:
+        return self.measure
+
+
+class Figure(Spec):
+    """A picture made from tables alone. Other keys than these are the options of the component."""
+
+    name: Label
+    figure: Component = Field(description="the component, by default the one with the entry's name")
+
+    @property
+    def component(self) -> Component:
+        return self.figure
+
+
+class Architecture(Spec):
+    """A composition of components, and sizes."""
+
+    name: Label
+    block: Component = Field(Component(name="attention"), description="how attention and MLP are put together")
+    normaliser: Component = Field(Component(name="softmax"), description="scores to attention weights")
+    position: Component = Field(Component(name="learned"), description="how the network is told places apart")
+    mask: Component = Field(Component(name="none"), description="which pairs of places may attend")
+    residual: Component = Field(Component(name="add"), description="how a sublayer's output joins the stream")
+    mlp: Component = Field(Component(name="none"), description="the feed-forward sublayer")
+    mlp_residual: Component | None = Field(None, description="the same for the MLP's output; null: as residual")
+    norm: Component = Field(Component(name="layer"), description="normalisation of the stream")
+    norm_placement: Literal["post", "pre"] = Field("post", description="after the residual or before the sublayer")
+    embedding: Component = Field(Component(name="auto"), description="inputs to vectors; auto: what the task needs")
+    head: Component = Field(Component(name="auto"), description="vectors to answers; auto: what the task needs")
+    sentinels: Component = Field(Component(name="none"), description="extra tokens that carry no input")
+    init: Component = Field(Component(name="published"), description="initial values")
+    depth: Size = Field(6, description="number of blocks")
+    heads: Size = Field(2, description="attention heads of a block")
+    width: Size = Field(48, description="dimension of a token's vector")
+    head_width: Size | None = Field(None, description="dimension of a head; null: width / heads")
+    mlp_width: Size | None = Field(None, description="hidden dimension of the MLP; null: 4 * width")
+
+
+class Training(Spec):
+    """How a network is trained; `epochs: 0` leaves it at initialisation."""
+
+    name: Label
+    optimizer: Component = Field(Component(name="adam"), description="the optimiser")
+    lr: Annotated[Number, Field(gt=0)] = Field(1e-3, description="learning rate before the schedule")
+    weight_decay: Annotated[Number, Field(ge=0)] = Field(0.0, description="as the optimiser understands it")
+    clip: Annotated[Number, Field(gt=0)] | None = Field(None, description="largest gradient norm; null: not clipped")
+    schedule: Component = Field(Component(name="constant"), description="factor of the learning rate over epochs")
+    stop_loss: Annotated[Number, Field(gt=0)] | None = Field(None, description="stop below this loss; null: never")
+    epochs: Count = Field(0, description="passes over the data")
+    batch: Size = Field(30, description="samples a step")
+    shuffle: bool = Field(True, description="draw a new order of the data for every epoch")
+    dropout: Annotated[Number, Field(ge=0, lt=1)] = Field(0.0, description="probability that a value is dropped")
+    dtype: Literal["float32", "float64"] = Field("float32", description="number format")
+
+
+class Crossing(Spec):
+    """One entry of the grid: the cross product of its axes, less `exclude`, plus `include`.
+
+    Besides these keys, any field of an architecture is an axis, `training.<field>` one of the training, `task.<option>` one of the task.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    task: Any = Field(description="a task's name, or a list")
+    architecture: Any = Field(description="an architecture's name, or a list")
+    training: Any = Field(description="a training's name, or a list")
+    seed: Any = Field(description='seeds: 0, [0, 1, 2] or "0..4"')
+    exclude: list[dict[str, Any]] = Field([], description="combinations to leave out")
+    include: list[dict[str, Any]] = Field(
+        [], description="cells to add; an axis that is not given has the entry's values"
+    )
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Every axis as it was written."""
+        named = {name: getattr(self, name) for name in ("task", "architecture", "training", "seed")}
+        return named | (self.model_extra or {})
+
+
+class Compute(Spec):
+    """How to compute it. Nothing here is part of any result's identity."""
+
+    device: str = Field("cpu", pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="cpu, cuda, cuda:1 or auto")
+    threads: Size = Field(1, description="threads of one job")
+    stack: Size = Field(32, description="networks trained at once")
+    shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")
+    checkpoint_seconds: Annotated[Number, Field(gt=0)] = Field(60.0, description="what a killed job loses at most")
+
+
+class Config(Spec):
+    """A benchmark: tasks, architectures and trainings, which of them are crossed, and what is measured and drawn."""
+
+    name: Annotated[str, Field(min_length=1)] = Field("default", description="shown in tables and in the report")
+    results: Annotated[str, Field(min_length=1)] = Field("results", description="folder where everything goes")
+    tasks: dict[str, Task] = Field(description="named tasks", min_length=1)
+    architectures: dict[str, Architecture] = Field(
+        description="named compositions; `base: other` inherits", min_length=1
+    )
+    trainings: dict[str, Training] = Field(description="named trainings; `base: other` inherits", min_length=1)
+    grid: list[Crossing] = Field(description="the cells", min_length=1)
+    measures: dict[str, Measure] = Field({}, description="what is measured on the cells")
+    figures: dict[str, Figure] = Field({}, description="what is drawn from the tables")
+    compute: Compute = Field(
+        Compute.model_validate({}), description="how to compute it; never part of a result's identity"
+    )
+
+
+NAMED = ("tasks", "architectures", "trainings", "measures", "figures")
+WITH_BASE = ("architectures", "trainings")
+HOLDS_OPTIONS: Mapping[str, str] = {"tasks": "task", "measures": "measure", "figures": "figure"}
+MODELS: Mapping[str, type[Spec]] = {
+    "tasks": Task,
+    "architectures": Architecture,
+    "trainings": Training,
+    "measures": Measure,
+    "figures": Figure,
+}
+
+
+def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
+    """A configuration as plain data, from a mapping or from a YAML or JSON file."""
+    if isinstance(source, Mapping):
+        return dict(source)
+    try:
+        text = Path(source).read_text(encoding="utf-8")
+    except OSError as error:
+        raise RankfallError(f"{source}: cannot be read: {error.strerror}") from None
+    try:
+        raw = json.loads(text) if Path(source).suffix == ".json" else yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise RankfallError(f"{source}{where}: {getattr(error, 'problem', None) or error}") from None
+    if not isinstance(raw, dict):
+        raise wrong_type(str(source), raw, "a mapping")
+    return raw
+
+
+def parse(raw: Mapping[str, Any]) -> Config:
+    """Plain data as a `Config`; the first problem as a `RankfallError`."""
+    known = set(Config.model_fields)
+    for key in raw:
+        if key not in known:
+            raise unknown_key("", key, known)
+    shaped = {key: _section(key, value) if key in NAMED else value for key, value in raw.items()}
+    if "compute" in shaped:
+        _check_keys("compute", shaped["compute"], Compute)
+    try:
+        return Config.model_validate(shaped)
+    except ValidationError as error:
+        raise translate(error) from None
+
+
+def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
+    """Named entries with their bases filled in, their names put in, and options gathered into the component."""
+    if not isinstance(entries, dict):
+        raise wrong_type(section, entries, "a mapping of names to entries")
+    for name, entry in entries.items():
+        if not isinstance(name, str):
+            raise unknown_key(section, name, ())
+        if entry is not None and not isinstance(entry, dict):
+            raise wrong_type(f"{section}.{name}", entry, "a mapping")
+    shaped = {}
+    for name in entries:
+        path = f"{section}.{name}"
+        entry = _inherited(section, entries, name, ()) if section in WITH_BASE else dict(entries[name] or {})
+        if section in HOLDS_OPTIONS:
+            entry = _gathered(entry, path, HOLDS_OPTIONS[section], set(MODELS[section].model_fields), name)
+        else:
+            _check_keys(path, entry, MODELS[section], frozenset({"base"}))
+        shaped[name] = {**entry, "name": name}
+    return shaped
+
+
+def _inherited(section: str, entries: Mapping[str, Any], name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    entry = dict(entries[name] or {})
+    if "base" not in entry:
+        return entry
+    base, path = entry.pop("base"), f"{section}.{name}.base"
+    if base not in entries:
+        raise problem(path, f"{shown(base)} is not one of the {section}", allowed=sorted(entries), given=base)
+    if base in (*seen, name):
+        raise problem(path, f"goes in a circle: {' -> '.join((*seen, name, base))}")
+    return _inherited(section, entries, base, (*seen, name)) | entry
+
+
+def _gathered(entry: dict[str, Any], path: str, kind: str, fields: set[str], label: str) -> dict[str, Any]:
+    if "name" in entry:
+        raise problem(f"{path}.name", f"an entry's name is its key; write `{kind}:` for the component's name")
+    named = entry.get(kind, label)
+    if not isinstance(named, str):
+        raise wrong_type(f"{path}.{kind}", named, "a component's name")
+    options = {key: value for key, value in entry.items() if key not in fields}
+    kept = {key: value for key, value in entry.items() if key in fields}
+    return kept | {kind: {"name": named, **options}}
+
+
+def _check_keys(path: str, entry: Any, model: type[Spec], also: frozenset[str] = frozenset()) -> None:
+    """Here rather than left to pydantic, because here the fields are known and the nearest can be named."""
+    if not isinstance(entry, dict):
+        raise wrong_type(path, entry, "a mapping")
+    allowed = (set(model.model_fields) | also) - {"name"}
+    for key in entry:
+        if key not in allowed:
+            raise unknown_key(path, key, allowed)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as everywhere else, but a key that is written twice is an error and not a silent loss of the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float) or key == "<<":
+                continue
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is there twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)

@@ -1,0 +1,42 @@
+"""What a cell costs: a rough model, good to a factor of two or so, that sizes shards and estimates runs.
+
+A training step of one member, in a stack, on one core:
+
+    seconds = layers * CALL + 6 * parameters * tokens / RATE + 12 * heads' scores / RATE
+
+CALL is the overhead of launching a layer's operations, shared by the members of a stack; 6 operations a parameter and token are one
+multiplication and addition forward and two backward. Shards must not move with the machine or the weather, so the constants are fixed here:
+measured history may correct what is shown to people (`seconds(cell, scale)`), never the shards.
+"""
+
+from typing import Any
+
+from rankfall.plan.config import Architecture, Task, Training
+
+CALL = 2.0e-4  # seconds a layer and step
+RATE = 6.0e10  # operations a second
+SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
+SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train and length
+
+
+def cell_seconds(task: Task, architecture: Architecture, training: Training) -> float:
+    """Seconds that a cell takes as one member of a full stack."""
+    samples, length = (_size(task, name, default) for name, default in (("train", SAMPLES), ("length", LENGTH)))
+    batch = min(training.batch, samples)
+    steps = training.epochs * -(-samples // batch)
+    return SETUP + steps * step_seconds(architecture, batch, length)
+
+
+def step_seconds(architecture: Architecture, batch: int, length: int) -> float:
+    """One training step of one member."""
+    a = architecture
+    inner = a.heads * (a.head_width or a.width // a.heads)
+    hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
+    parameters = a.depth * (4 * a.width * inner + 2 * a.width * hidden)
+    scores = a.depth * batch * length * length * inner
+    return a.depth * CALL * (2 if hidden else 1) + (6 * parameters * batch * length + 12 * scores) / RATE
+
+
+def _size(task: Task, option: str, default: int) -> int:
+    given: Any = task.task.options.get(option)
+    return given if type(given) is int and given > 0 else default

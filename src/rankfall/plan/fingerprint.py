@@ -1,0 +1,178 @@
+"""Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
+
+From some roots every import is followed inside our own package (and inside the package an external component lives in). Each file counts by
+its syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
+
+- `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
+- the value of `__version__`, so that a release alone makes nothing stale.
+
+An import that only running could resolve is an error in our own package. In a package of somebody else's it makes every file of
+that package count instead.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+from rankfall.components import find_module
+from rankfall.errors import RankfallError
+from rankfall.plan.imports import Imports, ancestors, imports_of, without_type_checking
+
+OWN = "rankfall"
+LOADER = "rankfall.components"
+SHORT = 12  # hex digits of a file's digest
+
+
+@dataclass(frozen=True)
+class Source:
+    """One module: where it is, what it hashes to, what it imports."""
+
+    module: str
+    file: str  # relative to the folder its top-level package lies in, the same on every machine
+    digest: str
+    imports: Imports
+
+
+class Sources:
+    """Modules read once each; one instance sees one state of the files."""
+
+    def __init__(self) -> None:
+        importlib.invalidate_caches()
+        self.specs: dict[str, ModuleSpec | None] = {}
+        self.read: dict[str, Source | None] = {}
+        self.closures: dict[frozenset[str], dict[str, str]] = {}
+
+    def code_files(self, roots: Iterable[str]) -> dict[str, str]:
+        """File -> short digest, sorted by file, of everything that importing `roots` runs in the packages they belong to."""
+        wanted = frozenset(roots)
+        if wanted not in self.closures:
+            self.closures[wanted] = self._closure(wanted)
+        return self.closures[wanted]
+
+    def fingerprint(self, roots: Iterable[str]) -> str:
+        """One hash of `code_files`."""
+        text = "\n".join(f"{file} {short}" for file, short in self.code_files(roots).items())
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _closure(self, roots: frozenset[str]) -> dict[str, str]:
+        if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
+            return dict(sorted({file: d for root in roots for file, d in self.code_files([root]).items()}.items()))
+        (root,) = roots
+        tops = {OWN, root.partition(".")[0]}
+        if self.source(root) is None:
+            raise RankfallError(f"module {root}: no source file was found for it")
+        seen: dict[str, Source] = {}
+        waiting = list(ancestors(root))
+        while waiting:
+            module = waiting.pop()
+            source = self.source(module)
+            if module in seen or module == LOADER or module.partition(".")[0] not in tops or source is None:
+                continue
+            seen[module] = source
+            waiting.extend(self._needs(source, tops))
+        return dict(sorted((source.file, source.digest) for source in seen.values()))
+
+    def _needs(self, source: Source, tops: set[str]) -> Iterator[str]:
+        imports, top = source.imports, source.module.partition(".")[0]
+        for line, text in imports.dynamic:
+            if top == OWN:
+                raise RankfallError(
+                    f"{source.file}, line {line}: `{text}` runs code that the fingerprint cannot follow; "
+                    f"import it by name, or make it a component"
+                )
+            yield from self._whole(top)
+        for module, line in imports.sure.items():
+            if module.partition(".")[0] not in tops:
+                continue
+            if module != LOADER and self.spec(module) is None:
+                if top == OWN:
+                    raise RankfallError(f"{source.file}, line {line}: imports {module}, which does not exist")
+                continue
+            yield from ancestors(module)
+        for module in imports.starred:
+            listed = self.source(module)
+            if listed is not None and module.partition(".")[0] in tops:
+                yield from (f"{module}.{name}" for name in listed.imports.listed)
+        yield from (name for module in imports.maybe if module.partition(".")[0] in tops for name in ancestors(module))
+
+    def _whole(self, top: str) -> Iterator[str]:
+        spec = find_module(top)
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            for path in sorted(Path(folder).rglob("*.py")):
+                parts = path.relative_to(folder).with_suffix("").parts
+                yield ".".join([top, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+
+    def source(self, module: str) -> Source | None:
+        """A module's source, or None where there is no such module with source text."""
+        if module not in self.read:
+            self.read[module] = self._source(module)
+        return self.read[module]
+
+    def _source(self, module: str) -> Source | None:
+        spec = self.spec(module)
+        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+            return None
+        path, is_package = Path(spec.origin), spec.submodule_search_locations is not None
+        levels = module.count(".") + is_package
+        file = path.relative_to(path.parents[levels]).as_posix()
+        digest, imports = _analysed(path.read_bytes(), module, is_package, file)
+        return Source(module, file, digest, imports)
+
+    def spec(self, module: str) -> ModuleSpec | None:
+        """Where a module lies; None where there is none, as for `a.b.c` with `a.b` no package: c is an attribute."""
+        if module not in self.specs:
+            parent = module.rpartition(".")[0]
+            if not parent:
+                self.specs[module] = find_module(module)
+            else:
+                folder = self.spec(parent)
+                places = folder.submodule_search_locations if folder else None
+                self.specs[module] = PathFinder.find_spec(module, list(places)) if places is not None else None
+        return self.specs[module]
+
+
+@functools.lru_cache(maxsize=4096)
+def _analysed(text: bytes, module: str, is_package: bool, file: str) -> tuple[str, Imports]:
+    """By content, so a long-lived process reads each version of a file once."""
+    try:
+        tree = without_type_checking(ast.parse(text))
+    except (SyntaxError, ValueError) as error:
+        raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {getattr(error, 'msg', error)}") from None
+    imports = imports_of(tree, module, is_package)
+    return hashlib.sha256(_spelled(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
+
+
+def _bare(tree: ast.Module) -> ast.Module:
+    """The tree without docstrings and without the version."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:]
+    tree.body = [node for node in tree.body if not _is_version(node)]
+    return tree
+
+
+def _is_version(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
+
+
+def _spelled(node: object) -> str:
+    """Like `ast.dump`, but the same for every Python: without positions, and without fields that are empty, as new fields are."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind"))
+        inner = ",".join(f"{name}={_spelled(value)}" for name, value in fields if value is not None and value != [])
+        # A constant None has no value left; no other node looks like that.
+        return f"{type(node).__name__}({inner})"
+    if isinstance(node, list):
+        return f"[{','.join(map(_spelled, node))}]"
+    return repr(node)

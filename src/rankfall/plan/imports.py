@@ -1,0 +1,151 @@
+"""What a module imports, read from its syntax tree: every form of import that Python has, or an error where only running it could tell.
+
+The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. Who knows the files decides.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+# Ways to run code that no import statement names. find_spec and the like only look, and are no problem.
+LOADERS = frozenset(
+    {
+        "importlib.import_module",
+        "importlib.__import__",
+        "importlib.reload",
+        "importlib.util.spec_from_file_location",
+        "importlib.util.spec_from_loader",
+        "importlib.util.module_from_spec",
+        "importlib.util.LazyLoader",
+        "importlib.machinery.SourceFileLoader",
+        "runpy.run_module",
+        "runpy.run_path",
+        "pkgutil.resolve_name",
+        "pkgutil.walk_packages",
+        "builtins.__import__",
+        "builtins.exec",
+        "builtins.eval",
+        "__import__",
+        "exec",
+        "eval",
+    }
+)
+BY_NAME = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__", "__import__"})
+
+
+@dataclass
+class Imports:
+    """`sure` must exist if they are ours; `maybe` are attributes unless they happen to be modules."""
+
+    sure: dict[str, int] = field(default_factory=dict)  # module -> line
+    maybe: set[str] = field(default_factory=set)
+    starred: set[str] = field(default_factory=set)  # star-imported: what they list in __all__ may be modules
+    listed: list[str] = field(default_factory=list)  # a literal __all__
+    dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
+
+
+def without_type_checking(tree: ast.Module) -> ast.Module:
+    """The tree less what only type checkers see."""
+    return _Pruner().visit(tree)
+
+
+def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
+    """`tree` without type-checking blocks; `module` is its full name, to resolve relative imports."""
+    return _Reader(module, is_package).read(tree)
+
+
+class _Pruner(ast.NodeTransformer):
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+        test = node.test.operand if isinstance(node.test, ast.UnaryOp) and negated else node.test
+        if ast.unparse(test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"):
+            return node
+        kept = node.body if negated else node.orelse
+        return kept or ast.copy_location(ast.Pass(), node)
+
+
+class _Reader(ast.NodeVisitor):
+    def __init__(self, module: str, is_package: bool) -> None:
+        self.package = module if is_package else module.rpartition(".")[0]
+        self.found = Imports()
+        self.aliases: dict[str, str] = {}  # local name -> what it stands for
+        self.settled: set[ast.expr] = set()  # loaders that are called with a literal name
+
+    def read(self, tree: ast.Module) -> Imports:
+        # Names first: a function may use what the module imports further down.
+        nodes = list(ast.walk(tree))
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                self.add_import(node)
+            elif isinstance(node, ast.ImportFrom):
+                self.add_from(node)
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                self.found.listed = [item.value for item in ast.walk(node.value) if isinstance(item, ast.Constant)]  # type: ignore[misc]
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                self.add_call(node)
+        for node in nodes:
+            if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+                self.add_use(node)
+        return self.found
+
+    def add_import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.found.sure.setdefault(alias.name, node.lineno)
+            top = alias.name.partition(".")[0]
+            self.aliases[alias.asname or top] = alias.name if alias.asname else top
+
+    def add_from(self, node: ast.ImportFrom) -> None:
+        base = self.absolute(node.module or "", node.level)
+        self.found.sure.setdefault(base, node.lineno)
+        for alias in node.names:
+            if alias.name == "*":
+                self.found.starred.add(base)
+            else:
+                self.found.maybe.add(f"{base}.{alias.name}")
+                self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
+
+    def add_call(self, node: ast.Call) -> None:
+        target = self.meaning(node.func)
+        if target in BY_NAME and node.args and isinstance(node.args[0], ast.Constant):
+            name = str(node.args[0].value)
+            level = len(name) - len(name.lstrip("."))
+            anchored = [ast.unparse(item) for item in [*node.args[1:], *(k.value for k in node.keywords)]]
+            if level == 0 or anchored in (["__package__"], ["__name__"]):
+                self.found.sure.setdefault(self.absolute(name[level:], level), node.lineno)
+                self.settled.add(node.func)
+        elif target == "getattr" and node.args and self.meaning(node.args[0]) in ("importlib", "builtins", "runpy"):
+            self.found.dynamic.append((node.lineno, ast.unparse(node)))
+
+    def add_use(self, node: ast.Attribute | ast.Name) -> None:
+        """A loader used other than by a literal name; or `package.module` reached through a name that was imported."""
+        target = self.meaning(node)
+        if target in LOADERS and node not in self.settled:
+            self.found.dynamic.append((node.lineno, ast.unparse(node)))
+        elif target and isinstance(node, ast.Attribute) and "." in target:
+            self.found.maybe.add(target)
+
+    def absolute(self, module: str, level: int) -> str:
+        if level == 0:
+            return module
+        parts: Sequence[str] = self.package.split(".")
+        base = ".".join(parts[: len(parts) - level + 1])
+        return f"{base}.{module}" if module else base
+
+    def meaning(self, node: ast.expr) -> str | None:
+        """The dotted name that an expression stands for, as far as imports tell; a bare name may be a builtin."""
+        if isinstance(node, ast.Name):
+            return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
+        if isinstance(node, ast.Attribute):
+            base = self.meaning(node.value)
+            return f"{base}.{node.attr}" if base else None
+        return None
+
+
+def ancestors(module: str) -> Iterator[str]:
+    """a, a.b, a.b.c: importing the last runs them all."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        yield ".".join(parts[:count])

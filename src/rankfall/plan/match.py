@@ -1,0 +1,108 @@
+"""Filters: `{task: sorting, depth: [2, 6], training.lr: 1e-3}` picks cells, by any axis of the grid.
+
+The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of a component.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from rankfall.plan.config import Architecture, Task, Training
+from rankfall.plan.problems import problem, shown, unknown_key
+from rankfall.plan.values import Component, as_float
+
+RANGE = re.compile(r"(\d+)\.\.(\d+)")
+LABELS = ("task", "architecture", "training")
+ARCHITECTURE = tuple(name for name in Architecture.model_fields if name != "name")
+TRAINING = tuple(f"training.{name}" for name in Training.model_fields if name != "name")
+
+
+class Described(Protocol):
+    """Whatever has the parts of a cell."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def training(self) -> Training: ...
+    @property
+    def seed(self) -> int: ...
+
+
+Filter = Mapping[str, Sequence[Any]]  # field -> values, any of which will do
+
+
+def values(given: Any, path: str) -> list[Any]:
+    """A value of an axis as a list: a scalar, a list, a range "0..4" with both ends, or a list with ranges in it."""
+    listed: list[Any] = []
+    for item in given if isinstance(given, list) else [given]:
+        found = RANGE.fullmatch(item) if isinstance(item, str) else None
+        if not found:
+            listed.append(item)
+            continue
+        low, high = int(found[1]), int(found[2])
+        if high < low:
+            raise problem(path, f"{item!r} is an empty range: it runs from low to high, both included")
+        listed.extend(range(low, high + 1))
+    if not listed:
+        raise problem(path, "is an empty list, so the entry makes no cells")
+    return listed
+
+
+def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
+    """A filter as written, with every value a list; a field that cells do not have is an error."""
+    for field in raw:
+        if field not in ("seed", *LABELS, *ARCHITECTURE, *TRAINING) and not str(field).startswith("task."):
+            raise unknown_key(path, field, ("seed", *LABELS, *ARCHITECTURE, *TRAINING, "task.<option>"))
+    if not raw:
+        raise problem(path, "is empty, so it would match every cell")
+    return {field: values(item, f"{path}.{field}") for field, item in raw.items()}
+
+
+def matches(cell: Described, wanted: Filter) -> bool:
+    """Whether the cell has one of the values in every field."""
+    return all(any(_same(value(cell, field), item) for item in items) for field, items in wanted.items())
+
+
+def unmatched(cells: Iterable[Described], wanted: Filter) -> tuple[str, Any] | None:
+    """The first (field, value) that no cell has: it was meant to be something, and does nothing."""
+    missing = {(field, index) for field, items in wanted.items() for index in range(len(items))}
+    for cell in cells:
+        missing = {(f, i) for f, i in missing if not _same(value(cell, f), wanted[f][i])}
+        if not missing:
+            return None
+    field, index = min(missing)
+    return field, wanted[field][index]
+
+
+def value(cell: Described, field: str) -> Any:
+    """What the cell has in a field; the component itself where it is one."""
+    if field == "seed":
+        return cell.seed
+    if field in LABELS:
+        return getattr(cell, field).name
+    if field.startswith("training."):
+        return getattr(cell.training, field.removeprefix("training."))
+    if field.startswith("task."):
+        return cell.task.task.options.get(field.removeprefix("task."))
+    return getattr(cell.architecture, field)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """A component is matched by its name, or by a mapping with its name and some of its options."""
+    if isinstance(found, Component):
+        if isinstance(wanted, Mapping):
+            rest = {key: item for key, item in wanted.items() if key != "name"}
+            return wanted.get("name") == found.name and all(
+                found.options.get(key) == item for key, item in rest.items()
+            )
+        return bool(found.name == wanted)
+    if isinstance(found, float):
+        wanted = as_float(wanted)
+    return type(found) is type(wanted) and bool(found == wanted)
+
+
+def told(wanted: Mapping[str, Any]) -> str:
+    """A filter in words."""
+    return ", ".join(f"{field} {shown(item)}" for field, item in wanted.items())

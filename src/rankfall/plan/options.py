@@ -1,0 +1,140 @@
+"""Components as a configuration names them, checked against their source text: does it exist, does it take these options, of these types.
+
+Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
+X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
+limits is a size or a count, and so must not be negative.
+"""
+
+import ast
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rankfall import components
+from rankfall.components import Description
+from rankfall.errors import RankfallError
+from rankfall.plan.problems import problem, shown, unknown_key, wrong_type
+from rankfall.plan.values import Component, as_float
+
+WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "list": "a list",
+    "dict": "a mapping",
+}
+
+
+def resolve(kind: str, component: Component, path: str) -> Component:
+    """The component with every option at its value, so that writing a default changes nothing."""
+    found = description(kind, component.name, path)
+    if found is None:
+        for key in component.options:
+            raise problem(f"{path}.{key}", f"{component.name!r} takes no options")
+        return component
+    for key in component.options:
+        if key not in found.options:
+            raise _unknown_option(kind, component.name, path, key, list(found.options))
+    complete = {}
+    for name, option in found.options.items():
+        if name in component.options:
+            limits = found.facts.get("LIMITS", {}).get(name, ())
+            complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits)
+        elif option.required:
+            raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=[option.annotation])
+        elif option.literal:
+            complete[name] = _plain(option.default)
+    return Component(name=component.name, options=complete)
+
+
+def description(kind: str, name: str, path: str) -> Description | None:
+    """Like `components.describe`, with errors that say where in the configuration the name stands."""
+    try:
+        return components.describe(kind, name)
+    except RankfallError as error:
+        if ":" in name:
+            raise problem(path, str(error)) from None
+        known = components.names(kind)
+        if name in known:
+            raise problem(path, str(error)) from None
+        hint = "" if known else f"the folder {components.KINDS[kind]} is empty"
+        raise problem(path, f"{name!r} is not a {kind}", allowed=known, given=name, hint=hint) from None
+
+
+def check(annotation: str, value: Any, path: str, limits: Any = ()) -> Any:
+    """The value as the annotation has it (an integer for a float becomes one), or an error."""
+    wanted, test = _reader(annotation)
+    found = test(value)
+    if found is _WRONG:
+        raise wrong_type(path, value, wanted)
+    low, high = limits if limits else (0 if "int" in annotation and "float" not in annotation else None, None)
+    for number in found if isinstance(found, list) else [found]:
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            continue
+        if isinstance(number, float) and not math.isfinite(number):
+            raise problem(path, f"{shown(number)} is not a finite number")
+        if (low is not None and number < low) or (high is not None and number > high):
+            sides = [f">= {low}"] * (low is not None) + [f"<= {high}"] * (high is not None)
+            raise problem(path, f"{shown(number)} is out of range", allowed=[" and ".join(sides)])
+    return found
+
+
+_WRONG = object()
+
+
+@functools.lru_cache(maxsize=1024)
+def _reader(annotation: str) -> tuple[str, Callable[[Any], Any]]:
+    """What a value must be, in words, and a function that returns it, or _WRONG."""
+    if not annotation:
+        return "anything", _plain
+    return _read_node(ast.parse(annotation.strip("'\""), mode="eval").body)
+
+
+def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
+    if isinstance(node, ast.Constant) and node.value is None:
+        return "null", lambda value: value if value is None else _WRONG
+    if isinstance(node, ast.Name) and node.id in WORDS:
+        return WORDS[node.id], functools.partial(_simple, node.id)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        (left, read_left), (right, read_right) = _read_node(node.left), _read_node(node.right)
+
+        def either(value: Any) -> Any:
+            found = read_left(value)
+            return read_right(value) if found is _WRONG else found
+
+        return f"{left} or {right}", either
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("list", "Sequence", "tuple"):
+        inner = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+        name, read = _read_node(inner)
+
+        def every(value: Any) -> Any:
+            items = [read(item) for item in value] if isinstance(value, list | tuple) else [_WRONG]
+            return _WRONG if any(item is _WRONG for item in items) else items
+
+        return f"a list, each item {name}", every
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal"):
+        choices = (
+            list(ast.literal_eval(node.slice)) if isinstance(node.slice, ast.Tuple) else [ast.literal_eval(node.slice)]
+        )
+        return "one of " + ", ".join(map(str, choices)), lambda value: value if value in choices else _WRONG
+    return ast.unparse(node), _plain
+
+
+def _simple(kind: str, value: Any) -> Any:
+    if kind == "float":
+        value = as_float(value)
+    expected = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}[kind]
+    return value if type(value) is expected else _WRONG
+
+
+def _plain(value: Any) -> Any:
+    """Tuples are lists in a configuration."""
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unknown_option(kind: str, name: str, path: str, key: Any, known: list[str]) -> RankfallError:
+    if not known and isinstance(key, str):
+        return problem(f"{path}.{key}", f"{kind} {name!r} takes no options")
+    return unknown_key(path, key, known)

@@ -1,0 +1,128 @@
+"""Errors in a configuration, one line each: where, what is there, what is wrong with it, what is allowed, what was probably meant."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from rankfall.errors import RankfallError
+
+LONGEST = 60  # characters of a value that are shown
+UNKNOWN_KEY = "nothing reads this key"
+
+
+def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = None, hint: str = "") -> RankfallError:
+    """`what` says the value and what is wrong with it; `given` is what a nearest name is looked for."""
+    listed = list(allowed)
+    parts = [f"{path}: {what}" if path else what]
+    if listed:
+        parts.append(f"allowed: {', '.join(listed)}")
+    near = nearest(given, listed)
+    if near:
+        parts.append(f"did you mean {near!r}?")
+    if hint:
+        parts.append(hint)
+    return RankfallError("; ".join(parts))
+
+
+def nearest(given: Any, allowed: Sequence[str]) -> str | None:
+    """The allowed name that looks most like what was given, if any does."""
+    if not isinstance(given, str):
+        return None
+    lowered = {name.lower(): name for name in allowed}
+    found = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None
+
+
+def shown(value: Any) -> str:
+    """A value as it goes into a message."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
+    """A key that would silently do nothing."""
+    if not isinstance(key, str):
+        return problem(
+            path, f"the key {shown(key)} is not a word: YAML read it as {_kind(key)}", hint="put it in quotes"
+        )
+    return problem(f"{path}.{key}" if path else key, UNKNOWN_KEY, allowed=sorted(allowed), given=key)
+
+
+def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
+    """A value of the wrong type, with a hint where YAML is to blame."""
+    if value is None:
+        what, hint = "is empty (null)", "write a value, or leave the key out for its default"
+        if "component" in wanted or "name" in wanted:
+            hint = "for `no such part` write the word none, which is not YAML's null"
+        return problem(path, f"{what}, not {wanted}", hint=hint)
+    hint = ""
+    if isinstance(value, bool):
+        hint = "YAML reads on, off, yes and no as true and false: write `none` for nothing, quote a word that is meant as text"
+    elif isinstance(value, str) and _number(value):
+        hint = "take the quotes away"
+    return problem(path, f"{shown(value)} is {_kind(value)}, not {wanted}", hint=hint)
+
+
+def translate(error: ValidationError, prefix: str = "") -> RankfallError:
+    """The first problem that pydantic found, in our words, and how many more there are."""
+    details = error.errors()
+    first = _translate(details[0], prefix)
+    if len(details) == 1:
+        return first
+    return RankfallError(f"{first} (and {len(details) - 1} more)")
+
+
+def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
+    path = ".".join(str(part) for part in ([prefix] if prefix else []) + [p for p in detail["loc"] if not _internal(p)])
+    kind, value, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    if kind in ("extra_forbidden", "missing"):
+        what = UNKNOWN_KEY if kind == "extra_forbidden" else "this key is missing"
+        return problem(path, what)
+    if kind == "literal_error":
+        return problem(path, f"{shown(value)} is not possible", allowed=[context["expected"].replace("'", "")])
+    if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
+        sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[kind]
+        limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
+        return problem(path, f"{shown(value)} is out of range", allowed=[f"{sign} {limit}"])
+    if kind == "finite_number":
+        return problem(path, f"{shown(value)} is not a finite number")
+    wanted = WANTED.get(kind)
+    if wanted:
+        return wrong_type(path, value, wanted)
+    return problem(path, detail["msg"].removeprefix("Value error, "))
+
+
+WANTED = {
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "string_type": "a word",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "list_type": "a list",
+    "component": "a component's name (or a mapping with `name` and options)",
+}
+
+
+def _internal(part: int | str) -> bool:
+    """Union branches and the like, which pydantic puts into a location."""
+    return isinstance(part, str) and ("[" in part or part in ("str", "list", "dict"))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    names = {int: "an integer", float: "a number", str: "text", list: "a list", dict: "a mapping", type(None): "null"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
