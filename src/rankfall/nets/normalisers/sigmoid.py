@@ -1,4 +1,7 @@
-"""a_ij = 1 / (1 + e^{-(b_ij + s)}): each pair decides alone. `shift`: s; null means -log n, so that a row of equal small scores sums to about one."""
+"""a_ij = 1 / (1 + e^{-(b_ij + s)}): each pair decides alone.
+
+`shift`: s; null means -log n, so that a row of equal small scores sums to about one.
+"""
 
 import math
 

@@ -1,0 +1,117 @@
+"""Normalisers against their definitions written out entry by entry, and what each keeps or loses of a row's sum."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rankfall import components
+from rankfall.nets.primitives import Sizes
+
+NAMES = ("softmax", "exp", "l2", "swish_l2", "relu2", "sigmoid", "softmax_off_by_one")
+SIZES = Sizes(2, 4, 1, 6, 3, 2, 6, 1, 1)
+
+
+def swish(b: float) -> float:
+    return 0.0 if b == -math.inf else b / (1 + math.exp(-b))
+
+
+def by_hand(name: str, row: list[float]) -> list[float]:
+    """One row of weights in plain Python, straight from the definition."""
+    e = [math.exp(b) for b in row]
+    n = len(row)
+    if name == "softmax":
+        return [v / sum(e) for v in e]
+    if name == "exp":
+        return e
+    if name == "l2":
+        return [v / math.sqrt(sum(w * w for w in e)) for v in e]
+    if name == "swish_l2":
+        s = [swish(b) for b in row]
+        return [v / math.sqrt(sum(w * w for w in s)) for v in s]
+    if name == "relu2":
+        return [max(b, 0.0) ** 2 / n for b in row]
+    if name == "sigmoid":
+        return [1 / (1 + n * math.exp(-b)) if b > -math.inf else 0.0 for b in row]
+    return [v / (1 + sum(e)) for v in e]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_normaliser_is_its_definition(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(2, 3, 5, 5, generator=generator, dtype=torch.float64)
+    logits = logits.masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), -math.inf)
+    got = components.load("normaliser", name)(logits)
+    rows = [[[by_hand(name, row) for row in head] for head in sample] for sample in logits.tolist()]
+    want = torch.tensor(rows, dtype=torch.float64)
+    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-15)
+    assert not got.masked_select(logits == -math.inf).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradient_is_finite_behind_a_mask(name: str) -> None:
+    """A masked pair has weight zero and no say in the gradient; -inf must not become NaN on the way back."""
+    scores = torch.linspace(-2, 2, 9, dtype=torch.float64).view(3, 3).requires_grad_()
+    logits = scores.masked_fill(torch.ones(3, 3, dtype=torch.bool).triu(1), -math.inf)
+    components.load("normaliser", name)(logits).square().sum().backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert not scores.grad.triu(1).any()
+
+
+@pytest.mark.parametrize("name", ["softmax", "l2", "softmax_off_by_one", "swish_l2", "sigmoid"])
+def test_large_scores_do_not_overflow(name: str) -> None:
+    logits = torch.tensor([[[1000.0, -1000.0], [1000.0, 999.0]]], dtype=torch.float64)
+    assert components.load("normaliser", name)(logits).isfinite().all()
+
+
+@given(st.lists(st.floats(-5, 5), min_size=4, max_size=4), st.floats(-30, 30))
+@settings(max_examples=50, deadline=None)
+def test_shift_invariance(row: list[float], shift: float) -> None:
+    """softmax and l2 forget what a whole row has in common; the others carry it in the row's sum."""
+    logits = torch.tensor([row], dtype=torch.float64)
+    for name in ("softmax", "l2"):
+        normaliser: Callable[[Tensor], Tensor] = components.load("normaliser", name)
+        torch.testing.assert_close(normaliser(logits + shift), normaliser(logits), rtol=1e-11, atol=1e-13)
+    for name in ("exp", "sigmoid", "softmax_off_by_one"):
+        sums = [float(components.load("normaliser", name)(logits + s).sum()) for s in (-1.0, 1.0)]
+        assert sums[0] < sums[1]
+
+
+def test_row_sums() -> None:
+    """softmax: one; l2: between 1 and sqrt(n), largest where all scores are equal; off by one: below one."""
+    generator = torch.Generator().manual_seed(3)
+    logits = torch.randn(6, 7, 7, generator=generator, dtype=torch.float64)
+    load = lambda name: components.load("normaliser", name)  # noqa: E731
+    torch.testing.assert_close(load("softmax")(logits).sum(-1), torch.ones(6, 7, dtype=torch.float64))
+    l2 = load("l2")(logits).sum(-1)
+    assert ((l2 > 1) & (l2 < 7**0.5)).all()
+    assert torch.allclose(
+        load("l2")(torch.zeros(1, 7, 7, dtype=torch.float64)).sum(-1), torch.tensor(7.0).double().sqrt()
+    )
+    assert (load("softmax_off_by_one")(logits).sum(-1) < 1).all()
+
+
+def test_urpe_starts_as_softmax_and_scales_by_distance() -> None:
+    urpe = components.load("normaliser", "urpe")(SIZES).double()
+    urpe.excess.data.zero_()
+    logits = torch.randn(2, 5, 3, 4, 4, dtype=torch.float64)
+    torch.testing.assert_close(urpe(logits), logits.softmax(-1), rtol=0, atol=0)
+    urpe.excess.data = torch.arange(2 * 3 * 7, dtype=torch.float64).view(2, 1, 3, 7)
+    factors = urpe(logits) / logits.softmax(-1)
+    for k, h, i, j in ((0, 0, 0, 0), (1, 2, 3, 0), (0, 1, 0, 3)):
+        want = torch.full((5,), 1 + urpe.excess[k, 0, h, 3 + i - j].item(), dtype=torch.float64)
+        torch.testing.assert_close(factors[k, :, h, i, j], want)
+
+
+def test_urpe_reaches_beyond_its_length_with_its_farthest_factor() -> None:
+    urpe = components.load("normaliser", "urpe")(SIZES)
+    urpe.excess.data = torch.arange(2 * 3 * 7.0).view(2, 1, 3, 7)
+    long = urpe.factors(9)
+    torch.testing.assert_close(long[..., 8, 0], urpe.factors(4)[..., 3, 0])
+    torch.testing.assert_close(long[..., 0, 8], urpe.factors(4)[..., 0, 3])
+    torch.testing.assert_close(long[..., 4:8, 4:8], urpe.factors(4))
