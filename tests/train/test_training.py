@@ -67,13 +67,17 @@ def test_isolation_float64(architecture: dict[str, Any]) -> None:
 
 
 def test_isolation_float32() -> None:
-    """In float32 a member may differ by rounding alone. Rounding is 6e-8 a product and Adam's steps (lr 3e-3) are at most doubled by
-    it where a gradient is near zero, so 28 steps stay far below 1e-4; on the processors we know the difference is exactly 0."""
-    alone = trained([7])[0].weights[0]
+    """In float32 a member may differ by rounding alone: 6e-8 relative a product, which 28 steps of Adam (lr 3e-3) turn into less than
+    1e-4 in any weight that matters. (Key biases do not: a softmax ignores them, and Adam scales the noise of their gradient to full
+    steps.) On processors whose batched products do not depend on the batch, `rankfall doctor` says which, the difference is exactly 0.
+    """
+    alone = trained([7])[0].tensors()
     for size, place in ((3, 1), (64, 40)):
         seeds = list(range(100, 100 + size))
         seeds[place] = 7
-        torch.testing.assert_close(trained(seeds)[0].weights[place], alone, rtol=0, atol=1e-4)
+        for name, value in trained(seeds)[0].tensors().items():
+            if not name.endswith("key.bias"):
+                torch.testing.assert_close(value[place], alone[name][0], rtol=0, atol=1e-4)
 
 
 def test_replay_is_bit_identical() -> None:
@@ -146,8 +150,11 @@ def test_optimizer_is_torchs(name: str, reference: Any) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    theirs = torch.cat([p.detach().flatten() for p in start.network.parameters()])
-    torch.testing.assert_close(ours.weights[0], theirs, rtol=1e-9, atol=1e-11)
+    theirs = dict(start.network.named_parameters())
+    for at, value in ours.tensors().items():
+        # A key bias adds the same to all scores of a row: its gradient is rounding noise, which Adam scales to full steps.
+        if not at.endswith("key.bias"):
+            torch.testing.assert_close(value, theirs[at].detach(), rtol=1e-9, atol=1e-11)
 
 
 def test_dropout_masks_belong_to_seed_place_and_step() -> None:

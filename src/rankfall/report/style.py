@@ -3,6 +3,7 @@ captions with numbers.
 """
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,10 @@ def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(SETTINGS):
         for path, metadata in ((out, {"Software": None}), (out.with_suffix(".pdf"), {"CreationDate": None})):
+            drawn = BytesIO()
+            picture.figure.savefig(drawn, format=path.suffix[1:], metadata=metadata)
             with atomic(path) as handle:
-                picture.figure.savefig(handle, format=path.suffix[1:], metadata=metadata)
+                handle.write(drawn.getvalue())
     if caption:
         with atomic(caption) as handle:
             handle.write(picture.caption.encode())
