@@ -1,0 +1,89 @@
+"""Two points opposite each other on a circle: predict where each goes next (Dong et al. 2021, section 4, figure 3).
+
+A network that has learned this is then applied to its own output, step after step (`measures/circle.py`). There are three ways to
+join a step's input and output, and the data must fit the way:
+
+    none        x <- f(x)        f learns the next point
+    step        x <- x + f(x)    f learns the way to the next point: the skip connection, trained as it is used
+    published   x <- x + f(x)    f learns the next point, from its input plus the input of the batch before
+
+The last is what the published script does: in training it adds the previous minibatch where it speaks of a skip connection, and
+nothing to the first batch of an epoch; its picture shows f(x), not x. Since its data are in a fixed order, this too is only a matter
+of the data: train it with `shuffle: false` and the same batch size as the `batch` here.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.tasks._dataset import Dataset
+
+INPUTS = "vectors"
+TARGETS = "values"
+SKIPS = ("none", "step", "published")
+
+
+def circle(
+    rng: np.random.Generator,
+    *,
+    points: int = 1000,
+    radius: float = 0.3,
+    skip: str = "none",
+    antipodal: bool = True,
+    batch: int = 30,
+) -> Dataset:
+    """Pairs (i, i + points/2), for each of the points, and the same turned by half a step as the test set.
+
+    `antipodal: false` gives the published 499 pairs (i, i + 499), half a turn less one step apart. Nothing is random here: what
+    differs between seeds is the networks. A guess that sees nothing has no accuracy, so there is no chance level.
+    """
+    if skip not in SKIPS:
+        raise RankfallError(f"circle: skip is {skip!r}; allowed: {', '.join(SKIPS)}")
+    if points % 2:
+        raise RankfallError(f"circle: points is {points}, but pairs of opposite points need an even number")
+    start = torch.arange(points if antipodal else points // 2 - 1)  # N
+    apart = points // 2 if antipodal else points // 2 - 1
+    train_inputs, train_targets = pairs(start.double(), apart, points, radius, skip)
+    test_inputs, test_targets = pairs(start.double() + 0.5, apart, points, radius, skip)
+    if skip == "published":
+        train_inputs, test_inputs = with_previous(train_inputs, batch), with_previous(test_inputs, batch)
+    return Dataset(
+        train_inputs=train_inputs.float(),
+        train_targets=train_targets.float(),
+        test_inputs=test_inputs.float(),
+        test_targets=test_targets.float(),
+        size_in=2,
+        size_out=2,
+        chance=math.nan,
+    )
+
+
+def place(step: Tensor, points: int, radius: float) -> Tensor:
+    """(...) steps along the circle -> (..., 2); step 0 is (radius, 0)."""
+    angle = step.double() * (2 * math.pi / points)
+    return radius * torch.stack([angle.cos(), angle.sin()], -1)
+
+
+def pairs(start: Tensor, apart: int, points: int, radius: float, skip: str) -> tuple[Tensor, Tensor]:
+    """Inputs and targets (N, 2, 2) for the first token's places (N,)."""
+    both = torch.stack([start, start + apart], 1)  # (N, T)
+    here, there = place(both, points, radius), place(both + 1, points, radius)
+    return here, there - here if skip == "step" else there
+
+
+def with_previous(inputs: Tensor, batch: int) -> Tensor:
+    """Each sample plus the one that has its place in the batch before; the first batch as it is."""
+    earlier = torch.zeros_like(inputs)
+    earlier[batch:] = inputs[:-batch]
+    return inputs + earlier
+
+
+def advance(state: Tensor, output: Tensor, skip: str) -> tuple[Tensor, Tensor]:
+    """One step of the roll-out: the network's next input, and the point to draw."""
+    if skip == "none":
+        return output, output
+    after = state + output
+    return after, after if skip == "step" else output

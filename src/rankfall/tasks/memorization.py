@@ -1,0 +1,88 @@
+"""Memorise random labels on the tokens of real text (Dong et al. 2021, section 4).
+
+Every token of every sample gets a label drawn at random, so there is nothing to learn but the samples themselves; hence accuracy is
+measured on the first training samples, not on fresh ones. What a network can reach without mixing tokens is high all the same: a token
+that is rare is known by itself.
+
+Published: RTE's sentence pairs, [CLS] one [SEP] two [SEP], cut or padded to 128 tokens of bert-base-uncased, 500 samples in batches of 8,
+evaluated on the first 11 batches; the network has no positions. The default text needs no network access: windows without padding from the
+documentation topics of CPython. A path is taken at its word: changed text needs a file of another name to be noticed.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from rankfall import texts
+from rankfall.errors import RankfallError
+from rankfall.tasks._dataset import Dataset, majority_chance
+
+INPUTS = "tokens"
+TARGETS = "classes"
+
+
+def memorization(
+    rng: np.random.Generator,
+    *,
+    train: int = 500,
+    test: int = 88,
+    length: int = 128,
+    labels: int = 2,
+    text: str = "topics",
+    padded: bool = False,
+    vocabulary: int = 8000,
+    tokenizer: str | None = None,
+) -> Dataset:
+    """A seed draws which samples of the text are used, and their labels.
+
+    `padded`: a sample is a whole text with special tokens, cut or padded to the length; padding asks for no label.
+    Otherwise samples are the full windows that each text holds. `vocabulary` bounds the WordPiece vocabulary that is
+    learned from the text; `tokenizer` names a pretrained one instead.
+    """
+    if test > train:
+        raise RankfallError(
+            f"memorization: test is {test}, but it is measured on the training samples and train is {train}"
+        )
+    source = list(texts.read(text, "memorization: text"))
+    cutter = (
+        texts.pretrained(tokenizer, "memorization: tokenizer") if tokenizer else texts.wordpiece(source, vocabulary)
+    )
+    made = whole(source, cutter, length) if padded else windows(source, cutter, length)
+    samples = list(
+        dict.fromkeys(map(tuple, made))
+    )  # twice the same text with two sets of labels could not be memorised
+    if len(samples) < train:
+        raise RankfallError(
+            f"memorization: {text!r} gives {len(samples)} different samples of {length} tokens, train asks for {train}; "
+            f"lower train or length{'' if padded else ', or set padded: true'}"
+        )
+    chosen = rng.choice(len(samples), train, replace=False)
+    inputs = torch.tensor([samples[index] for index in chosen])  # (N, T)
+    targets = torch.from_numpy(rng.integers(labels, size=tuple(inputs.shape)))
+    if padded:
+        targets = targets.masked_fill(inputs == cutter.padding, -1)
+    return Dataset(
+        train_inputs=inputs,
+        train_targets=targets,
+        test_inputs=inputs[:test],
+        test_targets=targets[:test],
+        size_in=cutter.size,
+        size_out=labels,
+        chance=majority_chance(targets, targets[:test], labels),
+    )
+
+
+def whole(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
+    """Each text from its beginning, cut or padded."""
+    for text in source:
+        numbers = cutter.whole(text)[:length]
+        yield numbers + [cutter.padding] * (length - len(numbers))
+
+
+def windows(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
+    """Each text in consecutive windows; what is left at its end is not used."""
+    for text in source:
+        numbers = [number for part in text for number in cutter.cut(part)]
+        for start in range(0, len(numbers) - length + 1, length):
+            yield numbers[start : start + length]

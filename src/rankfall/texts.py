@@ -1,0 +1,165 @@
+"""Real English text as lists of token numbers: where it comes from, and who cuts it into tokens.
+
+A source yields texts, each a tuple of parts (a pair of sentences has two):
+
+    topics      CPython's documentation topics, 465 kB that come with every installation
+    rte         GLUE's RTE, training split, through the `datasets` library
+    wiki_bio    biographies from Wikipedia, test split, through `datasets`
+    a path      .tsv with columns sentence1 and sentence2 (GLUE's own files); any other file: paragraphs between blank lines
+
+A cutter turns a part into token numbers: WordPiece learned from the source itself, or a named pretrained tokenizer.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankfall.errors import RankfallError
+
+Text = tuple[str, ...]
+HUB = {
+    "rte": (("nyu-mll/glue", "rte"), "train", ("sentence1", "sentence2")),
+    "wiki_bio": (("wiki_bio",), "test", ("target_text",)),
+}
+PADDING, UNKNOWN, START, END = "[PAD]", "[UNK]", "[CLS]", "[SEP]"
+SPECIAL = (PADDING, UNKNOWN, START, END)
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Text to token numbers below `size`; `padding`, `start` and `end` are the numbers of the special tokens."""
+
+    cut: Callable[[str], list[int]]
+    size: int
+    padding: int
+    start: int
+    end: int
+
+    def whole(self, text: Text) -> list[int]:
+        """start part end part end"""
+        return [self.start] + [number for part in text for number in (*self.cut(part), self.end)]
+
+
+def read(source: str, key: str = "text") -> Iterator[Text]:
+    """The texts of a source in its order; `key` is what errors call it."""
+    if source == "topics":
+        from pydoc_data.topics import topics  # type: ignore[import-untyped]
+
+        return ((topic,) for topic in topics.values())
+    if source in HUB:
+        return from_hub(source, key)
+    path = Path(source).expanduser()
+    if not path.is_file():
+        known = ", ".join(("topics", *HUB))
+        raise RankfallError(
+            f"{key}: {source!r} is not a file that exists; allowed: {known}, or a path to a .tsv or text file"
+        )
+    return from_tsv(path, key) if path.suffix == ".tsv" else from_paragraphs(path, key)
+
+
+def from_hub(source: str, key: str) -> Iterator[Text]:
+    """Rows of a data set of the Hugging Face hub, or of its local cache."""
+    name, split, columns = HUB[source]
+    try:
+        from datasets import load_dataset
+    except ImportError:
+        raise RankfallError(f"{key}: {source!r} needs the datasets library: pip install 'rankfall[hub]'") from None
+    try:
+        rows = load_dataset(*name, split=split)
+    except Exception as error:
+        raise RankfallError(
+            f"{key}: {source!r} cannot be fetched ({type(error).__name__}; no network?); use 'topics' or the path of a local file"
+        ) from None
+    return (tuple(row[column] for column in columns) for row in rows)
+
+
+def from_tsv(path: Path, key: str) -> Iterator[Text]:
+    """GLUE's own format: a header, tabs, no quoting."""
+    lines = content(path, key).splitlines()
+    header = lines[0].split("\t") if lines else []
+    missing = {"sentence1", "sentence2"} - set(header)
+    if missing:
+        raise RankfallError(
+            f"{key}: {path} has no column {' or '.join(sorted(missing))} (its first line names: {', '.join(header) or 'nothing'})"
+        )
+    rows = list(csv.reader(lines[1:], delimiter="\t", quoting=csv.QUOTE_NONE))
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise RankfallError(f"{key}: {path}, line {number}: {len(row)} columns, the first line has {len(header)}")
+    first, second = header.index("sentence1"), header.index("sentence2")
+    return ((row[first], row[second]) for row in rows)
+
+
+def from_paragraphs(path: Path, key: str) -> Iterator[Text]:
+    parts = (part.strip() for part in content(path, key).split("\n\n"))
+    return ((part,) for part in parts if part)
+
+
+def content(path: Path, key: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RankfallError(f"{key}: {path} is not text in UTF-8 (byte {error.start})") from None
+
+
+def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutter:
+    """A WordPiece vocabulary of at most `size` entries, learned from these texts, as BERT's was from its own.
+
+    The trainer breaks ties between equally frequent pairs by the numbers of their pieces, and numbers inner characters ("##a") in the order
+    of a hash table, which differs from run to run. Handing all of them in beforehand, as special tokens, fixes the numbers and with
+    them the result; the tokenizer that cuts is then made from the vocabulary alone and knows of no special tokens.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    learner = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+    learner.normalizer, learner.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
+    parts = [part for text in texts for part in text]
+    characters = sorted(
+        {character for part in parts for character in normalizer.normalize_str(part) if not character.isspace()}
+    )
+    inner = [f"##{character}" for character in characters]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=max(size, len(SPECIAL) + 2 * len(characters)),
+        special_tokens=[*SPECIAL, *inner],
+        initial_alphabet=characters,
+        limit_alphabet=len(characters),
+        show_progress=False,
+    )
+    learner.train_from_iterator(parts, trainer)
+    pieces = sorted(set(learner.get_vocab()) - set(SPECIAL))
+    numbers = {piece: number for number, piece in enumerate((*SPECIAL, *pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocab=numbers, unk_token=UNKNOWN))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
+
+    def cut(part: str) -> list[int]:
+        found: list[int] = tokenizer.encode(part, add_special_tokens=False).ids
+        return found
+
+    return Cutter(cut, len(numbers), *(numbers[token] for token in (PADDING, START, END)))
+
+
+def pretrained(name: str, key: str = "tokenizer") -> Cutter:
+    """A named tokenizer, with its whole vocabulary."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise RankfallError(f"{key}: {name!r} needs the transformers library: pip install 'rankfall[models]'") from None
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except Exception as error:
+        raise RankfallError(
+            f"{key}: {name!r} cannot be loaded ({type(error).__name__}; no network?); leave the key out to learn one from the text"
+        ) from None
+    ends = {"padding": tokenizer.pad_token_id, "start": tokenizer.cls_token_id, "end": tokenizer.sep_token_id}
+    missing = [what for what, number in ends.items() if number is None]
+    if missing:
+        raise RankfallError(f"{key}: {name!r} has no token for {', '.join(missing)}; use a tokenizer of the BERT kind")
+
+    def cut(part: str) -> list[int]:
+        numbers: list[int] = tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+        return numbers
+
+    return Cutter(cut, len(tokenizer), **ends)

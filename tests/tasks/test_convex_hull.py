@@ -1,0 +1,80 @@
+"""Guards the hull task: its labels against scipy and against hulls known by hand, their invariances, and the worth of a guess."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+
+from rankfall.streams import stream
+from rankfall.tasks.convex_hull import convex_hull, corners
+
+
+def scipy_corners(points: np.ndarray) -> np.ndarray:
+    found = np.zeros(len(points), dtype=bool)
+    found[ConvexHull(points).vertices] = True
+    return found
+
+
+@pytest.mark.parametrize("points", [3, 4, 10, 40])
+def test_labels_are_those_of_scipy(points):
+    data = convex_hull(stream(0, "data"), train=300, test=10, points=points)
+    for inputs, targets in zip(data.train_inputs, data.train_targets):
+        assert targets.bool().tolist() == scipy_corners(inputs.double().numpy()).tolist()
+
+
+def test_hulls_known_by_hand():
+    square = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 4.0]])
+    inside = np.array([[2.0, 2.0], [1.0, 3.0]])
+    assert corners(square).all()
+    assert corners(np.concatenate([inside, square])).tolist() == [False] * 2 + [True] * 4
+    # A point on an edge is no corner, in whatever direction the edge runs.
+    on_edges = np.array([[2.0, 0.0], [4.0, 1.0], [3.0, 4.0], [0.0, 2.0]])
+    assert corners(np.concatenate([square, on_edges])).tolist() == [True] * 4 + [False] * 4
+    diamond = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.5, 0.5], [-0.25, -0.75]])
+    assert corners(diamond).tolist() == [True] * 4 + [False] * 2
+    line = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]])
+    assert corners(line).tolist() == [True, False, True]
+    assert corners(line[:2]).all()
+
+
+def sets(size: int = 10) -> st.SearchStrategy[np.ndarray]:
+    return st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).normal(size=(size, 2)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(sets(), st.integers(0, 2**32 - 1))
+def test_order_place_and_stretching_do_not_matter(points, seed):
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(points))
+    assert (corners(points[order]) == corners(points)[order]).all()
+    angle = rng.uniform(0, 2 * np.pi)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    stretch = np.diag(rng.uniform(0.2, 5.0, 2))
+    assert (corners(points @ turn @ stretch + rng.normal(size=2)) == corners(points)).all()
+
+
+def test_a_guess_is_worth_the_share_of_corners():
+    data = convex_hull(stream(1, "data"))
+    # E[corners of 10 uniform points in a square] = 8/3 (log 10 + gamma - log 2) asymptotically; by simulation 5.96.
+    share = data.train_targets.double().mean().item()
+    assert share == pytest.approx(0.596, abs=0.005)
+    assert data.chance == pytest.approx(data.test_targets.double().mean().item())
+
+
+def test_sizes_and_published_geometry():
+    data = convex_hull(stream(2, "data"), train=2000, test=7)
+    assert data.train_inputs.shape == (2000, 10, 2) and data.test_inputs.shape == (7, 10, 2)
+    assert data.train_inputs.dtype == torch.float32 and (data.size_in, data.size_out, data.length) == (2, 2, 10)
+    centres = data.train_inputs.double().mean(1)
+    # A set's centre: the shift's variance 3.3^2, plus that of the mean of 10 points, 10^2 / 12 / 10.
+    assert centres.std(0).tolist() == pytest.approx([(3.3**2 + 100 / 120) ** 0.5] * 2, rel=0.06)
+    assert centres.mean(0).tolist() == pytest.approx([5.0, 5.0], abs=0.3)
+    assert (data.train_inputs - data.train_inputs[:, :1]).abs().max() <= 10.0
+
+
+def test_a_seed_is_the_data():
+    one, same, other = (convex_hull(stream(seed, "data"), train=20, test=5) for seed in (3, 3, 4))
+    assert torch.equal(one.train_inputs, same.train_inputs) and torch.equal(one.test_targets, same.test_targets)
+    assert not torch.equal(one.train_inputs, other.train_inputs)

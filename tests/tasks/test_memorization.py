@@ -1,0 +1,85 @@
+"""Guards the memorization task: labels that cannot be guessed, evaluation on training samples, padding that asks for nothing."""
+
+import pytest
+import torch
+
+from rankfall import texts
+from rankfall.errors import RankfallError
+from rankfall.streams import stream
+from rankfall.tasks.memorization import memorization, whole, windows
+
+SMALL = {"train": 60, "test": 16, "length": 24, "vocabulary": 1000}
+
+
+def made(seed: int = 0, **options):
+    return memorization(stream(seed, "data"), **(SMALL | options))
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = [f"{n}\tthe first {'word ' * (n % 5)}number {n}\tthe second {n}\tentailment" for n in range(40)]
+    path.write_text("index\tsentence1\tsentence2\tlabel\n" + "\n".join(rows) + "\n")
+    return str(path)
+
+
+def test_is_measured_on_its_first_training_samples():
+    data = made()
+    assert torch.equal(data.test_inputs, data.train_inputs[:16]) and torch.equal(
+        data.test_targets, data.train_targets[:16]
+    )
+    with pytest.raises(RankfallError, match="test is 61, but it is measured on the training samples and train is 60"):
+        made(test=61)
+
+
+def test_labels_are_random_and_windows_ask_for_all():
+    data = made(train=200, labels=3)
+    assert data.train_targets.min() == 0 and data.train_targets.max() == 2
+    counts = torch.bincount(data.train_targets.flatten())
+    expected = data.train_targets.numel() / 3
+    assert ((counts - expected) ** 2 / expected).sum() < 14  # chi squared, 2 degrees of freedom: p = 0.001
+    # Known by position alone, on samples the counts were taken from: little more than one third.
+    assert 1 / 3 < data.chance < 0.45
+
+
+def test_real_text_in_windows():
+    data = made()
+    assert data.train_inputs.shape == (60, 24) and data.train_inputs.max() < data.size_in <= 1000
+    source = list(texts.read("topics"))
+    cutter = texts.wordpiece(source, 1000)
+    known = {tuple(sample) for sample in windows(source, cutter, 24)}
+    assert {tuple(row) for row in data.train_inputs.tolist()} <= known
+    assert len({tuple(row) for row in data.train_inputs.tolist()}) == 60  # none twice, though the text repeats itself
+    unknown = (data.train_inputs == 1).double().mean()
+    assert unknown < 0.001  # the vocabulary was learned from this very text
+
+
+def test_windows_are_consecutive_and_full():
+    cutter = texts.Cutter(lambda part: [int(word) for word in part.split()], 50, 0, 2, 3)
+    source = [("10 11 12 13 14",), ("20 21",), ("30 31", "32 33")]
+    assert list(windows(source, cutter, 2)) == [[10, 11], [12, 13], [20, 21], [30, 31], [32, 33]]
+    assert list(whole(source, cutter, 6)) == [[2, 10, 11, 12, 13, 14], [2, 20, 21, 3, 0, 0], [2, 30, 31, 3, 32, 33]]
+
+
+def test_padding_asks_for_no_label(pairs):
+    data = made(text=pairs, padded=True, train=40, length=20)
+    padding = data.train_inputs == 0
+    assert padding.any() and torch.equal(padding, data.train_targets == -1)
+    assert (data.train_inputs[:, 0] == 2).all()
+    assert ((data.train_inputs == 3).sum(1) == 2).all()  # both sentences end in [SEP]
+
+
+def test_a_seed_is_the_samples_and_the_labels():
+    one, same, other = made(5), made(5), made(6)
+    assert torch.equal(one.train_inputs, same.train_inputs) and torch.equal(one.train_targets, same.train_targets)
+    assert not torch.equal(one.train_inputs, other.train_inputs) and not torch.equal(
+        one.train_targets, other.train_targets
+    )
+    assert one.size_in == other.size_in  # seeds can share a stack
+
+
+def test_too_little_text_says_so(pairs):
+    with pytest.raises(
+        RankfallError, match=r"gives 0 different samples of 128 tokens, train asks for 60; .* or set padded: true"
+    ):
+        made(text=pairs, length=128)

