@@ -132,6 +132,7 @@ class _Trio:
     code: Mapping[str, str]
     fingerprint: str
     task: Any
+    task_code: Mapping[str, str]
     task_fingerprint: str
     order: tuple[Any, ...]
 
@@ -175,6 +176,7 @@ def _cells(points: Iterable[Point], config: Config, sources: Sources) -> list[Ce
                 group=trio.group,
                 shard=shard.shard(pack, sizes[point.task.name]),
                 code=trio.code,
+                data_code=trio.task_code,
             ),
         )
         for point, trio, spec, data_key, key, pack in drafts
@@ -193,6 +195,7 @@ def _trio(task: Task, architecture: Architecture, training: Training, sources: S
         code=sources.code_files(roots),
         fingerprint=sources.fingerprint(roots),
         task=about[0],
+        task_code=sources.code_files(task_roots),
         task_fingerprint=sources.fingerprint(task_roots),
         order=(task.name, architecture.name, training.name, architecture.depth, digest(*about)),
     )
@@ -214,7 +217,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [_module("measure", component), *_table_roots([table])]
+    roots = [_module("measure", component)]
     code, fingerprint = sources.code_files(roots), sources.fingerprint(roots)
     return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint)
 
@@ -237,11 +240,6 @@ def _figure(config: Config, name: str, sources: Sources, measures: Iterable[Meas
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:
     found = description(kind, component.name, path)
     return found.facts if found else {}
-
-
-def _table_roots(tables: Iterable[str]) -> Iterator[str]:
-    for table in tables:
-        yield _module("table", Component(name=table))
 
 
 def _selected(config: Config, name: str, measure: MeasurePlan, cells: list[Cell]) -> Iterator[str]:

@@ -33,6 +33,7 @@ class Cell:
     group: str
     shard: str
     code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it
+    data_code: Mapping[str, str] = field(repr=False, compare=False)  # the same for its data
 
     def __hash__(self) -> int:
         return hash(self.key)
