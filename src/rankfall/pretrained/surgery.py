@@ -232,6 +232,13 @@ def _tidy(state: Tensor, anatomy: Anatomy, count: int, batch: int) -> Tensor:
     return state.reshape(count, batch, -1, anatomy.width)
 
 
+class Wide(TorchFunctionMode):
+    """Keeps float64 as the knife does, and cuts nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _wide(func, args, kwargs or {})
+
+
 def _nothing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """Zeros in the shape of a product whose result is not used."""
     if func is torch.addmm:
