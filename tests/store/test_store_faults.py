@@ -89,6 +89,16 @@ def test_any_flipped_bits_are_noticed_or_harmless(kind, tmp_path_factory, data):
     assert after == before or (after == [] and len(damaged(store)) == 1)
 
 
+@pytest.mark.parametrize("mask", [0x01, 0x02, 0x10, 0x49, 0xFF])
+def test_every_single_byte_of_a_stack_is_guarded(mask, store):
+    path = save(store)
+    content = path.read_bytes()
+    for position in range(len(content)):
+        path.write_bytes(content[:position] + bytes([content[position] ^ mask]) + content[position + 1 :])
+        assert Store(store.root).load_cells(["a", "b"], "g") == [], position
+    assert len(damaged(store)) == len(content)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.999])
 def test_a_truncated_file_is_set_aside_with_one_line_that_says_what_and_where(kind, share, store, caplog):

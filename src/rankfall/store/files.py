@@ -165,13 +165,13 @@ def _parse_header(handle: BinaryIO) -> Header:
     try:
         content = json.loads(handle.read(length))
         meta = content.pop("__metadata__")
-        seal = _seal(content, meta)
-        ends = max((entry["data_offsets"][1] for entry in content.values()), default=0)
-        sealed = meta["seal"] == seal and "sha256" in meta
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        sealed = meta["seal"] == _seal(content, meta)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise Damaged("its header is not one that the store writes") from None
     if not sealed:
         raise Damaged("its header does not match its checksum")
+    # From here on the header is as it was written, and can be taken at its word.
+    ends = max((entry["data_offsets"][1] for entry in content.values()), default=0)
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
     return Header(meta, content, 8 + length)
