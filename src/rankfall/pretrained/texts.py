@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import Loaded
+from rankfall.pretrained.load import TOKENIZER_FILES, Loaded
 from rankfall.streams import stream
 
 DRAWN = ("zipf", "random")
@@ -60,12 +60,12 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
         from rankfall.pretrained.pictures import pictures
 
         return Batch({"pixel_values": pictures(texts, loaded.config)}, texts.source, "none")
-    if loaded.positions is not None and texts.length > loaded.positions:
+    if loaded.positions is not None and length > loaded.positions:
         raise RankfallError(
-            f"texts.length is {texts.length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
+            f"length is {length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
         )
     vocabulary = int(loaded.config.get_text_config().vocab_size)
-    if texts.source in DRAWN:
+    if text in DRAWN:
         return Batch({"input_ids": _drawn(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
         encode, name = _own_tokenizer(loaded.tokenizer_from), "own"
@@ -85,13 +85,11 @@ def documents(source: str) -> Iterator[str]:
     else:
         path = Path(source).expanduser()
         if not path.is_file():
-            raise RankfallError(
-                f"texts.source {source!r} is neither a file nor one of topics, wiki_bio, {', '.join(DRAWN)}"
-            )
+            raise RankfallError(f"text {source!r} is neither a file nor one of topics, wiki_bio, {', '.join(DRAWN)}")
         try:
             content = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise RankfallError(f"texts.source {source!r} is not text in UTF-8 (byte {error.start})") from error
+            raise RankfallError(f"text {source!r} is not text in UTF-8 (byte {error.start})") from error
         yield from (part.strip() for part in content.split("\n\n") if part.strip())
 
 
@@ -99,15 +97,13 @@ def _wiki_bio() -> Iterator[str]:
     try:
         from datasets import load_dataset
     except ImportError as error:
-        raise RankfallError(
-            "texts.source 'wiki_bio' needs the datasets library: pip install 'rankfall[hub]'"
-        ) from error
+        raise RankfallError("text 'wiki_bio' needs the datasets library: pip install 'rankfall[hub]'") from error
     try:
         rows = load_dataset("wiki_bio", split="test", streaming=True)
         yield from (row["target_text"] for row in rows)
     except Exception as error:
         raise RankfallError(
-            "texts.source 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file"
+            "text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file"
         ) from error
 
 
@@ -124,7 +120,7 @@ def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
         room = wanted.length - len(before) - len(after)
         if room < 1:
             raise RankfallError(
-                f"texts.length {wanted.length} leaves no room beside {len(before) + len(after)} special tokens"
+                f"length {wanted.length} leaves no room beside {len(before) + len(after)} special tokens"
             )
         for number in range(len(tokens) // room):
             rounds.setdefault(number, []).append([*before, *tokens[number * room : (number + 1) * room], *after])
@@ -133,7 +129,7 @@ def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
     rows = list(islice((row for number in sorted(rounds) for row in rounds[number]), wanted.samples))
     if len(rows) < wanted.samples:
         raise RankfallError(
-            f"texts.source {wanted.source!r} gives {len(rows)} windows of {wanted.length} tokens; {wanted.samples} were asked for"
+            f"text {wanted.source!r} gives {len(rows)} windows of {wanted.length} tokens; {wanted.samples} were asked for"
         )
     return torch.tensor(rows, dtype=torch.long)
 
@@ -142,6 +138,9 @@ def _own_tokenizer(place: str) -> Encode:
     """The tokenizer that came with the model, whatever its way of marking the ends."""
     from transformers import AutoTokenizer
 
+    # Without files the library makes an empty tokenizer and says nothing.
+    if Path(place).is_dir() and not any((Path(place) / name).exists() for name in TOKENIZER_FILES):
+        raise RankfallError(f"model folder {place} has no tokenizer ({', '.join(TOKENIZER_FILES)}); or use text 'zipf'")
     try:
         tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=Path(place).is_dir())
     except Exception as error:
@@ -173,7 +172,7 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> Enc
     free = [number for number in range(vocabulary) if number != padding]
     size = min(8000, len(free))
     if size < 300:
-        raise RankfallError(f"a vocabulary of {vocabulary} is too small for text; use texts.source 'zipf' or 'random'")
+        raise RankfallError(f"a vocabulary of {vocabulary} is too small for text; use text 'zipf' or 'random'")
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -215,6 +214,6 @@ def _drawn(texts: Texts, vocabulary: int) -> Tensor:
     rng = stream(texts.seed, "texts", texts.source)
     low = min(5, vocabulary - 1)  # clear of the usual special numbers
     count = vocabulary - low
-    weights = 1.0 / np.arange(1, count + 1) if texts.source == "zipf" else np.ones(count)
-    drawn = rng.choice(count, size=(texts.samples, texts.length), p=weights / weights.sum())
+    weights = 1.0 / np.arange(1, count + 1) if text == "zipf" else np.ones(count)
+    drawn = rng.choice(count, size=(texts.samples, length), p=weights / weights.sum())
     return torch.from_numpy(drawn + low)
