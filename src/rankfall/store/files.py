@@ -250,7 +250,7 @@ class Vault:
         """Move a damaged file to damaged/, unless another process has put a new one in its place meanwhile."""
         log = logging.getLogger("rankfall.store")
         name = "__".join(path.relative_to(self.root).parts)
-        target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}-{name}"
+        target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
         try:
             now = os.stat(path)
             if seen is not None and (now.st_ino, now.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
