@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.plan import cost, shard
-from rankfall.plan.cell import Cell, architecture_content, digest, task_content, training_content
-from rankfall.plan.config import Architecture, Config, Task, Training, parse, read
+from rankfall.plan.cell import Cell, digest
+from rankfall.plan.cells import make_cells, module_of
+from rankfall.plan.config import Config, parse, read
 from rankfall.plan.fingerprint import Sources
-from rankfall.plan.grid import Grid, Point, resolved
+from rankfall.plan.grid import Grid, resolved
 from rankfall.plan.match import matches, parse_filter, unmatched
 from rankfall.plan.options import description
 from rankfall.plan.problems import problem, shown
-from rankfall.plan.rules import parts, task_facts
+from rankfall.plan.rules import task_facts
 from rankfall.plan.values import Component
 
 TRAIN_ROOTS = (
@@ -115,96 +115,11 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """The plan of a configuration: a mapping, or the path of a YAML or JSON file."""
     config = resolved(parse(read(source)))
     sources = Sources()
-    cells = _cells(Grid(config).points(), config, sources)
+    cells = make_cells(Grid(config).points(), config.compute.shard_minutes, sources)
     measures = {name: _measure(config, name, sources) for name in config.measures}
     selected = {name: frozenset(_selected(config, name, measures[name], cells)) for name in measures}
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
     return Plan(config, cells, measures, figures, selected)
-
-
-@dataclass
-class _Trio:
-    """What all seeds of a (task, architecture, training) share."""
-
-    parts: tuple[Any, ...]
-    group: str
-    seconds: float
-    code: Mapping[str, str]
-    fingerprint: str
-    task: Any
-    task_code: Mapping[str, str]
-    task_fingerprint: str
-    order: tuple[Any, ...]
-
-
-def _cells(points: Iterable[Point], config: Config, sources: Sources) -> list[Cell]:
-    trios: dict[tuple[int, int, int], _Trio] = {}
-    taken: dict[str, Point] = {}
-    loads: dict[str, float] = {}
-    drafts = []
-    kept = []  # keeps specs alive, whose ids are the keys of `trios`
-    for point in points:
-        ident = (id(point.task), id(point.architecture), id(point.training))
-        if ident not in trios:
-            trios[ident] = _trio(point.task, point.architecture, point.training, sources)
-            kept.append(point)
-        trio = trios[ident]
-        spec = digest(*trio.parts, point.seed)
-        if spec in taken:
-            raise problem(
-                point.origin,
-                f"{told(point)} is already made by {taken[spec].origin} as {told(taken[spec])}",
-                hint="take it out of one of them, or exclude it",
-            )
-        taken[spec] = point
-        data_key = digest("data", trio.task, point.seed, trio.task_fingerprint)
-        key = digest(spec, trio.fingerprint, data_key)
-        drafts.append((point, trio, spec, data_key, key, shard.pack(trio.group, point.seed)))
-        loads[point.task.name] = loads.get(point.task.name, 0.0) + trio.seconds
-    sizes = {task: shard.bits(seconds, config.compute.shard_minutes) for task, seconds in loads.items()}
-    cells = [
-        (
-            (*trio.order, point.seed),
-            Cell(
-                task=point.task,
-                architecture=point.architecture,
-                training=point.training,
-                seed=point.seed,
-                key=key,
-                spec=spec,
-                data_key=data_key,
-                group=trio.group,
-                shard=shard.shard(pack, sizes[point.task.name]),
-                code=trio.code,
-                data_code=trio.task_code,
-            ),
-        )
-        for point, trio, spec, data_key, key, pack in drafts
-    ]
-    return [cell for _, cell in sorted(cells, key=lambda pair: pair[0])]
-
-
-def _trio(task: Task, architecture: Architecture, training: Training, sources: Sources) -> _Trio:
-    about = (task_content(task), architecture_content(architecture), training_content(training))
-    task_roots = (*DATA_ROOTS, _module("task", task.task))
-    roots = {*TRAIN_ROOTS, *task_roots, *(_module(kind, part) for kind, part in parts(task, architecture, training))}
-    return _Trio(
-        parts=about,
-        group=digest("group", about[0], about[1], training_content(training, stacked=True)),
-        seconds=cost.cell_seconds(task, architecture, training),
-        code=sources.code_files(roots),
-        fingerprint=sources.fingerprint(roots),
-        task=about[0],
-        task_code=sources.code_files(task_roots),
-        task_fingerprint=sources.fingerprint(task_roots),
-        order=(task.name, architecture.name, training.name, architecture.depth, digest(*about)),
-    )
-
-
-def _module(kind: str, component: Component) -> str:
-    location = components.locate(kind, component.name)
-    assert location is not None, f"{kind} {component.name} was not resolved"
-    return location.module
 
 
 def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
@@ -217,7 +132,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [_module("measure", component)]
+    roots = [module_of("measure", component)]
     code, fingerprint = sources.code_files(roots), sources.fingerprint(roots)
     return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint)
 
@@ -233,7 +148,7 @@ def _figure(config: Config, name: str, sources: Sources, measures: Iterable[Meas
             raise problem(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
-    roots = [_module("figure", component)]
+    roots = [module_of("figure", component)]
     return FigurePlan(name, component, tuple(tables), sources.code_files(roots), sources.fingerprint(roots))
 
 
@@ -255,15 +170,11 @@ def _selected(config: Config, name: str, measure: MeasurePlan, cells: list[Cell]
     found = [cell for cell in cells if matches(cell, wanted)]
     if not found:
         raise problem(path, "matches no cell of the grid")
-    fitting = {id(cell.task): measure.targets in (None, task_facts(cell.task)["TARGETS"]) for cell in found}
+    fitting = {
+        id(cell.task): measure.targets in (None, task_facts(cell.task.task.name, path)["TARGETS"]) for cell in found
+    }
     refused = next((cell for cell in found if not fitting[id(cell.task)]), None)
     if refused is not None:
         what = f"measure {measure.component.name!r} is for {measure.targets}, but task {refused.task.name!r} has others"
         raise problem(path if raw else f"measures.{name}", what, hint="name the right cells in `cells`")
     yield from (cell.key for cell in found)
-
-
-def told(point: Point | Cell) -> str:
-    """A cell in words."""
-    a = point.architecture
-    return f"{point.task.name} / {a.name} / {point.training.name}, depth {a.depth}, seed {point.seed}"

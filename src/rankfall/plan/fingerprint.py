@@ -46,6 +46,7 @@ class Sources:
         self.specs: dict[str, ModuleSpec | None] = {}
         self.read: dict[str, Source | None] = {}
         self.closures: dict[frozenset[str], dict[str, str]] = {}
+        self.hashes: dict[frozenset[str], str] = {}
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """File -> short digest, sorted by file, of everything that importing `roots` runs in the packages they belong to."""
@@ -56,8 +57,11 @@ class Sources:
 
     def fingerprint(self, roots: Iterable[str]) -> str:
         """One hash of `code_files`."""
-        text = "\n".join(f"{file} {short}" for file, short in self.code_files(roots).items())
-        return hashlib.sha256(text.encode()).hexdigest()
+        wanted = frozenset(roots)
+        if wanted not in self.hashes:
+            text = "\n".join(f"{file} {short}" for file, short in self.code_files(wanted).items())
+            self.hashes[wanted] = hashlib.sha256(text.encode()).hexdigest()
+        return self.hashes[wanted]
 
     def _closure(self, roots: frozenset[str]) -> dict[str, str]:
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks

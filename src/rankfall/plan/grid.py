@@ -15,7 +15,7 @@ from rankfall.plan.config import Architecture, Config, Crossing, Spec, Task, Tra
 from rankfall.plan.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
 from rankfall.plan.options import resolve
 from rankfall.plan.problems import problem, shown, translate, unknown_key
-from rankfall.plan.rules import completed, refuse
+from rankfall.plan.rules import Rules
 from rankfall.plan.values import Component, canonical
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
@@ -46,6 +46,8 @@ class Grid:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.rules = Rules()
+        self.made: dict[tuple[Any, ...], Any] = {}
 
     def points(self) -> Iterator[Point]:
         """All combinations, entry by entry."""
@@ -125,17 +127,38 @@ class Grid:
             section, _, field = axis.rpartition(".")
             if axis not in LABELS:
                 change[section or "architecture"][field] = item
-        task = self.config.tasks[chosen["task"]]
-        if change["task"]:
-            component = Component(name=task.task.name, options=task.task.options | change["task"])
-            task = task.model_copy(update={"task": resolve("task", component, f"{path}.task")})
-        training = self.config.trainings[chosen["training"]].model_copy(update=change["training"])
-        plain = self.config.architectures[chosen["architecture"]]
-        architecture = plain.model_copy(update=change["architecture"])
-        where = path if change["architecture"] else f"architectures.{plain.name}"
-        trio = Trio(task, completed(architecture, task, where), training)
-        refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
+        task = self.task(chosen["task"], change["task"], path)
+        architecture = self.architecture(chosen["architecture"], change["architecture"], task, path)
+        training = self.training(chosen["training"], change["training"])
+        trio = Trio(task, architecture, training)
+        self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
         return trio
+
+    # Each specification is made once, whatever it is crossed with.
+
+    def task(self, name: str, change: dict[str, Any], path: str) -> Task:
+        plain = self.config.tasks[name]
+        if not change:
+            return plain
+        ident = ("task", name, canonical(change))
+        if ident not in self.made:
+            component = Component(name=plain.task.name, options=plain.task.options | change)
+            self.made[ident] = plain.model_copy(update={"task": resolve("task", component, f"{path}.task")})
+        return self.made[ident]
+
+    def architecture(self, name: str, change: dict[str, Any], task: Task, path: str) -> Architecture:
+        ident = ("architecture", name, task.name, tuple(change.items()))
+        if ident not in self.made:
+            where = path if change else f"architectures.{name}"
+            plain = self.config.architectures[name].model_copy(update=change)
+            self.made[ident] = self.rules.completed(plain, task, where)
+        return self.made[ident]
+
+    def training(self, name: str, change: dict[str, Any]) -> Training:
+        ident = ("training", name, tuple(change.items()))
+        if ident not in self.made:
+            self.made[ident] = self.config.trainings[name].model_copy(update=change)
+        return self.made[ident]
 
 
 def resolved(config: Config) -> Config:

@@ -7,6 +7,7 @@ Facts that components declare as literals in their files, and that are read here
 - any component: `REFUSES = [({"mask": "causal"}, "reason"), ...]`: cells that match the filter cannot be combined with it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from rankfall import components
@@ -22,45 +23,65 @@ PARTS = ("block", "normaliser", "position", "mask", "residual", "mlp", "norm", "
 FITS = {"tokens": "token", "vectors": "linear", "classes": "classifier", "values": "regression"}
 
 
-def completed(architecture: Architecture, task: Task, path: str) -> Architecture:
-    """The architecture with nothing left open: `auto` and null replaced by what they stand for, and what nothing reads by null."""
-    facts = task_facts(task)
-    change: dict[str, Any] = {}
-    for kind, accepted in (("embedding", facts["INPUTS"]), ("head", facts["TARGETS"])):
-        part = getattr(architecture, kind)
+class Rules:
+    """The rules for one plan; what components declare is looked up once each."""
+
+    def __init__(self) -> None:
+        self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self.automatic: dict[tuple[str, str], Component] = {}
+
+    def completed(self, architecture: Architecture, task: Task, path: str) -> Architecture:
+        """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
+        a = architecture
+        facts = self.of("task", task.task.name, f"tasks.{task.name}")
+        change: dict[str, Any] = {
+            "embedding": self.fitting("embedding", a.embedding, facts["INPUTS"], task, path),
+            "head": self.fitting("head", a.head, facts["TARGETS"], task, path),
+        }
+        if a.head_width is None:
+            if a.width % a.heads:
+                divisors = [str(n) for n in range(1, a.width + 1) if a.width % n == 0]
+                what = f"{a.heads} heads do not divide the width {a.width}"
+                raise problem(f"{path}.heads", what, allowed=divisors, hint="or set head_width")
+            change["head_width"] = a.width // a.heads
+        has_mlp = a.mlp.name != "none"
+        change["mlp_width"] = (a.mlp_width or 4 * a.width) if has_mlp else None
+        change["mlp_residual"] = (a.mlp_residual or a.residual) if has_mlp else None
+        if a.norm.name == "none":
+            change["norm_placement"] = "post"
+        return a.model_copy(update=change)
+
+    def fitting(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
+        """An embedding or a head that is made for what the task has."""
         if part.name == AUTO:
-            change[kind] = resolve(kind, Component(name=FITS[accepted]), f"{path}.{kind}")
-            continue
-        found = description(kind, part.name, f"{path}.{kind}")
-        accepts = found.facts.get("ACCEPTS", accepted) if found else accepted
+            if (kind, accepted) not in self.automatic:
+                self.automatic[kind, accepted] = resolve(kind, Component(name=FITS[accepted]), f"{path}.{kind}")
+            return self.automatic[kind, accepted]
+        accepts = self.of(kind, part.name, f"{path}.{kind}").get("ACCEPTS", accepted)
         if accepts != accepted:
-            fitting = [name for name in components.names(kind) if name == AUTO or _accepts(kind, name) == accepted]
+            names = [name for name in components.names(kind) if name != AUTO]
+            others = [name for name in names if self.of(kind, name, path).get("ACCEPTS") == accepted]
             what = f"{part.name!r} is for {accepts}, but task {task.name!r} has {accepted}"
-            raise problem(f"{path}.{kind}", what, allowed=fitting)
-    if architecture.head_width is None:
-        if architecture.width % architecture.heads:
-            fitting = [str(n) for n in range(1, architecture.width + 1) if architecture.width % n == 0]
-            what = f"{architecture.heads} heads do not divide the width {architecture.width}"
-            raise problem(f"{path}.heads", what, allowed=fitting, hint="or set head_width")
-        change["head_width"] = architecture.width // architecture.heads
-    if architecture.mlp.name == "none":
-        change |= {"mlp_width": None, "mlp_residual": None}
-    else:
-        change["mlp_width"] = architecture.mlp_width or 4 * architecture.width
-        change["mlp_residual"] = architecture.mlp_residual or architecture.residual
-    if architecture.norm.name == "none":
-        change["norm_placement"] = "post"
-    return architecture.model_copy(update=change)
+            raise problem(f"{path}.{kind}", what, allowed=[AUTO, *others])
+        return part
 
+    def refuse(self, cell: Described, path: str) -> None:
+        """Raise if one of the cell's components refuses the company of the others."""
+        for kind, component in parts(cell.task, cell.architecture, cell.training):
+            for wanted, reason in self.of(kind, component.name, path).get("REFUSES", ()):
+                where = f"REFUSES of {kind} {component.name!r}"
+                if matches(cell, parse_filter(wanted, where)):
+                    what = f"{kind} {component.name!r} cannot be combined with {told(wanted)}: {reason}"
+                    raise problem(path, what)
 
-def refuse(cell: Described, path: str) -> None:
-    """Raise if one of the cell's components refuses the company of the others."""
-    for kind, component in parts(cell.task, cell.architecture, cell.training):
-        found = description(kind, component.name, path)
-        for wanted, reason in found.facts.get("REFUSES", ()) if found else ():
-            where = f"REFUSES in {found.location.file}" if found else ""
-            if matches(cell, parse_filter(wanted, where)):
-                raise problem(path, f"{kind} {component.name!r} cannot be combined with {told(wanted)}: {reason}")
+    def of(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
+        """What a component declares."""
+        if (kind, name) not in self.facts:
+            found = description(kind, name, path)
+            self.facts[kind, name] = found.facts if found else {}
+            if kind == "task":
+                self.facts[kind, name] = {**self.facts[kind, name], **task_facts(name, path)}
+        return self.facts[kind, name]
 
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
@@ -73,18 +94,12 @@ def parts(task: Task, architecture: Architecture, training: Training) -> list[tu
     return found
 
 
-def task_facts(task: Task) -> dict[str, str]:
-    """INPUTS and TARGETS of a task."""
-    path = f"tasks.{task.name}"
-    found = description("task", task.task.name, path)
+def task_facts(name: str, path: str) -> dict[str, str]:
+    """INPUTS and TARGETS of a task's component."""
+    found = description("task", name, path)
     facts = dict(found.facts) if found else {}
-    for name, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", ("classes", "values"))):
-        if facts.get(name) not in allowed:
-            where = found.location.file if found else task.task.name
-            raise RankfallError(f"{path}: {where} must say {name} = {' or '.join(map(repr, allowed))}")
+    for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", ("classes", "values"))):
+        if facts.get(fact) not in allowed:
+            where = found.location.file if found else name
+            raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}")
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"]}
-
-
-def _accepts(kind: str, name: str) -> str | None:
-    found = components.describe(kind, name)
-    return found.facts.get("ACCEPTS") if found else None

@@ -4,7 +4,7 @@ Snakemake compares a rule's params as a set of their representations and shows t
 each stage has
 
 - one param that is a count and a digest of what the job makes (`"12 cells 3f0c..."`), and
-- one param a source file, `"rankfall/nets/normalisers/l2.py 9a1b..."`, or empty where the job does not depend on that file.
+- one param a source file that the job depends on, `"rankfall/nets/normalisers/l2.py 9a1b..."`.
 
 What depends on wildcards is a function of them; a `params:` block takes the whole list by `*WIRING.train_params()`.
 """
@@ -199,8 +199,11 @@ def _params(names: tuple[str, ...], said: Mapping[Place, str], code: Mapping[Pla
 
     def of_file(file: str) -> Param:
         def param(wildcards: Any) -> str:
-            short = code.get(place(wildcards), {}).get(file)
-            return f"{file} {short}" if short else ""
+            here = place(wildcards)
+            short = code.get(here, {}).get(file)
+            # Elsewhere the first param once more, which adds nothing to the set that is compared: a component that only
+            # other jobs use makes this one no staler by coming or going.
+            return f"{file} {short}" if short else said.get(here, "")
 
         return param
 

@@ -1,0 +1,132 @@
+"""From the grid's points to cells: keys, groups and shards; two points that mean the same cell are an error."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankfall import components
+from rankfall.plan import cost, shard
+from rankfall.plan.cell import Cell, architecture_content, digest, task_content, training_content
+from rankfall.plan.config import Architecture, Task, Training
+from rankfall.plan.fingerprint import Sources
+from rankfall.plan.grid import Point
+from rankfall.plan.problems import problem
+from rankfall.plan.rules import parts
+from rankfall.plan.values import Component
+
+TRAIN_ROOTS = (
+    "rankfall.train.loop",
+)  # the arithmetic of training; not the job around it, so that its edits cost nothing
+DATA_ROOTS = ("rankfall.streams",)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all seeds of a (task, architecture, training) have in common."""
+
+    parts: tuple[Any, ...]  # the spec but for the seed
+    group: str
+    seconds: float
+    code: Mapping[str, str]
+    fingerprint: str
+    data_code: Mapping[str, str]
+    data_fingerprint: str
+    order: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A cell but for its shard, which needs to know what the others cost."""
+
+    point: Point
+    shared: Shared
+    spec: str
+
+
+class Drafts:
+    """Makes drafts; whatever is the same for many cells is worked out once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.shared: dict[
+            tuple[int, int, int], tuple[Point, Shared]
+        ] = {}  # by identity; the point keeps its parts alive
+        self.modules: dict[tuple[str, str], str] = {}
+        self.taken: dict[str, Point] = {}
+
+    def draft(self, point: Point) -> Draft:
+        ident = (id(point.task), id(point.architecture), id(point.training))
+        if ident not in self.shared:
+            self.shared[ident] = (point, self.share(point.task, point.architecture, point.training))
+        shared = self.shared[ident][1]
+        spec = digest(*shared.parts, point.seed)
+        if spec in self.taken:
+            other = self.taken[spec]
+            what = f"{told(point)} is already made by {other.origin} as {told(other)}"
+            raise problem(point.origin, what, hint="take it out of one of them, or exclude it")
+        self.taken[spec] = point
+        return Draft(point, shared, spec)
+
+    def share(self, task: Task, architecture: Architecture, training: Training) -> Shared:
+        about = (task_content(task), architecture_content(architecture), training_content(training))
+        data_roots = (*DATA_ROOTS, self.module("task", task.task))
+        used = (self.module(kind, part) for kind, part in parts(task, architecture, training))
+        roots = frozenset((*TRAIN_ROOTS, *data_roots, *used))
+        return Shared(
+            parts=about,
+            group=digest("group", about[0], about[1], training_content(training, stacked=True)),
+            seconds=cost.cell_seconds(task, architecture, training),
+            code=self.sources.code_files(roots),
+            fingerprint=self.sources.fingerprint(roots),
+            data_code=self.sources.code_files(data_roots),
+            data_fingerprint=self.sources.fingerprint(data_roots),
+            order=(task.name, architecture.name, training.name, architecture.depth, digest(*about)),
+        )
+
+    def module(self, kind: str, component: Component) -> str:
+        if (kind, component.name) not in self.modules:
+            self.modules[kind, component.name] = module_of(kind, component)
+        return self.modules[kind, component.name]
+
+
+def make_cells(points: Iterable[Point], shard_minutes: float, sources: Sources) -> list[Cell]:
+    """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration."""
+    maker = Drafts(sources)
+    drafts = sorted(map(maker.draft, points), key=lambda draft: (*draft.shared.order, draft.point.seed))
+    seconds: dict[str, float] = {}
+    for draft in drafts:
+        name = draft.point.task.name
+        seconds[name] = seconds.get(name, 0.0) + draft.shared.seconds
+    bits = {name: shard.bits(total, shard_minutes) for name, total in seconds.items()}
+    return [_finished(draft, bits[draft.point.task.name]) for draft in drafts]
+
+
+def _finished(draft: Draft, bits: int) -> Cell:
+    point, shared = draft.point, draft.shared
+    data_key = digest("data", shared.parts[0], point.seed, shared.data_fingerprint)
+    return Cell(
+        task=point.task,
+        architecture=point.architecture,
+        training=point.training,
+        seed=point.seed,
+        key=digest(draft.spec, shared.fingerprint, data_key),
+        spec=draft.spec,
+        data_key=data_key,
+        group=shared.group,
+        shard=shard.shard(shard.pack(shared.group, point.seed), bits),
+        code=shared.code,
+        data_code=shared.data_code,
+    )
+
+
+def module_of(kind: str, component: Component) -> str:
+    """The module of a component that is known to exist."""
+    location = components.locate(kind, component.name)
+    assert location is not None, f"{kind} {component.name} was left open"
+    return location.module
+
+
+def told(point: Point) -> str:
+    """A cell in words."""
+    a = point.architecture
+    return f"{point.task.name} / {a.name} / {point.training.name}, depth {a.depth}, seed {point.seed}"
