@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 from rankfall.report import tables
@@ -85,7 +86,8 @@ class Checkout:
         self.source(name).write_text(text.replace(old, new, 1))
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        profile = ("--workflow-profile", "workflow/profiles/default")
+        return [sys.executable, "-m", "snakemake", *profile, "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
@@ -131,9 +133,9 @@ class Checkout:
         """Keys of the cells that the store holds."""
         return {record.key for record in self.store.records()}
 
-    def table(self, name: str) -> list[dict[str, Any]]:
-        """A result table's rows, in its own order."""
-        return tables.read(self.results / "tables" / f"{name}.parquet", name).to_pylist()
+    def table(self, name: str) -> pa.Table:
+        """A result table."""
+        return tables.read(self.results / "tables" / f"{name}.parquet", name)
 
     def stacks(self) -> list[Path]:
         return sorted((self.results / "store" / "stacks").rglob("*.safetensors"))

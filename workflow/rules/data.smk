@@ -1,0 +1,15 @@
+# The data sets of a task, one a seed, and what a guess is worth on each.
+
+
+rule data:
+    output:
+        f"{RESULTS}/shards/data/{{task}}.parquet",
+    log:
+        f"{RESULTS}/logs/data/{{task}}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        *WIRING.data_params(),
+    shell:
+        "python -m rankfall.cli data --config {CONFIG} --results {RESULTS}"
+        " --task {wildcards.task} --out {output} > {log} 2>&1"

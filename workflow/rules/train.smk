@@ -1,0 +1,27 @@
+# The cells of a shard, as many at once as fit together. The job trains what the store does not have; its outputs, written
+# last, say how each cell ended.
+
+
+rule train:
+    input:
+        # By what is in it, not by its time: the digests below change when the data do.
+        data=ancient(f"{RESULTS}/shards/data/{{task}}.parquet"),
+    output:
+        cells=f"{RESULTS}/shards/train/{{task}}/{{shard}}.cells.parquet",
+        training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
+    log:
+        f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/train/{{task}}/{{shard}}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: config.get("compute", {}).get("threads", 1)
+    resources:
+        mem_mb=WIRING.train_memory,
+        runtime=WIRING.train_minutes,
+    params:
+        *WIRING.train_params(),
+    shell:
+        "python -m rankfall.cli train --config {CONFIG} --results {RESULTS}"
+        " --task {wildcards.task} --shard {wildcards.shard}"
+        " --out {output.cells} --training-out {output.training} > {log} 2>&1"
