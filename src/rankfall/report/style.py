@@ -2,6 +2,7 @@
 captions with numbers.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -45,16 +46,21 @@ class Picture:
     caption: str
 
 
+def applied() -> AbstractContextManager[None]:
+    """Within, what is drawn has our looks; outside, matplotlib is as it was."""
+    import matplotlib
+
+    return matplotlib.rc_context(SETTINGS)
+
+
 def canvas(
     rows: int, columns: int, width: float, height: float, **options: object
 ) -> "tuple[Figure, list[list[Axes]]]":
     """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
-    import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[arg-type]
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[arg-type]
     return figure, [list(row) for row in axes]
 
 
@@ -68,10 +74,8 @@ def band(
 
 def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
     """PNG and PDF side by side, the same bytes for the same data; the caption where the report looks for it."""
-    import matplotlib
-
     out.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context(SETTINGS):
+    with applied():
         for path, metadata in ((out, {"Software": None}), (out.with_suffix(".pdf"), {"CreationDate": None})):
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=path.suffix[1:], metadata=metadata)

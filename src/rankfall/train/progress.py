@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Progress:
     """Cells done, member-steps a second, time left, range of the loss."""
 
-    def __init__(self, out: TextIO = sys.stderr, every: float = 10.0) -> None:
-        self.out, self.every = out, every
-        self.console = Console(file=out)
+    def __init__(self, out: TextIO | None = None, every: float = 10.0) -> None:
+        self.out, self.every = out or sys.stderr, every
+        self.console = Console(file=self.out)
         self.bars: Bars | None = None
         self.total = self.done = self.member_steps = 0
         self.started = self.said = time.monotonic()

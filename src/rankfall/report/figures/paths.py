@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.errors import RankfallError
 from rankfall.report.style import CHANCE, COLOURS, WHOLE, Picture, band, canvas
 
 if TYPE_CHECKING:
@@ -16,44 +17,49 @@ def paths(
     read: "Callable[[str], DataFrame]",
     *,
     task: str = "sorting",
-    architectures: list[str] = ["SAN+skip"],
+    architectures: list[str] = [],
+    trainings: list[str] = [],
+    depths: list[int] = [],
     evaluation: str = "recomputed",
+    columns: int = 4,
 ) -> Picture:
+    """Empty lists stand for all there is; panels follow the order of the lists."""
     table = read("paths")
-    table = table[(table.task == task) & table.architecture.isin(architectures) & (table.status == "done")]
-    settings = sorted(table[["training", "depth"]].drop_duplicates().itertuples(index=False, name=None), key=order)
-    figure, axes = canvas(
-        max(1, len(architectures)), max(1, len(settings)), 2.9 * max(1, len(settings)) + 0.6, 2.5 * len(architectures) + 0.5,
-        sharey=True,
-    )  # fmt: skip
+    table = table[(table.task == task) & (table.status == "done")]
+    for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
+        table = table[table[column].isin(wanted)] if wanted else table
+    if table.empty:
+        raise RankfallError(
+            f"figure paths: no finished cell of task {task!r} has one of {architectures or 'all architectures'}"
+        )
+    found = set(table[["architecture", "training", "depth"]].itertuples(index=False, name=None))
+    ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
+    panels = sorted(found, key=lambda panel: (-panel[2], panel[1] != "published", panel[1], ranks[panel[0]]))
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, axes = canvas(rows, columns, 2.6 * columns + 0.5, 2.4 * rows + 0.5, sharey=True)
     findings = []
-    for i, architecture in enumerate(architectures):
-        for j, (training, depth) in enumerate(settings):
-            chosen = (table.architecture == architecture) & (table.training == training) & (table.depth == depth)
-            panel = axes[i][j]
-            if not chosen.any():
-                panel.set_visible(False)
-                continue
-            draw(panel, table[chosen], evaluation)
-            panel.set_title(f"{architecture}, {training}, {depth} layers")
-            findings.append(f"{architecture}, {training}, {depth} layers: {finding(table[chosen], evaluation)}")
-            if j == 0:
-                panel.set_ylabel("accuracy per token")
-            if i == len(architectures) - 1:
-                panel.set_xlabel("path length (layers a path goes through)")
-    axes[0][0].legend(loc="best", fontsize=8)
-    seeds = table.seed.nunique()
+    for place in range(rows * columns):
+        axis = axes[place // columns][place % columns]
+        if place >= len(panels):
+            axis.set_visible(False)
+            continue
+        architecture, training, depth = panels[place]
+        chosen = table[(table.architecture == architecture) & (table.training == training) & (table.depth == depth)]
+        draw(axis, chosen, evaluation)
+        name = architecture if architecture == training else f"{architecture}, {training}"
+        axis.set_title(f"{name}, {depth} layers")
+        findings.append(f"{name}, {depth} layers: {finding(chosen, evaluation)}")
+        axis.set_xlabel("path length")
+        if place % columns == 0:
+            axis.set_ylabel("accuracy per token")
+    axes[0][0].legend(loc="upper right", bbox_to_anchor=(1.0, 0.97))
     caption = (
-        f"Path effectiveness on {task} ({evaluation} attention). Lines are means over {seeds} seeds, bands one "
-        "standard deviation over seeds (each seed averaged over its repeats); the whole network and chance are measured on the same test sets. "
-        + " ".join(findings)
+        f"Path effectiveness on {task} ({evaluation} attention): accuracy of sums of random paths of one length. Lines are means over "
+        f"{table.seed.nunique()} seeds, bands one standard deviation over seeds (each seed averaged over its repeats); the whole network "
+        "and chance are measured on the same test sets. " + " ".join(findings)
     )
     return Picture(figure, caption)
-
-
-def order(setting: tuple[str, int]) -> tuple[bool, str, int]:
-    """The published setting first."""
-    return (setting[0] != "published", setting[0], -setting[1])
 
 
 def by_length(table: "DataFrame", evaluation: str) -> "DataFrame":

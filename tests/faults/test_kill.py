@@ -1,0 +1,76 @@
+"""kill -9 at random moments of a real training job: the next runs go on, and what they end with is the undisturbed result, bit for bit."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import config
+
+from rankfall.plan import make_plan
+from rankfall.store import Store
+
+
+def start(folder: Path, results: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "rankfall.cli", "train", "--config", str(folder / "config.json")]
+    command += ["--results", str(results), "--task", "sorting", "--shard", "0", "--out", str(results / "cells.parquet")]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+@pytest.mark.slow
+def test_sigkill_at_five_random_steps(tmp_path: Path) -> None:
+    raw = config(
+        task={"train": 300},
+        architecture={"mlp": "gelu"},
+        training={"epochs": 30, "dropout": 0.1, "lr": 3e-3},
+        grid={"seed": "0..2"},
+        compute={"checkpoint_seconds": 0.05},
+    )
+    (tmp_path / "config.json").write_text(json.dumps(raw))
+    plan = make_plan(raw)
+    keys = [cell.key for cell in plan.cells]
+    calm = start(tmp_path, tmp_path / "calm")
+    assert calm.wait(120) == 0
+    expected = Store(tmp_path / "calm" / "store").load_cells(keys)[0].tensors
+
+    luck, disturbed, killed_at = random.Random(20), tmp_path / "killed", []
+    checkpoints = disturbed / "store" / "checkpoints"
+    while len(killed_at) < 5:
+        running = start(tmp_path, disturbed)
+        before = stamp(checkpoints)
+        while running.poll() is None and stamp(checkpoints) == before:  # it has got further than the last one
+            time.sleep(0.01)
+        time.sleep(luck.uniform(0.0, 0.1))
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        assert running.returncode == -signal.SIGKILL, "finished before it could be killed: train longer"
+        checkpoint = Store(disturbed / "store").load_checkpoint(next(checkpoints.glob("*.safetensors")).stem)
+        assert checkpoint is not None
+        killed_at.append(checkpoint[1]["step"])
+        assert not (disturbed / "cells.parquet").exists()
+    assert killed_at == sorted(set(killed_at)), "every run began where the last had got to"
+    last = start(tmp_path, disturbed)
+    assert last.stderr is not None
+    said = last.stderr.read()
+    assert last.wait(120) == 0
+    assert f"resuming a stack of 3 at step {killed_at[-1]}" in said
+    got = Store(disturbed / "store").load_cells(keys)[0].tensors
+    assert got.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.equal(got[name].nan_to_num(-1), value.nan_to_num(-1)), name
+
+
+def stamp(folder: Path) -> list[int]:
+    found = []
+    for path in folder.glob("*.safetensors"):
+        try:
+            found.append(path.stat().st_mtime_ns)
+        except FileNotFoundError:
+            continue
+    return found
