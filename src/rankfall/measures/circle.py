@@ -1,0 +1,56 @@
+"""Roll-out on the circle: a network that predicts where two opposite points go next, applied to its own output again and again
+(Dong et al. 2021, figure 3).
+
+Were attention to lose rank, both points would meet: with two tokens, their distance is twice the residual of the state in the plane. How
+input and output are joined at each step is the task's business, `tasks/circle.advance`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.tasks.circle import advance, place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankfall.nets.network import Network
+    from rankfall.plan.cell import Cell
+    from rankfall.train.loop import Data
+
+TABLE = "circle"
+NEEDS = "cells"
+TARGETS = "values"
+
+
+@torch.no_grad()
+def circle(network: "Network", data: "Data", cells: "Sequence[Cell]", *, steps: int = 300) -> list[dict[str, Any]]:
+    """The first training sample and `steps` - 1 applications, as published: `steps` places for each token."""
+    options = cells[0].task.task.options
+    skip = options.get("skip", "none")
+    state = data.train_inputs[:, :1]  # (K, 1, T, 2); for the published skip too the first sample is a plain one
+    drawn = [state]
+    for _ in range(steps - 1):
+        state, point = advance(state, network(state), skip)
+        drawn.append(point)
+    path = torch.cat(drawn, 1).double().cpu()  # (K, S, T, 2)
+    wanted = orbit(path[:, :1], steps, options.get("points", 1000))
+    distance = (path - path.flip(2)).norm(dim=-1)  # (K, S, T), the same for both tokens
+    error = (path - wanted).norm(dim=-1)
+    table = torch.cat([path, distance.unsqueeze(-1), error.unsqueeze(-1)], -1)
+    numbers = table.masked_fill(~table.isfinite(), torch.nan).tolist()
+    return [
+        {"member": member, "step": step, "token": token} | dict(zip(("x", "y", "distance", "error"), values))
+        for member, steps_of in enumerate(numbers)
+        for step, tokens in enumerate(steps_of)
+        for token, values in enumerate(tokens)
+    ]
+
+
+def orbit(start: Tensor, steps: int, points: int) -> Tensor:
+    """Where points (K, 1, T, 2) should be after 0, 1, ... steps along their circle: (K, S, T, 2)."""
+    turned = place(torch.arange(steps), points, 1.0)  # (S, 2): cosine and sine of the angle so far
+    cosine, sine = turned[:, 0].view(1, -1, 1), turned[:, 1].view(1, -1, 1)
+    x, y = start[..., 0], start[..., 1]  # (K, 1, T)
+    return torch.stack([cosine * x - sine * y, sine * x + cosine * y], -1)
