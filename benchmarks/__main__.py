@@ -50,7 +50,7 @@ def make(members: int, dropout: float) -> Callable[[], None]:
     """A step of `members` stacked networks; 0 stands for the clean module."""
     if members:
         return stacked_step(members, dropout)
-    from clean import make_step
+    from benchmarks.clean import make_step
 
     return make_step(dropout)  # type: ignore[return-value]
 
