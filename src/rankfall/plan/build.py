@@ -108,7 +108,14 @@ class Plan:
 
     def origin(self, cell: Cell) -> dict[str, Any]:
         """What to record with a cell's result, so that a later plan can say why it is stale."""
-        return {"spec": cell.spec, "data_key": cell.data_key, "code": dict(cell.code)}
+        return {
+            "spec": cell.spec,
+            "data_key": cell.data_key,
+            "code": dict(cell.code),
+            "labels": list(cell.labels),
+            "seed": cell.seed,
+            "content": cell.content,
+        }
 
 
 def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:

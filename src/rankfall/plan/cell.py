@@ -38,18 +38,30 @@ class Cell:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Names in the configuration: task, architecture, training."""
+        return self.task.name, self.architecture.name, self.training.name
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The spec but for the seed, as plain data."""
+        return spec_content(self.task, self.architecture, self.training)
+
 
 def digest(*parts: Any) -> str:
     """Hash of plain values."""
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:LENGTH]
 
 
-def task_content(task: Task) -> Any:
-    return _content(task.task)
-
-
-def architecture_content(architecture: Architecture) -> dict[str, Any]:
-    return {name: _content(getattr(architecture, name)) for name in type(architecture).model_fields if name != "name"}
+def spec_content(task: Task, architecture: Architecture, training: Training) -> dict[str, Any]:
+    """What a cell is, but for its seed, as plain data without labels."""
+    fields = (name for name in Architecture.model_fields if name != "name")
+    return {
+        "task": _content(task.task),
+        "architecture": {name: _content(getattr(architecture, name)) for name in fields},
+        "training": training_content(training),
+    }
 
 
 def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.plan import cost, shard
-from rankfall.plan.cell import Cell, architecture_content, digest, task_content, training_content
+from rankfall.plan.cell import Cell, digest, spec_content, training_content
 from rankfall.plan.config import Architecture, Task, Training
 from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Point
@@ -24,7 +24,8 @@ DATA_ROOTS = ("rankfall.streams",)
 class Shared:
     """What all seeds of a (task, architecture, training) have in common."""
 
-    parts: tuple[Any, ...]  # the spec but for the seed
+    content: dict[str, Any]  # the spec but for the seed: task, architecture, training
+    digest: str
     group: str
     seconds: float
     code: Mapping[str, str]
@@ -59,7 +60,7 @@ class Drafts:
         if ident not in self.shared:
             self.shared[ident] = (point, self.share(point.task, point.architecture, point.training))
         shared = self.shared[ident][1]
-        spec = digest(*shared.parts, point.seed)
+        spec = digest("spec", shared.digest, point.seed)
         if spec in self.taken:
             other = self.taken[spec]
             what = f"{told(point)} is already made by {other.origin} as {told(other)}"
@@ -68,19 +69,22 @@ class Drafts:
         return Draft(point, shared, spec)
 
     def share(self, task: Task, architecture: Architecture, training: Training) -> Shared:
-        about = (task_content(task), architecture_content(architecture), training_content(training))
+        content = spec_content(task, architecture, training)
+        spec = digest(content)
+        stacked = training_content(training, stacked=True)
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = (self.module(kind, part) for kind, part in parts(task, architecture, training))
         roots = frozenset((*TRAIN_ROOTS, *data_roots, *used))
         return Shared(
-            parts=about,
-            group=digest("group", about[0], about[1], training_content(training, stacked=True)),
+            content=content,
+            digest=spec,
+            group=digest("group", content["task"], content["architecture"], stacked),
             seconds=cost.cell_seconds(task, architecture, training),
             code=self.sources.code_files(roots),
             fingerprint=self.sources.fingerprint(roots),
             data_code=self.sources.code_files(data_roots),
             data_fingerprint=self.sources.fingerprint(data_roots),
-            order=(task.name, architecture.name, training.name, architecture.depth, digest(*about)),
+            order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
 
     def module(self, kind: str, component: Component) -> str:
@@ -103,7 +107,7 @@ def make_cells(points: Iterable[Point], shard_minutes: float, sources: Sources) 
 
 def _finished(draft: Draft, bits: int) -> Cell:
     point, shared = draft.point, draft.shared
-    data_key = digest("data", shared.parts[0], point.seed, shared.data_fingerprint)
+    data_key = digest("data", shared.content["task"], point.seed, shared.data_fingerprint)
     return Cell(
         task=point.task,
         architecture=point.architecture,

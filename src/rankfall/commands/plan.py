@@ -1,0 +1,99 @@
+"""Say what would run and why: cells that are fresh, stale or new, and what they cost."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankfall.plan.build import Plan
+    from rankfall.plan.status import Status
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
+    parser.add_argument("--json", action="store_true", help="for programs: one JSON object")
+    parser.add_argument("--measure-too", action="store_true", help="count measured cells as well")
+    parser.add_argument("--schema", type=Path, metavar="PATH", help="only write the JSON schema of a config")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.plan import make_plan
+    from rankfall.plan.status import status
+
+    if args.schema:
+        from rankfall.plan.schema import write_schema
+
+        write_schema(args.schema)
+        return 0
+    plan = make_plan(args.config)
+    found = status(plan, args.results or Path(plan.config.results), args.measure_too)
+    print(as_json(plan, found) if args.json else as_text(plan, found))
+    return 0
+
+
+def as_text(plan: "Plan", found: "Status") -> str:
+    """A table, the reasons, and a last line with the sum."""
+    head = ("task", "architecture", "training", "cells", "fresh", "stale", "new", "to compute")
+    rows = [
+        (one.task, one.architecture, one.training, one.cells, one.fresh, one.stale, one.new, duration(one.seconds))
+        for one in found.lines
+    ]
+    widths = [max(len(str(row[column])) for row in [head, *rows]) for column in range(len(head))]
+    lines = [_row(row, widths) for row in [head, *rows]]
+    if found.reasons:
+        lines += ["", "why:"]
+        lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
+    lines += [""] * bool(found.measures)
+    lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
+    missing = sum(one.stale + one.new for one in found.lines)
+    if missing:
+        source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
+        what = (
+            f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {duration(found.seconds)} of one core"
+        )
+        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})"]
+    else:
+        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
+    return "\n".join(lines)
+
+
+def as_json(plan: "Plan", found: "Status") -> str:
+    """The same and more for programs."""
+    import json
+    from dataclasses import asdict
+
+    shards = [
+        {"task": task, "shard": shard, "cells": [cell.key for cell in cells]}
+        for (task, shard), cells in plan.shards.items()
+    ]
+    document = {
+        "name": plan.config.name,
+        "cells": len(plan.cells),
+        "lines": [asdict(line) for line in found.lines],
+        "reasons": [{"state": state, "why": why, "cells": n} for (state, why), n in found.reasons.most_common()],
+        "jobs": found.jobs,
+        "seconds": found.seconds,
+        "scale": found.scale,
+        "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},
+        "shards": shards,
+    }
+    return json.dumps(document, indent=1)
+
+
+def duration(seconds: float) -> str:
+    """Two figures, in the unit that suits."""
+    if seconds == 0:
+        return "-"
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}" if seconds / size < 10 else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _row(row: tuple[object, ...], widths: list[int]) -> str:
+    """Words to the left, numbers to the right."""
+    cells = [
+        str(item).ljust(w) if column < 3 else str(item).rjust(w) for column, (item, w) in enumerate(zip(row, widths))
+    ]
+    return "  ".join(cells).rstrip()

@@ -1,0 +1,180 @@
+"""What would run, and why: the plan compared with what the store has.
+
+A cell is fresh (its key is in the store), stale (its spec is, computed by other code), or new. Why it is stale is told by the file digests
+that are recorded with every result; why it is new by the most similar result under the same labels that no cell stands for any more.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rankfall.plan import cost
+from rankfall.plan.build import Plan
+from rankfall.plan.cell import Cell
+
+if TYPE_CHECKING:
+    from rankfall.store import CellRecord
+
+FRESH, STALE, NEW = "fresh", "stale", "new"
+FINISHED = ("done", "diverged")  # a cell that failed is tried again
+MANY = 3  # causes that are named one by one
+
+
+@dataclass
+class Line:
+    """The cells of one task, architecture and training."""
+
+    task: str
+    architecture: str
+    training: str
+    cells: int = 0
+    fresh: int = 0
+    stale: int = 0
+    new: int = 0
+    seconds: float = 0.0  # of what is not fresh
+
+
+@dataclass
+class Status:
+    """All of the plan."""
+
+    lines: list[Line] = field(default_factory=list)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (state, why) -> cells
+    jobs: int = 0  # training jobs with something to do
+    shards: int = 0
+    measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # name -> (rows of cells in store, cells)
+    scale: float = 1.0  # measured seconds over estimated ones
+    measured: int = 0  # cells that the scale comes from
+
+    @property
+    def seconds(self) -> float:
+        """Of one core."""
+        return sum(line.seconds for line in self.lines)
+
+
+def status(plan: Plan, results: Path, measures: bool = False) -> Status:
+    """Compare; reads headers of stack files only."""
+    records = list(_records(results))
+    keys = {record.key for record in records if record.status in FINISHED}
+    failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
+    specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
+    gone = _gone(records, {cell.spec for cell in plan.cells})
+    found = Status(shards=len(plan.shards))
+    found.scale, found.measured = _scale(plan.cells, records)
+    lines: dict[tuple[str, str, str], Line] = {}
+    busy = set()
+    for cell in plan.cells:
+        line = lines.setdefault(cell.labels, Line(*cell.labels))
+        line.cells += 1
+        if cell.key in keys:
+            line.fresh += 1
+            continue
+        busy.add((cell.task.name, cell.shard))
+        line.seconds += found.scale * cost.cell_seconds(cell.task, cell.architecture, cell.training)
+        if cell.key in failed:
+            state, why = STALE, f"failed before: {failed[cell.key]}"
+        elif cell.spec in specs:
+            state, why = STALE, changed_code(specs[cell.spec].record.get("code", {}), cell.code)
+        else:
+            state, why = NEW, changed_spec(cell, gone.get((*cell.labels, cell.seed), []))
+        line.stale += state == STALE
+        line.new += state == NEW
+        found.reasons[state, why] += 1
+    found.lines, found.jobs = list(lines.values()), len(busy)
+    if measures:
+        found.measures = _measured(plan, results)
+    return found
+
+
+def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Which files differ, in words."""
+    files = {file: "changed" for file in now if file in before and now[file] != before[file]}
+    files |= {file: "is now used" for file in now if file not in before}
+    files |= {file: "is no longer used" for file in before if file not in now}
+    told = [f"{file} {what}" for file, what in sorted(files.items())]
+    return _listed(told) or "its data changed"
+
+
+def changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
+    """Which fields of the spec differ from the most similar of the candidates, in words."""
+    flat = dict(_flat(cell.content))
+    best: list[str] | None = None
+    for content in candidates:
+        other = dict(_flat(content))
+        told = [
+            f"{name}: {other.get(name)!r} -> {flat.get(name)!r}"
+            for name in sorted(flat.keys() | other.keys())
+            if flat.get(name) != other.get(name)
+        ]
+        if best is None or len(told) < len(best):
+            best = told
+    return _listed(best) if best else "not computed before"
+
+
+def _listed(told: list[str]) -> str:
+    more = f" and {len(told) - MANY} more" if len(told) > MANY else ""
+    return ", ".join(told[:MANY]) + more
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """architecture.depth -> 6, task.options.length -> 8, ..."""
+    for name, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _flat(item, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", item
+
+
+def _records(results: Path) -> "Iterable[CellRecord]":
+    if not (results / "store").is_dir():
+        return []
+    from rankfall.store import Store
+
+    return Store(results / "store").records()
+
+
+def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
+    times: dict[Path, float] = {}
+    for record in records:
+        if record.stack not in times:
+            try:
+                times[record.stack] = record.stack.stat().st_mtime
+            except OSError:  # taken away by somebody else in the meantime
+                times[record.stack] = 0.0
+    return sorted(records, key=lambda record: times[record.stack])
+
+
+def _gone(records: "Iterable[CellRecord]", specs: set[str]) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+    """Results that no cell of the plan asks for any more, by labels and seed."""
+    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for record in records:
+        about = record.record
+        if "labels" in about and "content" in about and about.get("spec") not in specs:
+            found.setdefault((*about["labels"], about.get("seed")), []).append(about["content"])
+    return found
+
+
+def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[float, int]:
+    """How this machine's measured seconds compare with the estimate, from the plan's own trained cells."""
+    seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
+    ratios = [
+        seconds[cell.spec] / cost.cell_seconds(cell.task, cell.architecture, cell.training)
+        for cell in cells
+        if cell.training.epochs and cell.spec in seconds
+    ]
+    return (median(ratios), len(ratios)) if ratios else (1.0, 0)
+
+
+def _measured(plan: Plan, results: Path) -> dict[str, tuple[int, int]]:
+    from rankfall.store import Store
+
+    store, counts = Store(results / "store"), {}
+    for name, measure in plan.measures.items():
+        if measure.needs == "cells":
+            keys = [plan.measure_key(name, cell) for cell in plan.cells if cell.key in plan.selected[name]]
+            covered = store.rows.covered(name) if (results / "store").is_dir() else {}
+            counts[name] = (sum(key in covered for key in keys), len(keys))
+    return counts
