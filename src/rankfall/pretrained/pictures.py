@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def pictures(texts: Texts, config: Any) -> Tensor:
     """(samples, channels, side, side) in [-1, 1]: square cuts of the pictures in turn, at places and sizes drawn from the seed."""
     side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-    images = _bundled() if text in ("pictures", "topics") else _folder(Path(texts.source).expanduser())
+    images = _bundled() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
     rng = stream(texts.seed, "pictures")
     rows = []
     for number in range(texts.samples):

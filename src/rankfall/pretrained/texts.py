@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -59,13 +59,14 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if loaded.images:
         from rankfall.pretrained.pictures import pictures
 
-        return Batch({"pixel_values": pictures(texts, loaded.config)}, texts.source, "none")
-    if loaded.positions is not None and length > loaded.positions:
+        source = "pictures" if texts.source == "topics" else texts.source  # the default of either kind of model
+        return Batch({"pixel_values": pictures(replace(texts, source=source), loaded.config)}, source, "none")
+    if loaded.positions is not None and texts.length > loaded.positions:
         raise RankfallError(
-            f"length is {length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
+            f"length is {texts.length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
         )
     vocabulary = int(loaded.config.get_text_config().vocab_size)
-    if text in DRAWN:
+    if texts.source in DRAWN:
         return Batch({"input_ids": _drawn(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
         encode, name = _own_tokenizer(loaded.tokenizer_from), "own"
@@ -214,6 +215,6 @@ def _drawn(texts: Texts, vocabulary: int) -> Tensor:
     rng = stream(texts.seed, "texts", texts.source)
     low = min(5, vocabulary - 1)  # clear of the usual special numbers
     count = vocabulary - low
-    weights = 1.0 / np.arange(1, count + 1) if text == "zipf" else np.ones(count)
-    drawn = rng.choice(count, size=(texts.samples, length), p=weights / weights.sum())
+    weights = 1.0 / np.arange(1, count + 1) if texts.source == "zipf" else np.ones(count)
+    drawn = rng.choice(count, size=(texts.samples, texts.length), p=weights / weights.sum())
     return torch.from_numpy(drawn + low)

@@ -1,7 +1,7 @@
 """The rank-collapse picture for real models: relative residual against layer, four variants, one panel a model and phase.
 
-Two bands, never mixed: the filled one is one standard deviation over seeds (of means over samples), the dotted lines are one standard deviation
-over samples (within a seed). A published curve, where there is one, is a thin dashed line of the same colour.
+Two bands, never mixed: the filled one is one standard deviation over seeds (of means over samples), the dotted lines are
+one standard deviation over samples (within a seed). A published curve, where there is one, is a thin dashed line of the same colour.
 """
 
 from collections.abc import Callable
@@ -67,9 +67,9 @@ def models(
     if panels:
         flat[0].legend(fontsize=7.5, loc="best")
         figure.align_labels()
+    taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
-        f"Relative residual ({metric} norm, from the {'token mean' if centre == 'mean' else 'minimiser of the norm'}) by layer. Filled bands: one standard "
-        "deviation over seeds; dotted: over samples; dashed: published curves where there are any. "
+        f"Relative residual ({metric} norm, from the {taken}) by layer. Filled bands: one standard deviation over seeds; dotted: over samples; dashed: published curves where there are any. "
         + " ".join(findings)
     )
     return Picture(figure, caption)

@@ -1,0 +1,129 @@
+"""Measure one Hugging Face model: a table by layer and a picture, in one command."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="hub name, folder, model type (bert, gpt2, ...), or minilm")
+    parser.add_argument(
+        "--phase", choices=["init", "pretrained"], help="default: pretrained for a folder or minilm, else init"
+    )
+    parser.add_argument("--revision", help="commit of the hub, or digest of a folder's weights")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change the config (phase init), e.g. num_hidden_layers=6",
+    )
+    parser.add_argument("--seeds", type=int, default=2, help="initialisations (phase init)")
+    parser.add_argument("--samples", type=int, default=8, help="texts")
+    parser.add_argument("--length", type=int, default=128, help="tokens of a text")
+    parser.add_argument(
+        "--text", default="topics", help="topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision"
+    )
+    parser.add_argument(
+        "--definition", choices=["clean", "published"], default="clean", help="of the variants: see docs/models.md"
+    )
+    parser.add_argument("--variants", nargs="+", help="default: all that the model has")
+    parser.add_argument(
+        "--dtype", choices=["float32", "float64"], default="float64", help="number format of the forward pass"
+    )
+    parser.add_argument(
+        "--stream", action="store_true", help="fetch weights layer by layer: for models larger than memory"
+    )
+    parser.add_argument("--out", type=Path, help="folder for table and picture; default results/models/NAME")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.measures._models import spec_of
+    from rankfall.pretrained.load import MINILM
+    from rankfall.pretrained.profile import profile
+    from rankfall.report import style, tables
+    from rankfall.report.figures.models import models, short
+
+    local = args.name in MINILM or Path(args.name).expanduser().is_dir()
+    phase = args.phase or ("pretrained" if local else "init")
+    config = dict(_setting(text) for text in args.set)
+    spec = spec_of(
+        args.name,
+        phase,
+        args.revision,
+        config,
+        args.definition,
+        args.variants,
+        args.text,
+        args.samples,
+        args.length,
+        args.dtype,
+        False,
+    )
+    assert spec is not None
+    rows = profile(
+        spec, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4
+    )
+    out = args.out or Path("results") / "models" / short(args.name)
+    data = tables.conform("model_residuals", rows)
+    frame = data.to_pandas()
+    show(frame, spec.source.name)
+    tables.write("model_residuals", rows, out / "model_residuals.parquet")
+    picture = models(lambda name: frame, log=False)
+    style.save(picture, out / "residuals.png", out / "residuals.rst")
+    print(f"{picture.caption}\nwritten to {out}/: model_residuals.parquet, residuals.png, residuals.pdf")
+    return 0
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """KEY=VALUE with YAML's idea of values."""
+    import yaml
+
+    from rankfall.errors import RankfallError
+
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise RankfallError(f"--set {text!r}: write KEY=VALUE")
+    return key, yaml.safe_load(value)
+
+
+def show(frame: "DataFrame", name: str) -> None:
+    """A table by layer: mean over seeds and samples, the deviation between seeds, and which values are rounding noise."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from rankfall.report.figures.models import summary
+
+    chosen = frame[(frame.metric == "composite") & (frame.centre == "mean")]
+    first = chosen.iloc[0]
+    title = (
+        f"{name} ({first.model_type}, {first.phase}, {first.layers} layers, width {first.width}; {first.text}, "
+        f"{chosen['sample'].nunique()} x {first.length} tokens, {first['dtype']}): relative residual"
+    )
+    table = Table(
+        title=title, title_justify="left", caption="~ rounding noise; ± deviation between seeds", caption_justify="left"
+    )
+    table.add_column("layer", justify="right")
+    lines = summary(chosen)
+    variants = [
+        variant
+        for variant in ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
+        if variant in set(lines.variant)
+    ]
+    for variant in variants:
+        table.add_column(variant, justify="right")
+    seeds = chosen.seed.nunique()
+    for layer, part in lines.groupby("layer"):
+        cells = {row.variant: _cell(row, seeds > 1) for row in part.itertuples()}
+        table.add_row(str(layer), *(cells[variant] for variant in variants))
+    Console().print(table)
+
+
+def _cell(row: Any, spread: bool) -> str:
+    value = f"{row.mean:.3f}" if row.mean >= 0.01 else f"{row.mean:.1e}"
+    if row.floor > 0.5:
+        return f"~{value}"
+    return f"{value} ± {row.seeds:.3f}" if spread and row.mean >= 0.01 else value
