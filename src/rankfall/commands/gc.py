@@ -75,9 +75,9 @@ def summary(items: "list[Item]", delete: bool) -> str:
     lines = []
     for kind in dict.fromkeys(item.kind for item in items):
         some = [item for item in items if item.kind == kind]
-        ages = sorted(item.age / DAY for item in some)
-        span = f"{ages[0]:.1f} to {ages[-1]:.1f} days old" if len(some) > 1 else f"{ages[0]:.1f} days old"
-        lines.append(f"{kind:<11}{len(some):>7} files  {size(sum(item.bytes for item in some)):>10}  {span}")
+        number = f"{len(some):>6} file{'s' * (len(some) != 1):<1}"
+        oldest = max(item.age for item in some) / DAY
+        lines.append(f"{kind:<11} {number}  {size(sum(item.bytes for item in some)):>10}  oldest {oldest:.1f} days")
     total = size(sum(item.bytes for item in items))
     verb = "removing" if delete else "would remove"
     return "\n".join([*lines, f"{verb} {len(items)} file{'s' * (len(items) != 1)}, {total}"])

@@ -75,12 +75,8 @@ def state_of(cell: "Cell", records: "dict[str, CellRecord]", running: set[str]) 
 
 
 def log_of(cell: "Cell", logs: Path) -> Path | None:
-    """The newest log of the cell's shard."""
-    found = [
-        path
-        for path in logs.rglob(f"*{cell.shard}*.log")
-        if cell.task.name in path.parts or cell.task.name in path.name
-    ]
+    """The log of the job that trains the cell's shard; the newest, where runs keep several."""
+    found = [path for path in logs.rglob(f"{cell.shard}.log") if {"train", cell.task.name} <= set(path.parts)]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
