@@ -67,6 +67,15 @@ def test_every_path_ends_where_it_should(architecture: dict[str, Any], frozen: b
             torch.testing.assert_close(ends[k, u], walk(network, data.test_inputs[k], tuple(path), frozen, k))
 
 
+def test_a_head_that_no_drawn_path_takes_is_no_obstacle() -> None:
+    network, data, _ = example()
+    one = np.array([[0, SKIP]])
+    assert torch.equal(
+        path_ends(network, data.test_inputs, one, frozen=False)[1, 0],
+        path_ends(network, data.test_inputs, np.array([[1, 1], [0, SKIP]]), frozen=False)[1, 1],
+    )
+
+
 def test_sets_are_summed_normalised_and_read() -> None:
     network, data, _ = example()
     every = np.array(list(product((SKIP, 0, 1), repeat=2)))

@@ -109,6 +109,8 @@ def path_ends(network: "Network", inputs: Tensor, distinct: np.ndarray, frozen: 
             contexts = head_contexts(block, x[:, active], full[layer] if frozen else None)  # (K, A, B, H, T, d)
             for head in range(block.attention.heads):
                 rows = np.flatnonzero(children[:, 1] == head)
+                if not len(rows):  # few paths were drawn, and none of them takes this head here
+                    continue
                 context = contexts[:, np.searchsorted(active, children[rows, 0]), :, head]  # (K, R, B, T, d)
                 y = block.attention.emit(context.flatten(1, 2), head)
                 y = y if block.placement == "pre" else plain(block.norm1)(y)
