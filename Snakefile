@@ -12,11 +12,14 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 # The plan and all jobs use this checkout's own package, with this interpreter (or the one of a conda environment, which
-# is put in front when a job has one), whatever else is installed.
-SOURCES = os.path.join(workflow.basedir, "src")
-sys.path.insert(0, SOURCES)
-os.environ["PYTHONPATH"] = SOURCES
-os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+# is put in front when a job has one), whatever else is installed. Components of your own are found beside this file or
+# on PYTHONPATH.
+PACKAGES = [os.path.join(workflow.basedir, "src"), workflow.basedir, os.environ.get("PYTHONPATH", "")]
+sys.path[:0] = PACKAGES[:2]
+os.environ.update(
+    PYTHONPATH=os.pathsep.join(filter(None, PACKAGES)),
+    PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
+)
 
 # One file is the whole configuration: Snakemake would merge a file given by --configfile into this one, and the
 # default's architectures would turn up in a preset. `--config key=value` still overrides single values.

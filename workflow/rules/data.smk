@@ -10,6 +10,8 @@ rule data:
         "../../envs/environment.yaml"
     params:
         *WIRING.data_params(),
+        config=CONFIG,
+        results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli data --config {CONFIG} --results {RESULTS}"
+        "python -m rankfall.cli data --config {params.config} --results {params.results}"
         " --task {wildcards.task} --out {output} > {log} 2>&1"

@@ -16,8 +16,10 @@ rule measure:
         runtime=WIRING.measure_minutes,
     params:
         *WIRING.measure_params(),
+        config=CONFIG,
+        results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli measure --config {CONFIG} --results {RESULTS}"
+        "python -m rankfall.cli measure --config {params.config} --results {params.results}"
         " --measure {wildcards.measure} --task {wildcards.task} --shard {wildcards.shard}"
         " --out {output} > {log} 2>&1"
 
@@ -33,6 +35,8 @@ rule measure_freely:
     threads: config.get("compute", {}).get("threads", 1)
     params:
         *WIRING.free_measure_params(),
+        config=CONFIG,
+        results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli measure --config {CONFIG} --results {RESULTS}"
+        "python -m rankfall.cli measure --config {params.config} --results {params.results}"
         " --measure {wildcards.measure} --out {output} > {log} 2>&1"

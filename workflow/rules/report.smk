@@ -12,8 +12,9 @@ rule table:
         "../../envs/environment.yaml"
     params:
         *WIRING.table_params(),
+        config=CONFIG,
     shell:
-        "python -m rankfall.cli table --name {wildcards.table} --config {CONFIG} --out {output} {input} > {log} 2>&1"
+        "python -m rankfall.cli table --name {wildcards.table} --config {params.config} --out {output} {input} > {log} 2>&1"
 
 
 rule figure:
@@ -34,6 +35,8 @@ rule figure:
         "../../envs/environment.yaml"
     params:
         *WIRING.figure_params(),
+        config=CONFIG,
+        tables=lambda wildcards, input: os.path.dirname(input[0]),
     shell:
-        "python -m rankfall.cli figure --config {CONFIG} --name {wildcards.figure} --tables {RESULTS}/tables"
+        "python -m rankfall.cli figure --config {params.config} --name {wildcards.figure} --tables {params.tables}"
         " --out {output.picture} --caption {output.caption} > {log} 2>&1"

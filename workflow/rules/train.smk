@@ -21,7 +21,9 @@ rule train:
         runtime=WIRING.train_minutes,
     params:
         *WIRING.train_params(),
+        config=CONFIG,
+        results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli train --config {CONFIG} --results {RESULTS}"
+        "python -m rankfall.cli train --config {params.config} --results {params.results}"
         " --task {wildcards.task} --shard {wildcards.shard}"
         " --out {output.cells} --training-out {output.training} > {log} 2>&1"
