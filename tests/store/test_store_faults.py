@@ -285,7 +285,7 @@ def writer(store, times):
 def test_kill_9_in_the_middle_of_writing_leaves_nothing_half_visible(store):
     choose = random.Random(0)
     pause = subprocess.run  # time.sleep is disabled above
-    for _ in range(5):
+    for _ in range(3):
         process = writer(store, 10_000)
         process.stdout.readline()
         pause(["sleep", f"{choose.uniform(0.0, 0.25):.3f}"])

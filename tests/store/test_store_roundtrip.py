@@ -125,19 +125,19 @@ import sys, time
 from rankfall.store import Store
 store = Store(sys.argv[1])
 keys = [f"{i:03}-{j:02}" for i in range(400) for j in range(25)]
-started = time.perf_counter()
+started = time.process_time()
 assert len(store.find_cells(keys, [f"g{i}" for i in range(20)])) == 10_000
-first = time.perf_counter() - started
-started = time.perf_counter()
+first = time.process_time() - started
+started = time.process_time()
 assert len(store.find_cells(keys)) == 10_000
-print(first, time.perf_counter() - started, "torch" in sys.modules)
+print(first, time.process_time() - started, "torch" in sys.modules)
 """
     output = subprocess.run(
         [sys.executable, "-c", program, str(store.root)], capture_output=True, text=True, check=True
     )
     first, second, torch_imported = output.stdout.split()
     assert torch_imported == "False"
-    assert float(first) < 2.0  # 0.2 s on an idle machine; the bound allows for a busy one
+    assert float(first) < 0.8  # of processor time; about 0.2
     assert float(second) < float(first)
 
 
