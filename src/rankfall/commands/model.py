@@ -50,18 +50,9 @@ def run(args: argparse.Namespace) -> int:
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
     phase = args.phase or ("pretrained" if local else "init")
     config = dict(_setting(text) for text in args.set)
+    texts = (args.text, args.samples, args.length)
     spec = spec_of(
-        args.name,
-        phase,
-        args.revision,
-        config,
-        args.definition,
-        args.variants,
-        args.text,
-        args.samples,
-        args.length,
-        args.dtype,
-        False,
+        args.name, phase, args.revision, config, args.definition, args.variants, *texts, args.dtype, False, args.stream
     )
     assert spec is not None
     rows = profile(

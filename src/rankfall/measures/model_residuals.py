@@ -21,16 +21,20 @@ def model_residuals(
     dtype: str = "float64",
     best_samples: int = 0,
     spectrum_samples: int = 4,
+    streamed: bool = False,
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """`optional`: no rows, instead of an error, where the model comes from a package that is not installed.
 
+    `streamed`: weights layer by layer, for models larger than memory.
     `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
     """
     from rankfall.measures._models import spec_of
     from rankfall.pretrained.profile import profile
 
-    spec = spec_of(model, phase, revision, config, definition, variants, text, samples, length, dtype, optional)
+    spec = spec_of(
+        model, phase, revision, config, definition, variants, text, samples, length, dtype, optional, streamed
+    )
     if spec is None:
         return []
     norms = ("composite", "l1", "linf", "frobenius")

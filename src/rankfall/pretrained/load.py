@@ -24,6 +24,7 @@ from torch import nn
 
 from rankfall.errors import RankfallError
 from rankfall.pretrained.families.sizes import SIZES
+from rankfall.pretrained.stream import Streamer, drawn, stored
 from rankfall.streams import words
 
 PHASES = ("init", "pretrained")
@@ -45,6 +46,7 @@ class Source:
     name: str
     phase: str = "init"
     revision: str | None = None
+    streamed: bool = False  # fetch weights layer by layer, for models larger than memory
     config: dict[str, Any] = field(default_factory=dict)  # overrides of the model's config, at initialisation only
 
 
@@ -60,6 +62,7 @@ class Loaded:
     width: int
     positions: int | None
     images: bool
+    streamer: Streamer | None
     tokenizer_from: str | None  # a folder or hub name; None: learn one from the text
 
 
@@ -118,6 +121,8 @@ def read_config(source: Source) -> Any:
 def load(source: Source, *, seed: int = 0) -> Loaded:
     """The model in float32 and eval mode, with the attention that shows its weights. `seed` names the initialisation."""
     config = read_config(source)
+    if source.streamed:
+        return _streamed(source, config, seed)
     if source.phase == "init":
         model, revision = _initialised(config, seed), "init"
     else:
@@ -125,7 +130,7 @@ def load(source: Source, *, seed: int = 0) -> Loaded:
     return describe(source, model, config, revision)
 
 
-def describe(source: Source, model: nn.Module, config: Any, revision: str) -> Loaded:
+def describe(source: Source, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None) -> Loaded:
     """Sizes of a loaded model in one vocabulary."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     layers = int(text.num_hidden_layers) * int(getattr(text, "inner_group_num", 1) or 1)
@@ -146,6 +151,7 @@ def describe(source: Source, model: nn.Module, config: Any, revision: str) -> Lo
         width=int(text.hidden_size),
         positions=int(positions) if positions and positions > 0 and not images else None,
         images=images,
+        streamer=streamer,
         tokenizer_from=tokenizer_from,
     )
 
@@ -183,15 +189,52 @@ def _initialised(config: Any, seed: int) -> nn.Module:
     return built.float().eval()
 
 
-def _pretrained(source: Source, config: Any) -> tuple[nn.Module, str]:
+def _streamed(source: Source, config: Any, seed: int) -> Loaded:
+    """A model without storage, and the streamer that gives it some."""
+    cls = model_class(config)
+    prepare_config(config)
     folder = folder_of(source)
-    if folder is not None and not any(folder.glob("*.safetensors")):
+    if source.phase == "pretrained":
+        folder = _safe_folder(folder if folder is not None else _fetched(source))
+    with torch.device("meta"), _quiet(), _one_line(source):
+        model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).eval()
+    if source.phase == "init":
+        return describe(source, model, config, "init (streamed)", Streamer(model, drawn(model, seed)))
+    assert folder is not None
+    revision = weights_digest(folder)
+    return describe(source, model, config, revision, Streamer(model, stored(model, folder)))
+
+
+def _fetched(source: Source) -> Path:
+    """The folder of a hub model's safetensors in the library's cache."""
+    from huggingface_hub import snapshot_download
+
+    with _one_line(source):
+        return Path(
+            snapshot_download(
+                source.name,
+                revision=source.revision or "main",
+                allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"],
+                local_files_only=not hub_reachable(),
+            )
+        )
+
+
+def _safe_folder(folder: Path) -> Path:
+    if not any(folder.glob("*.safetensors")):
         found = (
             ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5"))) or "none"
         )
         raise RankfallError(
             f"model folder {folder} has no safetensors weights (other weights: {found}); only safetensors are read"
         )
+    return folder
+
+
+def _pretrained(source: Source, config: Any) -> tuple[nn.Module, str]:
+    folder = folder_of(source)
+    if folder is not None:
+        _safe_folder(folder)
     prepare_config(config)
     revision = weights_digest(folder) if folder is not None else ""
     if folder is not None and source.revision not in (None, revision):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,32 +21,45 @@ def profile(
     rows: list[dict[str, Any]] = []
     for subject in subjects(spec, seeds):
         labels = subject.labels()
-        for variant in subject.variants:
-            for row in _variant_rows(subject, variant, norms, best_samples, spectrum_samples):
-                rows.append({**labels, "variant": variant.name, **row})
+        for variants, start, stop in subject.passes():
+            collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, rows)
+            subject.run(variants, start, stop, collect)
     return rows
 
 
-def _variant_rows(
-    subject: Subject, variant: Variant, norms: Sequence[str], best_samples: int, spectrum_samples: int
-) -> Iterator[dict[str, Any]]:
-    for start, stop in subject.parts():
-        for layer, state in enumerate(subject.states(variant, start, stop)):
-            state = state.double()  # metrics in float64 whatever the pass was computed in
-            for metric, centre, absolute, value in metrics(
-                state, norms, best_samples - start, spectrum_samples - start
-            ):
-                floored = res.at_floor(value, subject.dtype) if absolute is not None else None
-                for index in range(value.shape[0]):
-                    yield {
-                        "layer": layer,
-                        "sample": start + index,
-                        "metric": metric,
-                        "centre": centre,
-                        "value": float(value[index]),
-                        "absolute": None if absolute is None else float(absolute[index]),
-                        "floor": None if floored is None else bool(floored[index]),
-                    }
+@dataclass
+class _Collector:
+    """Turns states into rows as they come."""
+
+    subject: Subject
+    labels: dict[str, Any]
+    variants: list[Variant]
+    start: int
+    norms: Sequence[str]
+    best_samples: int
+    spectrum_samples: int
+    rows: list[dict[str, Any]]
+
+    def __call__(self, layer: int, states: Tensor) -> None:
+        """states: (V, B, T, D), in whatever format the pass is computed in; metrics are always in float64."""
+        few = (self.best_samples - self.start, self.spectrum_samples - self.start)
+        for variant, state in zip(self.variants, states):
+            about = {**self.labels, "variant": variant.name, "layer": layer}
+            for metric, centre, absolute, value in metrics(state.double(), self.norms, *few):
+                floored = None if absolute is None else res.at_floor(value, self.subject.dtype).tolist()
+                values, sizes = value.tolist(), None if absolute is None else absolute.tolist()
+                for index, number in enumerate(values):
+                    self.rows.append(
+                        {
+                            **about,
+                            "sample": self.start + index,
+                            "metric": metric,
+                            "centre": centre,
+                            "value": number,
+                            "absolute": None if sizes is None else sizes[index],
+                            "floor": None if floored is None else floored[index],
+                        }
+                    )
 
 
 def metrics(

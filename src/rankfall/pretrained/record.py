@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
 from rankfall.pretrained.frames import Call, Frames, Place
@@ -70,9 +71,12 @@ class Recorder(TorchFunctionMode):
         self._frames = frames
         self._known: dict[int, int] = {}
         self._kept: list[Any] = []
+        self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
 
     def node_of(self, tensor: Tensor) -> int:
         """The newest node of a tensor; one that no recorded operation made (weight, buffer, input) becomes a leaf."""
+        if isinstance(tensor, Parameter):
+            return 0  # all weights are one leaf, and none is kept alive: there may be more of them than memory
         index = self._known.get(id(tensor))
         if index is None:
             index = self._add(tensor, "leaf", (), leaf=True)

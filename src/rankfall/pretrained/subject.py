@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -18,7 +18,8 @@ from rankfall.pretrained.surgery import VARIANTS, Variant, cut, study, verify
 from rankfall.pretrained.texts import Batch, Texts, batch_for
 
 DEFINITIONS = ("clean", "published")
-PART_BYTES = 2**28  # states and attention weights of one part of the batch stay below this
+PART_BYTES = 2**28  # what a part of the batch may take, about
+STREAMED_BYTES = 2**32
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Subject:
     def parts(self, budget: int = PART_BYTES) -> Iterator[tuple[int, int]]:
         """The batch in parts that fit the budget: (start, stop)."""
         size = 8 if self.dtype == torch.float64 else 4
-        states = (self.anatomy.layers + 1) * self.tokens * self.loaded.width * size
+        states = 12 * self.tokens * self.loaded.width * size  # a few states and an MLP's inside
         attention = 4 * self.loaded.heads * self.tokens**2 * size
         step = max(1, budget // (states + attention))
         for start in range(0, self.batch.samples, step):
@@ -100,10 +101,23 @@ class Subject:
         part = self.batch.part(start, stop)
         return {name: value.to(self.dtype) if value.is_floating_point() else value for name, value in part.items()}
 
-    def states(self, variant: Variant, start: int, stop: int) -> list[Tensor]:
-        """States of layers 0..L of part of the batch, each (B, T, D)."""
-        found = cut(self.loaded.model, self.anatomy, self.inputs(start, stop), [variant])
-        return [state[0] for state in found]
+    def passes(self) -> Iterator[tuple[list[Variant], int, int]]:
+        """What to run: (variants, start, stop). Where weights have to be fetched, all variants and samples in one pass."""
+        if self.loaded.streamer is None:
+            for variant in self.variants:
+                for start, stop in self.parts():
+                    yield [variant], start, stop
+            return
+        plain = [variant for variant in self.variants if not variant.identity]
+        replaced = [variant for variant in self.variants if variant.identity]
+        for group in (plain, replaced):
+            if group:
+                for start, stop in self.parts(STREAMED_BYTES // len(group)):
+                    yield group, start, stop
+
+    def run(self, variants: list[Variant], start: int, stop: int, sink: Callable[[int, Tensor], None]) -> None:
+        """One pass; `sink` gets (layer, state (V, B, T, D)) for layers 0..L as they come."""
+        cut(self.loaded.model, self.anatomy, self.inputs(start, stop), variants, sink=sink)
 
 
 def subject(spec: Spec, seed: int | None) -> Subject:
@@ -126,7 +140,9 @@ def subject(spec: Spec, seed: int | None) -> Subject:
             f"model {spec.source.name!r} fails in a plain forward pass: {type(error).__name__}: {line}"
         ) from error
     variants, left_out = _variants(spec, anatomy, str(loaded.config.model_type))
-    if spec.dtype == "float64":
+    if loaded.streamer is not None:
+        loaded.streamer.switch(torch.float64 if spec.dtype == "float64" else torch.float32)
+    elif spec.dtype == "float64":
         for module in loaded.model.modules():  # one module at a time: the float32 copy goes as the float64 one comes
             for name, value in (*module._parameters.items(), *module._buffers.items()):
                 if value is not None and value.is_floating_point():

@@ -12,7 +12,7 @@ a request to narrow a float64 tensor to float32 is declined, and mixed einsums a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,7 @@ class Knife(TorchFunctionMode):
     anatomy: Anatomy
     variants: Sequence[Variant]
     frames: Frames
+    sink: Callable[[int, int, Tensor], None] | None = None  # given (stream, layer, state) instead of keeping it
     check: bool = False  # whether what leaves a layer has to be, bit by bit, what enters the next
     states: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # (stream, layer 0..L) -> the model's layout
     visited: dict[Place, tuple[int, ...]] = field(default_factory=dict)
@@ -127,7 +128,7 @@ class Knife(TorchFunctionMode):
             before = self.states.get((site.stream, site.layer - 1))
             if self.check and before is not None and not torch.equal(before.reshape(state.shape), state):
                 raise RankfallError(f"the state is changed between layers {site.layer - 1} and {site.layer}")
-            self.states[site.stream, site.layer - 1] = state.clone() if in_place else state
+            self._keep(site.stream, site.layer - 1, state.clone() if in_place else state)
             keep = [variant.attention_skip for variant in self.variants]
             dropped = branch
         elif site.kind == MLP:
@@ -167,8 +168,15 @@ class Knife(TorchFunctionMode):
                 before = before.reshape(value.shape)
                 value = before if all(gone) else self._mix(value.clone(), before, [not g for g in gone])
                 output = _put(output, exit_.path, value)
-            self.states[exit_.stream, exit_.layer] = value
+            if self.check or exit_.layer == self.anatomy.layers:  # otherwise the next layer's addition sees it again
+                self._keep(exit_.stream, exit_.layer, value)
         return output
+
+    def _keep(self, stream: int, layer: int, state: Tensor) -> None:
+        if self.sink is None:
+            self.states[stream, layer] = state
+        else:
+            self.sink(stream, layer, state)
 
     def finish(self) -> None:
         """Every planned addition has been met exactly as traced, or the numbers would be about something else."""
@@ -185,19 +193,35 @@ class Knife(TorchFunctionMode):
 
 
 def cut(
-    model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any], variants: Sequence[Variant], *, stream: int = 0
+    model: nn.Module,
+    anatomy: Anatomy,
+    inputs: dict[str, Any],
+    variants: Sequence[Variant],
+    *,
+    stream: int = 0,
+    sink: Callable[[int, Tensor], None] | None = None,
 ) -> list[Tensor]:
-    """States of layers 0..L, each (V, B, T, D), of all variants in one pass over the weights."""
+    """States of layers 0..L, each (V, B, T, D), of all variants in one pass over the weights.
+
+    With a `sink`, each (layer, state) is handed over as soon as it exists, and nothing is kept.
+    """
     if anatomy.parallel and any(variant.mlp and not variant.mlp_skip for variant in variants):
         raise RankfallError("attention and MLP share one skip in this model: there is no MLP without its own skip")
     batch, count = batch_of(inputs), len(variants)
     repeated = _repeat(inputs, count) if count > 1 else inputs
     holder: list[Knife] = []
+
+    def hand_over(of: int, layer: int, state: Tensor) -> None:
+        if of == stream and sink is not None:
+            sink(layer, _tidy(state, anatomy, count, batch))
+
     with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
-        holder.append(Knife(anatomy, variants, frames))
+        holder.append(Knife(anatomy, variants, frames, sink=None if sink is None else hand_over))
         with holder[0]:
             run_model(model, repeated)
     holder[0].finish()
+    if sink is not None:
+        return []
     return [_tidy(holder[0].states[stream, layer], anatomy, count, batch) for layer in range(anatomy.layers + 1)]
 
 

@@ -69,7 +69,8 @@ def models(
         figure.align_labels()
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
-        f"Relative residual ({metric} norm, from the {taken}) by layer. Filled bands: one standard deviation over seeds; dotted: over samples; dashed: published curves where there are any. "
+        f"Relative residual ({metric} norm, from the {taken}) by layer. Filled bands: one standard deviation over "
+        "seeds; dotted: over samples; dashed: published curves where there are any. "
         + " ".join(findings)
     )
     return Picture(figure, caption)

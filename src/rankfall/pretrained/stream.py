@@ -1,0 +1,237 @@
+"""Models larger than memory: the weights of one layer at a time, fetched when it is called and dropped when the next one is.
+
+The model is built without storage. A unit is a layer (an element of a ModuleList) or any other module with weights of
+its own; hooks give it weights before it runs. Pretrained weights come from safetensors, tensor by tensor; initial ones
+are drawn by the library's own rule for each module, from a stream named by the seed and the module, so they are the same
+whenever the layer is fetched. (They are another draw than the one that fills a whole model at once.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.streams import words
+
+Fill = Callable[[str, nn.Module], None]  # gives storage and values to everything in a unit
+
+
+class Streamer:
+    """Hooks on a model without storage. At most one layer, and the small modules in use, are in memory at any time."""
+
+    def __init__(self, model: nn.Module, fill: Fill) -> None:
+        self.model, self._fill = model, fill
+        self.dtype = torch.float32
+        self._resident: str | None = None
+        self._units = dict(units(model))
+        self._empty = {name: _without_storage(module, name in self._units) for name, module in model.named_modules()}
+        self.fetched = 0
+        _refuse_tied(model)
+        for name, module in model.named_modules():
+            if name in self._units:
+                module.register_forward_pre_hook(self._enter_layer(name), prepend=True)
+            elif self._empty[name] and not any(name.startswith(f"{unit}.") for unit in self._units):
+                module.register_forward_pre_hook(self._enter_single(name), prepend=True)
+                module.register_forward_hook(self._leave_single(name), always_call=True)
+
+    def switch(self, dtype: torch.dtype) -> None:
+        """Another number format from the next fetch on."""
+        if self._resident is not None:
+            self._drop(self._resident)
+        self._resident, self.dtype = None, dtype
+
+    def _enter_layer(self, name: str) -> Callable[..., None]:
+        def enter(module: nn.Module, inputs: Any) -> None:
+            if self._resident == name:
+                return
+            if self._resident is not None:
+                self._drop(self._resident)
+            self._fetch(name, module)
+            self._resident = name
+
+        return enter
+
+    def _enter_single(self, name: str) -> Callable[..., None]:
+        return lambda module, inputs: self._fetch(name, module)
+
+    def _leave_single(self, name: str) -> Callable[..., None]:
+        return lambda module, inputs, output: self._drop(name)
+
+    def _fetch(self, name: str, module: nn.Module) -> None:
+        with torch.no_grad(), torch._C.DisableTorchFunction():  # type: ignore[attr-defined]  # unseen by recorder and knife
+            self._fill(name, module)
+            if self.dtype != torch.float32:
+                inside = module.modules() if name in self._units else iter([module])
+                for part in inside:
+                    _convert(part, self.dtype)
+        self.fetched += 1
+
+    def _drop(self, name: str) -> None:
+        for module, slot, empty in self._empty[name]:
+            slot_of(module, slot)[slot[1]] = empty
+
+
+def _refuse_tied(model: nn.Module) -> None:
+    """Two modules with one weight would be given two."""
+    seen: dict[int, str] = {}
+    for name, module in model.named_modules():
+        for slot, value in slots(module):
+            if slot[0] == "_parameters" and seen.setdefault(id(value), name) != name:
+                raise RankfallError(
+                    f"cannot stream this model: {seen[id(value)]} and {name} share {slot[1]}; load it whole"
+                )
+
+
+def units(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The outermost elements of ModuleLists that have weights: the layers."""
+    found: list[str] = []
+    for name, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and not any(name.startswith(f"{other}.") for other in found):
+            for child, element in module.named_children():
+                if next(element.parameters(), None) is not None:
+                    found.append(f"{name}.{child}")
+                    yield f"{name}.{child}", element
+
+
+Slot = tuple[str, str]  # "_parameters" or "_buffers", and the name
+
+
+def slot_of(module: nn.Module, slot: Slot) -> dict[str, Any]:
+    """The dict of a module that a slot is in."""
+    holder: dict[str, Any] = getattr(module, slot[0])
+    return holder
+
+
+def slots(module: nn.Module) -> Iterator[tuple[Slot, Tensor]]:
+    """What a module itself owns, not its children."""
+    for kind in ("_parameters", "_buffers"):
+        for name, value in getattr(module, kind).items():
+            if value is not None:
+                yield (kind, name), value
+
+
+def _without_storage(module: nn.Module, whole: bool) -> list[tuple[nn.Module, Slot, Any]]:
+    parts = module.modules() if whole else iter([module])
+    return [(part, slot, value) for part in parts for slot, value in slots(part)]
+
+
+def _convert(module: nn.Module, dtype: torch.dtype) -> None:
+    for slot, value in list(slots(module)):
+        if value.is_floating_point() and value.dtype != dtype:
+            wide = value.to(dtype)
+            slot_of(module, slot)[slot[1]] = (
+                nn.Parameter(wide, requires_grad=False) if slot[0] == "_parameters" else wide
+            )
+
+
+def _allocate(module: nn.Module) -> None:
+    """Storage full of NaN (whole numbers: the lowest), so that what nothing fills is noticed."""
+    for slot, value in list(slots(module)):
+        lowest = (
+            float("nan")
+            if value.is_floating_point()
+            else (0 if value.dtype == torch.bool else torch.iinfo(value.dtype).min)
+        )
+        fresh = torch.full(value.shape, lowest, dtype=value.dtype, device="cpu")
+        slot_of(module, slot)[slot[1]] = nn.Parameter(fresh, requires_grad=False) if slot[0] == "_parameters" else fresh
+
+
+def _check_filled(name: str, module: nn.Module) -> None:
+    for slot, value in slots(module):
+        hollow = value.isnan().any() if value.is_floating_point() else (value == _lowest(value)).any()
+        if value.dtype != torch.bool and value.numel() and bool(hollow):
+            raise RankfallError(f"cannot stream this model: nothing gives a value to {name}.{slot[1]}")
+
+
+def _lowest(value: Tensor) -> int:
+    return torch.iinfo(value.dtype).min if value.dtype != torch.bool else -1
+
+
+def drawn(model: nn.Module, seed: int) -> Fill:
+    """Initial values by the library's rule, children before parents (some parents scale what their children drew)."""
+
+    def fill(name: str, unit: nn.Module) -> None:
+        whole = name in dict(units(model))
+        inside = list(unit.named_modules(prefix=name))[::-1] if whole else [(name, unit)]
+        for _, module in inside:
+            _allocate(module)
+        for full, module in inside:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(words(seed, "model", "init", full)[0] >> 1)
+                model._init_weights(module)  # type: ignore[operator]
+        for full, module in inside:
+            _check_filled(full, module)
+
+    return fill
+
+
+def stored(model: nn.Module, folder: Path) -> Fill:
+    """Values from the safetensors files of a folder. What is not a weight (positions, frequencies) comes from the library's rule."""
+    where = _files(folder)
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    rule = drawn(model, 0)
+
+    def key_of(name: str) -> str | None:
+        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        return next(
+            (key for key in (name, prefix + name, name.removeprefix(prefix), old, prefix + old) if key in where), None
+        )
+
+    def fill(name: str, unit: nn.Module) -> None:
+        from safetensors import safe_open
+
+        layers = dict(units(model))
+        inside = list(unit.named_modules(prefix=name)) if name in layers else [(name, unit)]
+        buffers = [module for _, module in inside if any(slot[0] == "_buffers" for slot, _ in slots(module))]
+        if buffers:
+            rule(name, unit)
+        with ExitStack() as files:
+            opened: dict[Path, Any] = {}
+            for full, module in inside:
+                for slot, value in list(slots(module)):
+                    key = key_of(f"{full}.{slot[1]}".lstrip("."))
+                    if key is None and slot[0] == "_buffers":
+                        continue
+                    if key is None and "pooler" in full:
+                        _allocate(module)  # not on the stream, and often not in a checkpoint
+                        continue
+                    if key is None:
+                        raise RankfallError(f"cannot stream {folder}: {full}.{slot[1]} is not in its safetensors files")
+                    path = where[key]
+                    if path not in opened:
+                        opened[path] = files.enter_context(safe_open(path, framework="pt"))
+                    tensor = opened[path].get_tensor(key)
+                    if tensor.shape != value.shape:
+                        raise RankfallError(
+                            f"{folder}: {key} has shape {tuple(tensor.shape)}, the config says {tuple(value.shape)}"
+                        )
+                    tensor = tensor.float() if tensor.is_floating_point() else tensor
+                    slot_of(module, slot)[slot[1]] = (
+                        nn.Parameter(tensor, requires_grad=False) if slot[0] == "_parameters" else tensor
+                    )
+
+    return fill
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Tensor name -> file."""
+    from safetensors import SafetensorError, safe_open
+
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        return {key: folder / file for key, file in json.loads(index.read_text())["weight_map"].items()}
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt") as file:
+                found |= dict.fromkeys(file.keys(), path)
+        except SafetensorError as error:
+            raise RankfallError(f"{path} is damaged ({error})") from error
+    return found
