@@ -182,6 +182,7 @@ def _selected(config: Config, name: str, measure: MeasurePlan, cells: list[Cell]
     }
     refused = next((cell for cell in found if not fitting[id(cell.task)]), None)
     if refused is not None:
-        what = f"measure {measure.component.name!r} is for {measure.targets}, but task {refused.task.name!r} has others"
+        has = task_facts(refused.task.task.name, path)["TARGETS"]
+        what = f"measure {measure.component.name!r} is for {measure.targets}, but task {refused.task.name!r} has {has}"
         raise problem(path if raw else f"measures.{name}", what, hint="name the right cells in `cells`")
     yield from (cell.key for cell in found)

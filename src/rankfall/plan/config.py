@@ -5,12 +5,13 @@ and take their options is checked in `options.py`, what the grid means in `grid.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from rankfall.errors import RankfallError
 from rankfall.plan.problems import problem, shown, translate, unknown_key, wrong_type
@@ -116,10 +117,16 @@ class Crossing(Spec):
         return named | (self.model_extra or {})
 
 
+def _device(value: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+        raise ValueError(f"{value!r} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
+    return value
+
+
 class Compute(Spec):
     """How to compute it. Nothing here is part of any result's identity."""
 
-    device: str = Field("cpu", pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="cpu, cuda, cuda:1 or auto")
+    device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
     threads: Size = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")
     shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")

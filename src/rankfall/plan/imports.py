@@ -61,8 +61,7 @@ class _Pruner(ast.NodeTransformer):
         test = node.test.operand if isinstance(node.test, ast.UnaryOp) and negated else node.test
         if ast.unparse(test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"):
             return node
-        kept = node.body if negated else node.orelse
-        return kept or ast.copy_location(ast.Pass(), node)
+        return node.body if negated else node.orelse
 
 
 class _Reader(ast.NodeVisitor):

@@ -105,4 +105,8 @@ def _same(found: Any, wanted: Any) -> bool:
 
 def told(wanted: Mapping[str, Any]) -> str:
     """A filter in words."""
-    return ", ".join(f"{field} {shown(item)}" for field, item in wanted.items())
+    return ", ".join(f"{field} {_listed(item)}" for field, item in wanted.items())
+
+
+def _listed(items: Any) -> str:
+    return " or ".join(str(item) if isinstance(item, str | int) else shown(item) for item in values(items, ""))

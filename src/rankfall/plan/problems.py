@@ -32,7 +32,7 @@ def nearest(given: Any, allowed: Sequence[str]) -> str | None:
     if not isinstance(given, str):
         return None
     lowered = {name.lower(): name for name in allowed}
-    found = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.5)
     return lowered[found[0]] if found else None
 
 
@@ -87,6 +87,8 @@ def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
         sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[kind]
         limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
         return problem(path, f"{shown(value)} is out of range", allowed=[f"{sign} {limit}"])
+    if kind == "too_short":
+        return problem(path, f"{shown(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
     if kind == "finite_number":
         return problem(path, f"{shown(value)} is not a finite number")
     wanted = WANTED.get(kind)

@@ -37,6 +37,8 @@ def config_schema() -> dict[str, Any]:
         name: _axis(field) for name, field in {**labels, "seed": {"type": "integer", "minimum": 0}, **fields}.items()
     }
     axes = {name: {**crossing["properties"].get(name, {}), **axis} for name, axis in axes.items()}
+    definitions |= {f"axis.{name}": axis for name, axis in axes.items()}  # written once, referred to three times
+    axes = {name: {"$ref": f"#/$defs/axis.{name}"} for name in axes}
     options: dict[str, Any] = {r"^task\..+": {}}
     inner = {"type": "object", "properties": axes, "patternProperties": options, "additionalProperties": False}
     lists = {

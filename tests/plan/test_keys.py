@@ -1,0 +1,243 @@
+"""Guards identity: what changes a cell's key, group and shard, and above all what does not."""
+
+import copy
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans import VALID, changed, planned
+
+from rankfall.plan import Cell, Plan, make_plan, shard
+
+RICH: dict[str, Any] = changed(
+    "grid",
+    [
+        {
+            "task": "sorting",
+            "architecture": ["san", "full"],
+            "training": ["short", "init"],
+            "depth": [2, 4],
+            "seed": [0, 1],
+        },
+        {
+            "task": "sorting",
+            "architecture": "full",
+            "training": "short",
+            "width": [24],
+            "seed": "0..3",
+            "exclude": [{"seed": 2}],
+        },
+    ],
+)
+
+
+def keys(config: Any) -> dict[str, tuple[str, str, str]]:
+    """Key -> everything else that identifies."""
+    return {cell.key: (cell.spec, cell.group, cell.shard) for cell in make_plan(config).cells}
+
+
+def shuffled(value: Any, random: random.Random) -> Any:
+    """The same mapping written in another order, all the way down; lists of axes too."""
+    if isinstance(value, dict):
+        items = list(value.items())
+        random.shuffle(items)
+        return {key: shuffled(item, random) for key, item in items}
+    if isinstance(value, list):
+        items = [shuffled(item, random) for item in value]
+        random.shuffle(items)
+        return items
+    return value
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_order_of_writing_changes_nothing(random: random.Random) -> None:
+    again = shuffled(RICH, random)
+    assert keys(again) == keys(RICH)
+    plan, other = make_plan(RICH), make_plan(again)
+    assert [cell.key for cell in plan.cells] == [cell.key for cell in other.cells]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.integers(0, 2**40), min_size=1, max_size=6), st.integers(0, 2**40))
+def test_added_seed_changes_no_other_cell(seeds: set[int], more: int) -> None:
+    before = keys(changed("grid/0/seed", sorted(seeds)))
+    after = keys(changed("grid/0/seed", sorted(seeds | {more})))
+    assert before.items() <= after.items()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 40))
+def test_added_depth_changes_no_other_key(depths: set[int], more: int) -> None:
+    before = keys(changed("grid/0/depth", sorted(depths)))
+    after = keys(changed("grid/0/depth", sorted(depths | {more})))
+    assert {key: about[:2] for key, about in before.items()}.items() <= {
+        key: about[:2] for key, about in after.items()
+    }.items()
+
+
+def only(config: Any) -> Cell:
+    (cell,) = make_plan(
+        changed("grid", [{"task": "sorting", "architecture": "san", "training": "short", "seed": 0}], config)
+    ).cells
+    return cell
+
+
+SAME_KEY = {
+    "default written out": ("architectures/san/heads", 2),
+    "width of a head written out": ("architectures/san/head_width", 24),
+    "width of an MLP that is not there": ("architectures/san/mlp_width", 7),
+    "embedding written out": ("architectures/san/embedding", "token"),
+    "option's default written out": ("tasks/sorting/symbols", 10),
+    "component as mapping": ("architectures/san/mask", {"name": "none"}),
+    "number as integer": ("trainings/short/weight_decay", 0),
+    "learning rate as text": ("trainings/short/lr", "1e-3"),
+    "how to compute": ("compute", {"threads": 7, "stack": 3, "checkpoint_seconds": 5}),
+    "name": ("name", "another"),
+    "a measure": ("measures", {}),
+    "another architecture": ("architectures/more", {"depth": 9}),
+}
+OTHER_KEY = {
+    "task option": ("tasks/sorting/length", 6),
+    "architecture": ("architectures/san/depth", 5),
+    "component": ("architectures/san/normaliser", "l2"),
+    "training": ("trainings/short/lr", 2e-3),
+    "schedule": ("trainings/short/schedule", "cosine"),
+    "dtype": ("trainings/short/dtype", "float64"),
+}
+
+
+@pytest.mark.parametrize("name", SAME_KEY)
+def test_same_meaning_has_the_same_key(name: str) -> None:
+    assert only(changed(*SAME_KEY[name])).key == only(VALID).key
+
+
+@pytest.mark.parametrize("name", OTHER_KEY)
+def test_other_meaning_has_another_key(name: str) -> None:
+    assert only(changed(*OTHER_KEY[name])).key != only(VALID).key
+
+
+def test_labels_are_no_part_of_the_key() -> None:
+    config = changed("architectures/renamed", VALID["architectures"]["san"])
+    entry = {"task": "sorting", "architecture": "renamed", "training": "short", "seed": 0}
+    (cell,) = make_plan(changed("grid", [entry], config)).cells
+    assert cell.architecture.name == "renamed"
+    assert cell.key == only(VALID).key
+
+
+@pytest.mark.parametrize("field", ["lr", "weight_decay", "clip", "stop_loss"])
+def test_what_a_stack_holds_by_member_is_no_part_of_the_group(field: str) -> None:
+    cells = planned(f"grid/0/training.{field}", [0.5, 0.25]).cells
+    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells) // 2
+    assert len({cell.key for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize(("axis", "values"), [("heads", [2, 4]), ("training.batch", [5, 6]), ("task.length", [5, 6])])
+def test_what_shapes_depend_on_is_part_of_the_group(axis: str, values: list[int]) -> None:
+    cells = planned(f"grid/0/{axis}", values).cells
+    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells)
+
+
+def test_untrained_cells_do_not_depend_on_how_they_would_be_trained() -> None:
+    config = changed("grid/0/training", "init")
+    assert keys(config) == keys(
+        changed("trainings/init", {"epochs": 0, "lr": 0.5, "batch": 7, "optimizer": "sgd"}, config)
+    )
+    for cell in make_plan(config).cells:
+        assert not any("optimizers/adam" in file for file in cell.code)
+
+
+def test_data_is_shared_by_cells_of_one_seed() -> None:
+    plan = make_plan(VALID)
+    assert len({cell.data_key for cell in plan.cells}) == 3
+    assert len({(cell.data_key, cell.seed) for cell in plan.cells}) == 3
+
+
+def test_cells_depend_on_their_own_components_only() -> None:
+    cells = planned("grid/0/normaliser", ["softmax", "l2"]).cells
+    for cell in cells:
+        used = {Path(file).stem for file in cell.code if "/normalisers/" in file} - {"__init__"}
+        assert used == {cell.architecture.normaliser.name}
+
+
+def edited(plan: Plan, other: Plan) -> set[str]:
+    """Labels of the cells whose keys differ."""
+    before = {cell.spec: cell for cell in plan.cells}
+    return {cell.architecture.name for cell in other.cells if before[cell.spec].key != cell.key}
+
+
+def test_edit_of_a_component_touches_only_the_cells_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "keylab.py"
+    path.write_text("def sharp(scores, *, power: int = 2):\n    return scores ** power\n")
+    config = changed("architectures/full/normaliser", {"name": "keylab:sharp", "power": 3})
+    plan = make_plan(config)
+    path.write_text('def sharp(scores, *, power: int = 2):\n    """Says more."""\n    return scores ** power  # how\n')
+    assert edited(plan, make_plan(config)) == set()
+    path.write_text("def sharp(scores, *, power: int = 2):\n    return -(scores ** power)\n")
+    assert edited(plan, make_plan(config)) == {"full"}
+
+
+def test_measure_key_follows_cell_options_and_code() -> None:
+    plan, other = make_plan(VALID), planned("measures/paths/counts", [3])
+    cell = plan.cells[0]
+    assert plan.measure_key("paths", cell) != plan.measure_key("paths", plan.cells[1])
+    assert plan.measure_key("paths", cell) != other.measure_key("paths", cell)
+    renamed = changed("measures", {"again": {"measure": "paths", "counts": [2]}})
+    assert make_plan(renamed).measure_key("again", cell) == plan.measure_key("paths", cell)
+
+
+def test_measure_is_for_the_cells_that_it_names() -> None:
+    plan = planned("measures/paths/cells", {"architecture": "full", "depth": [4], "seed": "0..1"})
+    chosen = [cell for (task, s) in plan.shards for cell in plan.measured_cells("paths", task, s)]
+    assert {(cell.architecture.name, cell.architecture.depth, cell.seed) for cell in chosen} == {
+        ("full", 4, 0),
+        ("full", 4, 1),
+    }
+
+
+# Shards
+
+
+@given(st.integers(0, 2**90), st.integers(0, 7))
+def test_doubling_splits_each_shard_in_two(number: int, bits: int) -> None:
+    address = f"{number:024x}"
+    assert int(shard.shard(address, bits + 1), 16) // 2 == int(shard.shard(address, bits), 16)
+
+
+def test_shards_are_as_many_as_the_cost_asks_for() -> None:
+    assert [shard.bits(minutes * 60, 20) for minutes in (0, 20, 21, 40, 41, 1e9)] == [0, 0, 1, 1, 2, 8]
+    few = make_plan(changed("compute", {"shard_minutes": 1000}))
+    many = make_plan(changed("compute", {"shard_minutes": 0.001}))
+    assert len(few.shards) == 1
+    assert len(many.shards) > 1
+    assert {cell.key for cells in many.shards.values() for cell in cells} == {cell.key for cell in few.cells}
+
+
+def test_stackable_cells_meet_in_a_shard() -> None:
+    plan = make_plan(changed("compute", {"shard_minutes": 0.001}, changed("grid/0/seed", "0..31")))
+    homes: dict[str, set[str]] = {}
+    for cell in plan.cells:
+        homes.setdefault(cell.group, set()).add(cell.shard)
+    assert all(len(found) == 1 for found in homes.values())
+
+
+def test_config_as_json_means_the_same(tmp_path: Path) -> None:
+    import json
+
+    import yaml
+
+    (tmp_path / "c.json").write_text(json.dumps(RICH))
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(RICH))
+    assert keys(tmp_path / "c.json") == keys(tmp_path / "c.yaml") == keys(RICH)
+
+
+def test_planning_leaves_the_configuration_alone() -> None:
+    before = copy.deepcopy(RICH)
+    make_plan(RICH)
+    assert before == RICH
