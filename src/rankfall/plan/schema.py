@@ -15,6 +15,12 @@ from rankfall.plan.config import Architecture, Config, Training
 FREE = ("Task", "Measure", "Figure")  # entries whose other keys are options of a component
 WITH_BASE = ("Architecture", "Training")
 RANGE = {"type": "string", "pattern": r"^\d+\.\.\d+$"}
+LIMITS = {
+    "gt": "exclusiveMinimum",
+    "ge": "minimum",
+    "lt": "exclusiveMaximum",
+    "le": "maximum",
+}  # pydantic leaves them as they are
 EXPONENT = {"type": "string", "pattern": r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"}
 
 
@@ -91,6 +97,7 @@ def _finished(node: Any) -> Any:
         if default != {}:
             node["description"] = f"{node.get('description', '')} (default: {_told(default)})".strip()
     if node.get("type") == "number":
+        node = {LIMITS.get(key, key): item for key, item in node.items()}
         rest = {key: node.pop(key) for key in list(node) if key != "description"}
         node["anyOf"] = [rest, EXPONENT]
     return node

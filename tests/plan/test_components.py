@@ -1,0 +1,102 @@
+"""Guards how components are found, read and loaded."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankfall import cli, components
+from rankfall.errors import RankfallError
+
+
+def test_folder_is_the_registry() -> None:
+    assert {"l2", "softmax"} <= set(components.names("normaliser"))
+    assert "auto" in components.names("embedding")
+    assert not [name for kind in components.KINDS for name in components.names(kind) if name.startswith("_")]
+
+
+@pytest.mark.parametrize("kind", components.KINDS)
+def test_every_component_is_described_without_importing_it(kind: str) -> None:
+    for name in components.names(kind):
+        found = components.describe(kind, name)
+        assert found is None if name == "auto" else found is not None
+
+
+def test_description_reads_options_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    text = (
+        "raise RuntimeError('must not be imported')\nCOUNT = 3\nFACT: list = [1]\nmade = 1\nCOMPUTED = f()\n"
+        "class Sharp:\n    def __init__(self, sizes, *, power: float = 2.0, need: int, late=made): ...\n"
+    )
+    (tmp_path / "describelab.py").write_text(text)
+    found = components.describe("normaliser", "describelab:Sharp")
+    assert found is not None
+    assert dict(found.facts) == {"COUNT": 3, "FACT": [1]}
+    power, need, late = found.options.values()
+    assert (power.annotation, power.default, power.required, power.literal) == ("float", 2.0, False, True)
+    assert (need.annotation, need.required, need.literal) == ("int", True, False)
+    assert (late.annotation, late.required, late.literal) == ("", False, False)
+    (tmp_path / "describelab.py").write_text("class Sharp: pass\n# longer\n")
+    again = components.describe("normaliser", "describelab:Sharp")
+    assert again is not None
+    assert not again.options
+
+
+def test_external_component_is_found_in_a_package_that_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "heavylab" / "inner"
+    folder.mkdir(parents=True)
+    for path in (folder.parent / "__init__.py", folder / "__init__.py"):
+        path.write_text("raise RuntimeError('must not be imported')\n")
+    (folder / "attn.py").write_text("def sharp(scores): ...\n")
+    found = components.locate("normaliser", "heavylab.inner.attn:sharp")
+    assert found is not None
+    assert found.file == folder / "attn.py"
+
+
+def test_working_directory_is_looked_in_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    (tmp_path / "cwdlab.py").write_text("def sharp(scores): return 'loaded'\n")
+    assert components.load("normaliser", "cwdlab:sharp")(None) == "loaded"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gone", "'gone' is not a normaliser"),
+        ("gone.lab:Sharp", "no Python module 'gone.lab' is installed"),
+        ("gone lab:Sharp", "is not a dotted path"),
+        ("json:", "is not a dotted path"),
+        ("json:absent", "defines neither absent"),
+    ],
+)
+def test_what_is_not_there(name: str, message: str) -> None:
+    with pytest.raises(RankfallError, match=message):
+        components.describe("normaliser", name)
+
+
+def test_loading_what_stands_for_no_component() -> None:
+    with pytest.raises(RankfallError, match="nothing to load"):
+        components.load("head", "auto")
+
+
+def test_help_lists_verbs_without_importing_them() -> None:
+    program = (
+        "import sys; from rankfall.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print(sorted(m for m in sys.modules if 'commands' in m))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Say what would run and why" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["plam"])
+    assert caught.value.code == 2
+    assert "plam" in capsys.readouterr().err
