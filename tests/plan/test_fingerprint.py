@@ -275,6 +275,12 @@ def test_numerics_hold_what_training_imports() -> None:
     assert loaded - set(numerics()) <= {"rankfall/components.py", "rankfall/errors.py"}
 
 
+def test_loader_and_errors_are_left_out() -> None:
+    assert not {"rankfall/components.py", "rankfall/errors.py"} & set(
+        Sources().code_files(["rankfall.report.tables", "rankfall.plan"])
+    )
+
+
 def test_all_of_our_numerical_code_can_be_followed() -> None:
     root = Path(rankfall.__file__).parent
     sources = Sources()

@@ -76,13 +76,12 @@ def test_label_changes_params_since_rows_hold_it() -> None:
     assert before != after
 
 
-def test_added_seed_changes_its_own_shards_only() -> None:
-    one = changed("compute", {"shard_minutes": 0.004}, changed("grid/0/seed", "0..30", CONFIG))
-    other = changed("grid/0/seed", "0..31", one)
-    plans = Wiring(one).plan, Wiring(other).plan
-    if plans[0].shards.keys() == plans[1].shards.keys():
-        changed_shards = {place for place in train(one) if train(one)[place] != train(other)[place]}
-        assert changed_shards == {(cell.task.name, cell.shard) for cell in plans[1].cells if cell.seed == 31}
+def test_added_cell_changes_its_own_shard_only() -> None:
+    more = changed("grid/0/include", [{"architecture": "san", "depth": 1, "seed": 3}], CONFIG)
+    before, after = train(CONFIG), train(more)
+    (own,) = {(cell.task.name, cell.shard) for cell in Wiring(more).plan.cells if cell.seed == 3}
+    assert before.keys() == after.keys()
+    assert {place for place in before if before[place] != after[place]} == {own}
 
 
 def test_measure_params_follow_measure_and_cells() -> None:

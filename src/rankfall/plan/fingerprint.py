@@ -4,6 +4,7 @@ From some roots every import is followed inside our own package (and inside the 
 its syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
+- `rankfall/errors.py`, which only ever ends a run;
 - the value of `__version__`, so that a release alone makes nothing stale.
 
 An import that only running could resolve is an error in our own package. In a package of somebody else's it makes every file of
@@ -24,7 +25,7 @@ from rankfall.errors import RankfallError
 from rankfall.plan.imports import Imports, ancestors, imports_of, without_type_checking
 
 OWN = "rankfall"
-LOADER = "rankfall.components"
+LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
 SHORT = 12  # hex digits of a file's digest
 
 
@@ -75,7 +76,7 @@ class Sources:
         while waiting:
             module = waiting.pop()
             source = self.source(module)
-            if module in seen or module == LOADER or module.partition(".")[0] not in tops or source is None:
+            if module in seen or module in LEFT_OUT or module.partition(".")[0] not in tops or source is None:
                 continue
             seen[module] = source
             waiting.extend(self._needs(source, tops))
@@ -93,7 +94,7 @@ class Sources:
         for module, line in imports.sure.items():
             if module.partition(".")[0] not in tops:
                 continue
-            if module != LOADER and self.spec(module) is None:
+            if self.spec(module) is None:
                 if top == OWN:
                     raise RankfallError(f"{source.file}, line {line}: imports {module}, which does not exist")
                 continue
