@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import torch
 
@@ -30,29 +30,48 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
+    from rankfall.train.job import Settings, train_cells
+    from rankfall.train.progress import Progress
 
     plan = make_plan(args.config)
     measure = plan.measures[args.measure]
     store = Store(args.results / "store")
-    device = prepare(plan.config.compute)
+    compute = plan.config.compute
+    device = prepare(compute)
     if measure.needs == "nothing":
         rows = components.load("measure", measure.component.name)(**measure.component.options)
         tables.write(measure.table, rows, args.out, tables.provenance(device=str(device)))
         return 0
     cells = plan.measured_cells(args.measure, args.task, args.shard)
-    rows = measured(plan, measure, cells, store, device)
+
+    def train(absent: "Sequence[Cell]") -> None:
+        train_cells(absent, store, Settings(device, compute.stack, compute.checkpoint_seconds), Progress(), plan.origin)
+
+    rows = measured(plan, measure, cells, store, device, train)
     about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))
     tables.write(measure.table, rows, args.out, about)
     return 0
 
 
 def measured(
-    plan: "Plan", measure: "MeasurePlan", cells: "Sequence[Cell]", store: "Store", device: "torch.device"
+    plan: "Plan",
+    measure: "MeasurePlan",
+    cells: "Sequence[Cell]",
+    store: "Store",
+    device: "torch.device",
+    train: "Callable[[Sequence[Cell]], None]",
 ) -> list[dict[str, Any]]:
-    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
+    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why.
+
+    What the training job left may since have been lost or damaged: `train` makes good what is absent.
+    """
     from rankfall.report.cell_columns import cell_columns
 
-    records = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    keys_and_groups = [cell.key for cell in cells], {cell.group for cell in cells}
+    records = store.find_cells(*keys_and_groups)
+    if len(records) < len(cells):
+        train([cell for cell in cells if cell.key not in records])
+        records = store.find_cells(*keys_and_groups)
     done = [cell for cell in cells if cell.key in records and records[cell.key].status == "done"]
     keys = {cell.key: plan.measure_key(measure.name, cell) for cell in done}
     found = store.find_rows(measure.name, keys.values())
@@ -68,7 +87,7 @@ def measured(
         group = list(members)
         for start in range(0, len(group), plan.config.compute.stack):
             part = group[start : start + plan.config.compute.stack]
-            fresh |= {keys[key]: rows for key, rows in measure_stack(measure, part, store, device).items()}
+            fresh |= {keys[key]: rows for key, rows in measure_stack(measure, part, store, device, train).items()}
     if fresh:
         store.save_rows(measure.name, fresh)
     rows = []
@@ -81,7 +100,11 @@ def measured(
 
 
 def measure_stack(
-    measure: "MeasurePlan", cells: "list[Cell]", store: "Store", device: "torch.device"
+    measure: "MeasurePlan",
+    cells: "list[Cell]",
+    store: "Store",
+    device: "torch.device",
+    train: "Callable[[Sequence[Cell]], None]",
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows by cell key, for cells of one group."""
     import torch
@@ -93,7 +116,12 @@ def measure_stack(
     from rankfall.train.loop import Data
 
     keys = [cell.key for cell in cells]
-    tensors, _ = join(store.load_cells(keys, cells[0].group), keys)
+    loaded = store.load_cells(keys, cells[0].group)
+    there = {key for stack in loaded for key in stack.keys}
+    if len(there) < len(keys):  # damage shows only now; the store has set the file aside
+        train([cell for cell in cells if cell.key not in there])
+        loaded = store.load_cells(keys, cells[0].group)
+    tensors, _ = join(loaded, keys)
     datasets = [dataset_of(cell, store) for cell in cells]
     dtype = getattr(torch, cells[0].training.dtype)
     network = build(cells[0].architecture, shape_of(cells[0], datasets[0]), len(cells), dtype)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Attention(nn.Module):
+    allowed: Tensor | None
+
     def __init__(
         self,
         sizes: Sizes,

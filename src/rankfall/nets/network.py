@@ -13,7 +13,7 @@ from rankfall import components
 from rankfall.nets import attention as attention_layer
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.norms.none import none as no_norm
-from rankfall.nets.primitives import Sizes
+from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ class Shape:
 
 
 class Network(nn.Module):
+    blocks: Any  # a ModuleList, whose elements the type checker would take for anything
+    sentinels: Any
+    position: Any
+
     def __init__(
         self,
         embedding: nn.Module,
@@ -77,7 +81,7 @@ class Network(nn.Module):
     def initialise(self, seeds: list[int]) -> None:
         """Each member draws each parameter from its own stream, named by the parameter: order and neighbours do not matter."""
         for name, value in self.named_parameters():
-            start = value.initial
+            start: Initial = value.initial  # type: ignore[attr-defined]
             if start.kind == "constant":
                 value.data.fill_(start.constant)
                 continue

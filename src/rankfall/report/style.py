@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankfall.store.files import atomic
 
@@ -60,15 +60,15 @@ def canvas(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[arg-type]
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, [list(row) for row in axes]
 
 
 def band(
-    axes: "Axes", x: "Series", mean: "Series", deviation: "Series", colour: str, label: str = "", **options: object
+    axes: "Axes", x: "Series", mean: "Series", deviation: "Series", colour: str, label: str = "", **options: Any
 ) -> None:
     """A line with one standard deviation on both sides."""
-    axes.plot(x, mean, color=colour, label=label or None, **options)  # type: ignore[arg-type]
+    axes.plot(x, mean, color=colour, label=label or None, **options)
     axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0)
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.nets.network import Shape
+from rankfall.store.files import StoreError
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset
 from rankfall.train import loop
@@ -76,7 +77,7 @@ def train_some(
     try:
         train_stack(cells, store, settings, progress, code, stopped)
         return
-    except Interrupted:
+    except (Interrupted, StoreError):  # a full disk is no fault of the cells
         raise
     except Exception as error:  # anything a component may raise
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -127,7 +128,8 @@ def train_stack(
         if reason or now - saved >= settings.checkpoint_seconds:
             state = {f"stack.{name}": value for name, value in stack.state().items()}
             state |= {f"history.{name}": value for name, value in history.items()}
-            store.save_checkpoint(identity, state, {"seconds": seconds + now - began, "step": stack.step_count})
+            about = {"seconds": seconds + now - began, "step": stack.step_count, "cells": [cell.key for cell in cells]}
+            store.save_checkpoint(identity, state, about)
             saved = time.monotonic()
         if reason:
             raise Interrupted(f"{reason} at step {stack.step_count}")

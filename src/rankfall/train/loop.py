@@ -36,8 +36,13 @@ class Data:
             together = parts[0].expand(len(parts), *parts[0].shape) if shared else torch.stack(parts)
             return together.to(device, dtype if together.is_floating_point() else None)
 
-        parts = (stacked(name) for name in ("train_inputs", "train_targets", "test_inputs", "test_targets"))
-        return Data(*parts, chance=torch.tensor([dataset.chance for dataset in datasets], dtype=torch.float64))
+        return Data(
+            stacked("train_inputs"),
+            stacked("train_targets"),
+            stacked("test_inputs"),
+            stacked("test_targets"),
+            torch.tensor([dataset.chance for dataset in datasets], dtype=torch.float64),
+        )
 
 
 def train(
