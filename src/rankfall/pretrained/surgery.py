@@ -28,7 +28,7 @@ from rankfall.pretrained.record import ADDS, IN_PLACE, PRODUCTS, Recorder, tenso
 
 @dataclass(frozen=True)
 class Variant:
-    """What is left of every block. `identity`: modules (by last part of the name) that return their input, for
+    """What is left of every block. `identity`: linear maps (by last part of the name) that return their input, for
     published variants.
     """
 
@@ -115,6 +115,8 @@ class Knife(TorchFunctionMode):
                 return self._addition(site, func, args, kwargs)
         elif func in PRODUCTS:
             place = self.frames.place("product")
+            if place is not None and place.call.module.rpartition(".")[2] in self._identity:
+                return args[0]
             if self._no_mlp and place in self.anatomy.removable:
                 return _nothing(func, args, kwargs)
         return _wide(func, args, kwargs)
@@ -157,9 +159,11 @@ class Knife(TorchFunctionMode):
         return total
 
     def leave(self, call: Call, inputs: Any, output: Any) -> Any:
-        """For Frames: identity modules, removal of the MLP, and the state after each layer."""
-        if call.module.rpartition(".")[2] in self._identity:
-            return inputs[0]
+        """For Frames: removal of the MLP, and the state after each layer. Sees nothing of its own arithmetic."""
+        with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
+            return self._leave(call, output)
+
+    def _leave(self, call: Call, output: Any) -> Any:
         for exit_ in self._exits.get(call, ()):
             value = _at(output, exit_.path)
             before = self._before_mlp.pop((exit_.stream, exit_.layer), None)

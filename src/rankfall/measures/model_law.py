@@ -1,0 +1,28 @@
+"""The law of collapse on a real model's weights: residuals below every floor, local exponents, and how far the bound is off."""
+
+from typing import Any
+
+TABLE = "model_law"
+NEEDS = "nothing"
+
+
+def model_law(
+    *,
+    model: str,
+    phase: str = "init",
+    revision: str | None = None,
+    config: dict | None = None,
+    seeds: int = 2,
+    variants: list[str] | None = None,
+    text: str = "topics",
+    samples: int = 4,
+    length: int = 128,
+    optional: bool = False,
+) -> list[dict[str, Any]]:
+    """No rows for models whose layers are not plain post-norm attention (BERT, RoBERTa, DistilBERT, ALBERT are)."""
+    from rankfall.measures._models import spec_of
+    from rankfall.pretrained.theory import law
+
+    chosen = variants or ["SAN", "SAN+MLP", "SAN+skip"]
+    spec = spec_of(model, phase, revision, config, "clean", chosen, text, samples, length, "float64", optional)
+    return [] if spec is None else law(spec, range(seeds), samples)

@@ -1,0 +1,28 @@
+"""chains.parquet: products of attention matrices along random paths of a model."""
+
+from rankfall.report.schema import Column, Table
+from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
+
+
+def chains() -> Table:
+    """One row a path."""
+    return Table(
+        "chains",
+        "a model x phase x seed x chain length x repeat",
+        (
+            *MODEL_COLUMNS,
+            Column("chain", "int", "matrices in the product, one a layer", unit="layers"),
+            Column("repeat", "int", "number of the random path"),
+            Column("sample", "int", "which text of the batch"),
+            Column(
+                "residual",
+                "float",
+                "what the best rank-one part leaves of the product, relative, composite norm",
+                nan=True,
+            ),
+            Column("from_mean", "float", "what equal rows leave of it: relative residual from the mean row", nan=True),
+            Column("floor", "bool", "the residual is rounding noise"),
+        ),
+        key=("model", "revision", "phase", "text", "length", "dtype", "seed", "chain", "repeat"),
+        cells=False,
+    )
