@@ -24,7 +24,7 @@ STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml envs/constraints.txt) 
 run: $(STAMP)
 	@test -n "$(RESULTS)" || { echo "error: no top-level 'results:' in $(CONFIG)"; exit 1; }
 	@$(SNAKEMAKE) $(ARGS)
-	@case " $(ARGS) " in *" -n "*|*" --dry-run "*) exit 0;; esac; \
+	@case " $(ARGS) " in *" -n "*|*" --dry-run "*|*" --unlock "*) exit 0;; esac; \
 	if [ -e $(REPORT) ] && [ -z "$$(find $(RESULTS)/plan $(RESULTS)/tables $(RESULTS)/figures -newer $(REPORT) | head -n 1)" ]; \
 	then echo "==> nothing to do: $(RESULTS) is up to date with $(CONFIG) and the code; open $(REPORT)"; \
 	else echo "==> writing $(REPORT)"; $(SNAKEMAKE) --report $(REPORT) >$(RESULTS)/logs/report.log 2>&1 \

@@ -179,7 +179,7 @@ def test_truncated_stack_is_set_aside_and_trained_again(checkout: Checkout) -> N
     before = checkout.table("paths")
     victim = checkout.stacks()[0]
     victim.write_bytes(victim.read_bytes()[:-100])
-    for part in ("shards", "store/measures"):  # so that everything is looked up again
+    for part in ("shards", "tables", "figures", "store/measures"):  # so that everything is looked up again
         shutil.rmtree(checkout.results / part)
     done = checkout.run()
     assert done.trained == 2

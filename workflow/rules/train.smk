@@ -4,8 +4,9 @@
 
 rule train:
     input:
-        # By what is in it, not by its time: the digests below change when the data do.
-        data=ancient(f"{RESULTS}/shards/data/{{task}}.parquet"),
+        # Not `ancient`, though the digests below change when the data do: Snakemake drops a job's own reasons to run when
+        # only ancient inputs of it are made again.
+        data=f"{RESULTS}/shards/data/{{task}}.parquet",
     output:
         cells=f"{RESULTS}/shards/train/{{task}}/{{shard}}.cells.parquet",
         training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
