@@ -1,0 +1,34 @@
+"""A block, and a network, on a state apart."""
+
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from rankfall.measures.centred.attention import Unknown, attend
+from rankfall.measures.centred.state import State, begin
+from rankfall.measures.centred.tokenwise import join, mlp, norm
+from rankfall.nets.blocks.attention import Attention as Block
+
+if TYPE_CHECKING:
+    from rankfall.nets.network import Network
+
+
+def step(block: Any, state: State) -> State:
+    """One block, in the order of `nets/blocks/attention.py`."""
+    if not isinstance(block, Block):
+        raise Unknown(f"no centred form of the block {type(block).__name__}")
+    pre = block.placement == "pre"
+    state = join(block.residual, state, attend(block.attention, norm(block.norm1, state) if pre else state))
+    state = state if pre else norm(block.norm1, state)
+    if block.mlp is None:
+        return state
+    state = join(block.mlp_residual, state, mlp(block.mlp, norm(block.norm2, state) if pre else state))
+    return state if pre else norm(block.norm2, state)
+
+
+def propagate(network: "Network", inputs: Tensor) -> list[State]:
+    """States apart at layers 0 .. L, for a float64 network."""
+    states = [begin(network, network.embed(inputs))]
+    for block in network.blocks:
+        states.append(step(block, states[-1]))
+    return states

@@ -1,0 +1,86 @@
+"""Scores apart: what all rows share, what each key and each query adds, and what only a pair knows.
+
+With q_i = q + rho_i and k_j = k + kappa_j (rho, kappa from R; q, k from x),
+
+    q_i . k_j = q . k  +  q . kappa_j  +  rho_i . k  +  rho_i . kappa_j
+                base      key             query         both = E = R W_QK R^T / sqrt(d)
+
+base is of order one, key and query of the order of R, both of its square.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.measures.centred.scaled import Scaled, normal
+from rankfall.measures.centred.state import State
+from rankfall.nets.positions._base import Position
+
+if TYPE_CHECKING:
+    from rankfall.nets.attention import Attention
+
+
+@dataclass(frozen=True)
+class Scores:
+    base: Tensor  # (K, B, H, 1, J), J = S + T keys
+    key: Scaled  # (K, B, H, 1, J)
+    query: Scaled  # (K, B, H, T, J)
+    both: Scaled  # (K, B, H, T, J)
+    level: bool  # base is the same for all keys, and query with it
+
+
+def scores(attention: "Attention", state: State) -> Scores | None:
+    """Scores of the tokens' rows, apart; None where base rows differ already: mask, rotation or a bias that sees the query's place."""
+    position = attention.position
+    if attention.allowed is not None and not bool(attention.allowed.all()):
+        return None
+    if type(position).rotate is not Position.rotate:
+        return None
+    bias = key_bias(attention, state)
+    if bias is None:
+        return None
+    shrink = attention.head_width**-0.5
+    query, key, split = attention.query, attention.key, attention.split
+    q, k = split(query(state.common)), split(key(state.common))  # (K, B, H, 1, d)
+    rho, kappa = split(state.rest.unit @ member(query.weight)), split(state.rest.unit @ member(key.weight))
+    k_other = split(key(state.sentinels)) if len(state.others) else k[..., :0, :]  # (K, B, H, S, d)
+
+    def columns(tokens: Tensor, others: Tensor) -> Tensor:
+        """(K, B, H, rows, T or 1) and (K, B, H, rows, S) to (K, B, H, rows, J)."""
+        tokens = tokens.expand(*tokens.shape[:-1], len(state.tokens))
+        return state.assemble(tokens.transpose(-1, -2), others.transpose(-1, -2)).transpose(-1, -2) * shrink
+
+    def no_sentinels(rows: int) -> Tensor:
+        return q.new_zeros(*q.shape[:3], rows, len(state.others))
+
+    log, tokens = state.rest.log, len(state.tokens)
+    return Scores(
+        base=columns((q * k).sum(-1, keepdim=True), q @ k_other.transpose(-1, -2)) + bias,
+        key=normal(columns(q @ kappa.transpose(-1, -2), no_sentinels(1)), log),
+        query=normal(columns((rho * k).sum(-1, keepdim=True), rho @ k_other.transpose(-1, -2)), log),
+        both=normal(columns(rho @ kappa.transpose(-1, -2), no_sentinels(tokens)), 2 * log),
+        level=not len(state.others) and bool((bias == bias[..., :1]).all()),
+    )
+
+
+def key_bias(attention: "Attention", state: State) -> Tensor | None:
+    """The position's share of the scores (K, 1, H, 1, J) where it is the same for all queries, else None."""
+    position, weight = attention.position, attention.query.weight
+    count = len(state.tokens) + len(state.others)
+    zero = weight.new_zeros(weight.shape[0], 1, attention.heads, count, count)
+    if type(position).bias is Position.bias:
+        return zero[..., :1, :]
+    bias = position.bias(zero)[..., state.tokens, :]
+    return bias[..., :1, :] if bool((bias == bias[..., :1, :]).all()) else None
+
+
+def member(weight: Tensor) -> Tensor:
+    """(K, in, out) -> (K, 1, in, out), to multiply (K, B, T, in)."""
+    return weight.unsqueeze(1)
+
+
+def reach(x: Scaled) -> Tensor:
+    """The largest entry's size (K, B)."""
+    return torch.where(x.log > 700, torch.inf, x.log.clamp(-700, 700).exp())

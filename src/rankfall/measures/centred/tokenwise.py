@@ -1,0 +1,128 @@
+"""Norms, MLPs and residuals on a state apart: f(x + R_i) - f(x), to full relative precision."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rankfall.measures.centred.attention import Unknown
+from rankfall.measures.centred.scaled import Scaled, add, spread
+from rankfall.measures.centred.scores import member
+from rankfall.measures.centred.state import State, centre
+from rankfall.nets.mlps._mlp import Mlp
+from rankfall.nets.norms.column import Column
+from rankfall.nets.norms.layer import Layer
+from rankfall.nets.norms.none import none
+from rankfall.nets.norms.rms import Rms
+
+NODES = 8  # of the quadrature: exact to the last digit for what it is used on
+VISIBLE = 0.05  # beyond it subtraction loses at most two digits
+INVISIBLE = -20.0  # log of a scale below which the slope does not change along R to any digit
+
+
+def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> State:
+    """residual(X, F(X)): linear in both, so its two factors say all."""
+    one, zero = torch.ones(()).to(state.common), torch.zeros(()).to(state.common)
+    keep, take = residual(one, zero), residual(zero, one)
+    rest = [x.map(x.unit * factor) for x, factor in ((state.rest, keep), (branch.rest, take))]
+    return replace(
+        state,
+        common=residual(state.common, branch.common),
+        sentinels=residual(state.sentinels, branch.sentinels),
+        rest=centre(add(*rest)),
+    )
+
+
+def mlp(function: Any, state: State) -> State:
+    """An MLP of two linear maps by the difference of its activation; any other by the slope along R."""
+    full = function(state.full())
+    if not isinstance(function, Mlp):
+        return state.moved(full, difference(function, state))
+    inner = function.inner(state.common)  # (K, B, 1, M)
+    step = state.rest.map(state.rest.unit @ member(function.inner.weight))
+    grown = activation_step(function.activation, inner, step)
+    return state.moved(full, grown.map(grown.unit @ member(function.outer.weight)))
+
+
+def activation_step(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Scaled:
+    """f(x + G) - f(x), entry by entry: relu exactly, smooth functions by their mean slope on the way."""
+    scale = g.scale.clamp_min(1e-300)
+    y = x + g.value()
+    direct = (f(y) - f(x)) / scale
+    if f is functional.relu:
+        slope = torch.where((x > 0) & (y > 0), g.unit, torch.zeros_like(g.unit))
+        return g.map(torch.where((x > 0) == (y > 0), slope, direct))
+    smooth = mean_slope(f, x.expand_as(g.unit), g)
+    return g.map(torch.where((y - x).abs() > VISIBLE, direct, smooth))
+
+
+def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
+    """Integral over t in [0, 1] of J_f(x + t G) applied to G's unit: what f adds, at the scale of G."""
+    nodes, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else 1)
+    total = torch.zeros(())
+    for node, share in zip((nodes + 1) / 2, shares / 2):
+        change = torch.func.jvp(f, (x + float(node) * g.value(),), (g.unit,))[1]
+        total = total + float(share) * change
+    return total
+
+
+def difference(f: Callable[[Tensor], Tensor], state: State) -> Scaled:
+    """f(x + R_i) - f(x) of any smooth function of one token's state (..., D)."""
+    x = state.common.expand_as(state.rest.unit)
+    slope = mean_slope(f, x, state.rest)
+    # Where R is visible next to x it may be too large for the quadrature, and subtraction is good.
+    near = state.rest.log < math.log(VISIBLE) + state.common.abs().amax((2, 3)).log()
+    direct = (f(x + state.rest.value()) - f(x)) / state.rest.scale.clamp_min(1e-300)
+    return state.rest.map(torch.where(spread(near, slope), slope, direct))
+
+
+def norm(function: Any, state: State) -> State:
+    """N(X), apart."""
+    if function is none or getattr(function, "func", None) is none:
+        return state
+    full = function(state.full())
+    if isinstance(function, Layer):
+        rest = shrunk(state, function.eps, centred=True)
+        return state.moved(full, rest.map(rest.unit * function.gain))
+    if isinstance(function, Rms):
+        rest = shrunk(state, function.eps, centred=False)
+        return state.moved(full, rest.map(rest.unit * function.gain))
+    if isinstance(function, Column):
+        if len(state.others):
+            raise Unknown("a column norm mixes sentinels into the tokens' scale: no centred form")
+        rest = columns(state.rest, function.eps)
+        return state.moved(full, rest.map(rest.unit * function.gain))
+    return state.moved(full, difference(function, state))
+
+
+def shrunk(state: State, eps: float, centred: bool) -> Scaled:
+    """y_i / sqrt(v_i) - y / sqrt(v) with v_i = mean(y_i^2) + eps, y_i = y + R_i (features centred or not)
+
+    = R_i / sqrt(v_i) - y d_i / (sqrt(v_i v) (sqrt(v_i) + sqrt(v))),   d_i = v_i - v = mean(2 y R_i + R_i^2)
+    """
+    y, r = state.common, state.rest.unit
+    if centred:
+        y, r = y - y.mean(-1, keepdim=True), r - r.mean(-1, keepdim=True)
+    scale = state.rest.scale
+    grown = (2 * y * r + scale * r.square()).mean(-1, keepdim=True)  # d, at the scale of R
+    v = y.square().mean(-1, keepdim=True) + eps
+    root = v.sqrt()
+    # Not v + scale * grown, which loses digits where R is much larger than y.
+    root_i = ((y + scale * r).square().mean(-1, keepdim=True) + eps).sqrt()
+    return state.rest.map(r / root_i - y * grown / (root_i * root * (root_i + root)))
+
+
+def columns(rest: Scaled, eps: float) -> Scaled:
+    """R / sqrt(mean over tokens of R^2 + eps): of order one as soon as R is above sqrt(eps), whatever it was before."""
+    variance = rest.unit.square().mean(-2, keepdim=True)
+    half = 0.5 * math.log(eps) if eps > 0 else -math.inf
+    top = rest.log.clamp_min(half)  # (K, B), where neither R nor eps under- or overflows
+    top = torch.where(top.isfinite(), top, torch.zeros_like(top))
+    size = variance * spread((2 * (rest.log - top)).exp(), variance) + spread((2 * (half - top)).exp(), variance)
+    unit = torch.where(size > 0, rest.unit / size.clamp_min(torch.finfo(size.dtype).tiny).sqrt(), 0.0)
+    return Scaled(unit, rest.log - top)

@@ -1,0 +1,210 @@
+"""Attention weights apart: P_ij = q_j + D_ij, with D and its row sums to full relative precision, however close the rows are.
+
+Each normaliser needs its own algebra, because each forgets something else: softmax a row's common score, l2 that and its row sums
+to first order, and so on; what it forgets must cancel on paper. A rule is given the scores apart (`scores.py`) and returns `Weights`.
+Where rows differ visibly the ordinary weights are just as good, so rules never meet large deviations (`attention.py` chooses).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import silu
+
+from rankfall.measures.centred.scaled import Scaled, add, expm1, normal, plain, times
+from rankfall.measures.centred.scores import Scores
+from rankfall.nets.normalisers.exp import exp
+from rankfall.nets.normalisers.l2 import l2
+from rankfall.nets.normalisers.relu2 import relu2
+from rankfall.nets.normalisers.sigmoid import sigmoid
+from rankfall.nets.normalisers.softmax import softmax
+from rankfall.nets.normalisers.softmax_off_by_one import softmax_off_by_one
+from rankfall.nets.normalisers.swish_l2 import swish_l2
+from rankfall.nets.normalisers.urpe import Urpe
+
+
+@dataclass(frozen=True)
+class Weights:
+    rows: Scaled  # D (K, B, H, T, J): how each row of P differs from what is common to all
+    sums: Scaled | None  # row sums of P less what is common to all (K, B, H, T, 1); None: exactly zero
+    holds: Tensor | None = None  # (K, B): where the rule's algebra holds; None: everywhere
+
+
+Rule = Callable[[Scores], Weights]
+
+
+def rule_of(normaliser: Any) -> Rule | None:
+    """The rule for a network's normaliser, None where there is none."""
+    if isinstance(normaliser, Urpe):
+        excess = normaliser.excess
+        # Equal factors scale every weight alike; unequal ones make rows differ at order one, which needs no rule.
+        same = bool((excess == excess[..., :1]).all())
+        return partial(scaled_softmax, factor=1 + excess[..., :1].unsqueeze(-1)) if same else None
+    function = normaliser.func if isinstance(normaliser, partial) else normaliser
+    options = normaliser.keywords if isinstance(normaliser, partial) else {}
+    rules: dict[Any, Callable[..., Weights]] = {
+        softmax: softmax_rule,
+        l2: l2_rule,
+        swish_l2: swish_l2_rule,
+        exp: exp_rule,
+        sigmoid: sigmoid_rule,
+        relu2: relu2_rule,
+        softmax_off_by_one: off_by_one_rule,
+    }
+    return partial(rules[function], **options) if function in rules else None
+
+
+def sums_to_one(normaliser: Any) -> bool:
+    """Whether rows sum to the same constant whatever the scores, which rounding would hide."""
+    if isinstance(normaliser, Urpe):
+        return bool((normaliser.excess == normaliser.excess[..., :1]).all())
+    return (normaliser.func if isinstance(normaliser, partial) else normaliser) is softmax
+
+
+def columns(s: Scores) -> Tensor:
+    """lambda_j, the scores that all rows share (K, B, H, 1, J)."""
+    return s.base + s.key.value()
+
+
+def differences(s: Scores, shift_cancels: bool) -> Scaled:
+    """G_ij, what row i adds to lambda_j. A score common to a row is left out where the normaliser forgets it."""
+    return s.both if s.level and shift_cancels else add(s.query, s.both)
+
+
+def softmax_rule(s: Scores) -> Weights:
+    """P_ij / q_j = e^{G_ij} / sum_k q_k e^{G_ik}, so D_ij = q_j (u_ij - m_i) / (1 + m_i), u = e^G - 1, m_i = sum_k q_k u_ik."""
+    common = columns(s).softmax(-1)
+    return Weights(softmax_rows(common, expm1(differences(s, True))), None)
+
+
+def softmax_rows(common: Tensor, u: Scaled) -> Scaled:
+    mean = (common * u.unit).sum(-1, keepdim=True)
+    return u.map(common * (u.unit - mean) / (1 + u.scale * mean))
+
+
+def scaled_softmax(s: Scores, factor: Tensor) -> Weights:
+    """URPE with equal factors: (K, 1, H, 1, 1) times softmax."""
+    found = softmax_rule(s)
+    return Weights(found.rows.map(found.rows.unit * factor), None)
+
+
+def off_by_one_rule(s: Scores) -> Weights:
+    """A softmax with one more key, of score zero in every row, whose weight is what the row sums lack."""
+    g = differences(s, False)
+    silent = torch.zeros_like(g.unit[..., :1])
+    common = torch.cat([columns(s), torch.zeros_like(s.base[..., :1])], -1).softmax(-1)
+    rows = softmax_rows(common, expm1(g.map(torch.cat([g.unit, silent], -1))))
+    return Weights(rows.map(rows.unit[..., :-1]), rows.map(-rows.unit[..., -1:]))
+
+
+def entrywise(rows: Scaled) -> Weights:
+    """Normalisers without a denominator: row sums differ as the entries do."""
+    return Weights(rows, rows.map(rows.unit.sum(-1, keepdim=True)))
+
+
+def exp_rule(s: Scores) -> Weights:
+    """D_ij = e^{lambda_j} (e^{G_ij} - 1)"""
+    u = expm1(differences(s, False))
+    return entrywise(u.map(columns(s).exp() * u.unit))
+
+
+def sigmoid_rule(s: Scores, shift: float | None) -> Weights:
+    """sigma(y) - sigma(x) = sigma(x) sigma(-y) (e^{y-x} - 1)"""
+    g = differences(s, False)
+    return entrywise(sigmoid_step(columns(s) + (-math.log(g.unit.shape[-1]) if shift is None else shift), g))
+
+
+def sigmoid_step(x: Tensor, g: Scaled) -> Scaled:
+    u = expm1(g)
+    return u.map(x.sigmoid() * (-x - g.value()).sigmoid() * u.unit)
+
+
+def relu2_rule(s: Scores, tokens: int | None) -> Weights:
+    """(y+)^2 - (x+)^2 = (y+ - x+) (y+ + x+), and y+ - x+ = G wherever neither is clipped"""
+    g, x = differences(s, False), columns(s)
+    y = x + g.value()
+    scale = g.scale.clamp_min(1e-300)
+    step = torch.where(
+        (x > 0) & (y > 0), g.unit, (y.relu() - x.relu()) / scale
+    )  # a kink is crossed only by a visible G
+    step = torch.where((x <= 0) & (y <= 0), torch.zeros_like(step), step)
+    return entrywise(g.map(step * (y.relu() + x.relu()) / (tokens or g.unit.shape[-1])))
+
+
+def l2_rule(s: Scores) -> Weights:
+    """P_ij = e^{lambda_j + G_ij} / sqrt(sum_k e^{2 (lambda_k + G_ik)})"""
+    u = expm1(differences(s, True))
+    f = (columns(s) - columns(s).amax(-1, keepdim=True)).exp()
+    spread = expm1(s.key) if s.level else None  # f_j / f_0 - 1, at the scale of R
+    return unit_rows(f, u, spread)
+
+
+def swish_l2_rule(s: Scores) -> Weights:
+    """P_ij = f(b_ij) / sqrt(sum_k f(b_ik)^2) with f(b) = b sigma(b).
+
+    A factor common to a row cancels. Where base is level, so does f(c + a_i) / f(c), and what is left is, with b_ij = c + r_j + a_i + E_ij,
+    1 + w_ij = f(c+r+a+E) f(c) / (f(c+r) f(c+a)): a second difference of log f, taken apart for log b and log sigma(b) in turn.
+    """
+    x = columns(s)
+    if not s.level:
+        step = silu_step(x, differences(s, False))
+        return unit_rows(silu(x), step.over(silu(x)), None)
+    c, r, e = s.base, s.key, s.both
+    a = s.query.map(s.query.unit[..., :1])  # the same for all keys
+    linear = add(e.map(c * e.unit), negative(times(r, a))).over(x * (c + a.value()))
+    odds, rho, alpha = (-c).exp(), (-r.value()).exp(), (-a.value()).exp()
+    first = times(expm1(negative(r)), expm1(negative(a)))
+    second = expm1(negative(e))
+    curve = add(first.map(first.unit * odds), second.map(second.unit * (odds * rho * alpha * (1 + odds))))
+    curve = curve.over((1 + odds * rho) * (1 + odds * alpha))
+    w = add(linear, negative(curve)).over(1 + curve.value())
+    found = unit_rows(silu(x), w, silu_step(c, r).over(silu(c)))
+    # A row whose common score changes sign turns all its weights around, and then the factor does not cancel.
+    return replace(found, holds=(a.value().abs() < 0.5 * c.abs()).flatten(2).all(2))
+
+
+def silu_step(x: Tensor, g: Scaled) -> Scaled:
+    """f(x + G) - f(x) = G sigma(x + G) + x (sigma(x + G) - sigma(x)), f(x) = x sigma(x)"""
+    return add(g.map(g.unit * (x + g.value()).sigmoid()), times(sigmoid_step(x, g), plain_like(x, g)))
+
+
+def unit_rows(f: Tensor, u: Scaled, spread: Scaled | None) -> Weights:
+    """Rows f_j (1 + u_ij) brought to length one: P_ij = q_j (1 + u_ij) / n_i, q = f / |f|, n_i^2 = sum_k q_k^2 (1 + u_ik)^2.
+
+    With n_i - 1 = (2 mu_i + sum_k q_k^2 u_ik^2) / (1 + n_i) and mu_i = sum_k q_k^2 u_ik,
+    D_ij = q_j (u_ij - (n_i - 1)) / n_i. Row sums are subtler: where all f are equal their first-order change vanishes, for equal entries
+    have the largest sum that a row of length one can have. With S = sum_j q_j,
+    n_i sum_j D_ij = sum_j q_j (1 - S q_j) u_ij - S (sum_k q_k^2 u_ik^2 - mu_i (n_i - 1)) / (2 + (n_i - 1)),
+    where 1 - S q_j = sum_k f_k (f_k - f_j) / sum_k f_k^2. `spread`, f_j / f_0 - 1 for a constant f_0,
+    gives it digits when f is nearly constant.
+    """
+    q = f / f.norm(dim=-1, keepdim=True)
+    share, total = q.square(), q.sum(-1, keepdim=True)
+    mean = (share * u.unit).sum(-1, keepdim=True)
+    square = (share * u.unit.square()).sum(-1, keepdim=True)  # at the scale of u squared
+    excess = 2 * mean + u.scale * square
+    length = (1 + u.scale * excess).sqrt()
+    grown = excess / (1 + length)  # n - 1, at the scale of u
+    rows = u.map(q * (u.unit - grown) / length)
+    if spread is None:
+        tilt = plain_like(q * (1 - total * q), u)
+    else:
+        g = 1 + spread.value()
+        apart = spread.unit.unsqueeze(-2) - spread.unit.unsqueeze(-1)  # (..., j, k): at [j, k], spread_k - spread_j
+        tilt = spread.map(q * (g.unsqueeze(-2) * apart).sum(-1) / g.square().sum(-1, keepdim=True))
+    first = normal((tilt.unit * u.unit).sum(-1, keepdim=True), tilt.log + u.log)
+    second = normal(total * (square - mean * grown) / (2 + u.scale * grown), 2 * u.log)
+    return Weights(rows, add(first, negative(second)).over(length))
+
+
+def negative(x: Scaled) -> Scaled:
+    return Scaled(-x.unit, x.log)
+
+
+def plain_like(x: Tensor, like: Scaled) -> Scaled:
+    """An ordinary tensor, with the member and sample axes of another."""
+    return plain(x.expand(*like.unit.shape[:2], *x.shape[2:]))
