@@ -44,7 +44,7 @@ class Run:
     code: int
     output: str
     jobs: Counter[str]  # rule -> jobs finished
-    trained: int  # cells that training jobs began to train, by their own logs
+    trained: int  # cells that jobs began to train, by their own logs
 
     @property
     def labelled(self) -> dict[str, int]:
@@ -111,7 +111,7 @@ class Checkout:
         output, _ = process.communicate(timeout=600)
         jobs = Counter(re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", output, re.MULTILINE))
         del jobs["all"]
-        logs = (self.results / "logs").glob("train/**/*.log")
+        logs = (self.results / "logs").rglob("*.log")
         trained = sum(int(to_train) for log in logs for _, _, to_train in TRAINED.findall(log.read_text()))
         return Run(process.returncode, output, jobs, trained)
 

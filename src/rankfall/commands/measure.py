@@ -107,13 +107,10 @@ def measure_stack(
     train: "Callable[[Sequence[Cell]], None]",
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows by cell key, for cells of one group."""
-    import torch
-
     from rankfall import components
-    from rankfall.nets.network import build
+    from rankfall.measures._apply import apply
     from rankfall.store import join
     from rankfall.train.job import dataset_of, shape_of
-    from rankfall.train.loop import Data
 
     keys = [cell.key for cell in cells]
     loaded = store.load_cells(keys, cells[0].group)
@@ -123,14 +120,7 @@ def measure_stack(
         loaded = store.load_cells(keys, cells[0].group)
     tensors, _ = join(loaded, keys)
     datasets = [dataset_of(cell, store) for cell in cells]
-    dtype = getattr(torch, cells[0].training.dtype)
-    network = build(cells[0].architecture, shape_of(cells[0], datasets[0]), len(cells), dtype)
     weights = {name: value for name, value in tensors.items() if not name.startswith("history.")}
-    network.load_state_dict(weights, strict=False)
-    network.to(device).requires_grad_(False)
-    function = components.load("measure", measure.component.name)
-    rows = function(network, Data.of(datasets, dtype, device), cells, **measure.component.options)
-    by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
-    for row in rows:
-        by_key[keys[row.pop("member")]].append(row)
-    return by_key
+    function, options = components.load("measure", measure.component.name), measure.component.options
+    rows = apply(function, options, cells, shape_of(cells[0], datasets[0]), weights, datasets, device)
+    return dict(zip(keys, rows))

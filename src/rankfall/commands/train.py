@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rankfall.plan.cell import Cell
     from rankfall.store import Store
@@ -34,8 +34,13 @@ def run(args: argparse.Namespace) -> int:
     store = Store(args.results / "store")
     compute = plan.config.compute
     settings = Settings(prepare(compute), compute.stack, compute.checkpoint_seconds)
+
+    def train(missing: "Sequence[Cell]") -> None:
+        train_cells(missing, store, settings, Progress(), plan.origin)
+
     try:
-        train_cells(cells, store, settings, Progress(), plan.origin)
+        train(cells)
+        epochs = epoch_rows(cells, store, train) if args.training_out else []
     except Interrupted as reason:
         print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
         return INTERRUPTED
@@ -43,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         tables.write("cells", cell_rows(cells, store), args.out, about)
     if args.training_out:
-        tables.write("training", epoch_rows(cells, store), args.training_out, about)
+        tables.write("training", epochs, args.training_out, about)
     return 0
 
 
@@ -60,15 +65,17 @@ def cell_rows(cells: "Sequence[Cell]", store: "Store") -> list[dict[str, Any]]:
     return rows
 
 
-def epoch_rows(cells: "Sequence[Cell]", store: "Store") -> list[dict[str, Any]]:
+def epoch_rows(
+    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
+) -> list[dict[str, Any]]:
     """The course of each cell's training; an epoch that was not reached has no row."""
     from rankfall.report.cell_columns import cell_columns
+    from rankfall.train.job import loaded
 
     by_key = {cell.key: cell for cell in cells}
     rows = []
     for group in sorted({cell.group for cell in cells}):
-        keys = [cell.key for cell in cells if cell.group == group]
-        for part in store.load_cells(keys, group):
+        for part in loaded([cell for cell in cells if cell.group == group], store, train):
             for member, key in enumerate(part.keys):
                 if "history.loss" not in part.tensors:
                     continue

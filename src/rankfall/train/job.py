@@ -21,14 +21,13 @@ from torch import Tensor
 from rankfall import components
 from rankfall.nets.network import Shape
 from rankfall.store.files import StoreError
-from rankfall.streams import stream
-from rankfall.tasks._dataset import Dataset
+from rankfall.tasks._dataset import Dataset, draw
 from rankfall.train import loop
 from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
-    from rankfall.store import Store
+    from rankfall.store import LoadedStack, Store
     from rankfall.train.progress import Progress
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
@@ -177,13 +176,25 @@ def train_stack(
 def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made from its seed once, then read."""
     make = components.load("task", cell.task.task.name)
-    return store.dataset(cell.data_key, lambda: make(stream(cell.seed, "data"), **cell.task.task.options))
+    return store.dataset(cell.data_key, lambda: draw(make, cell.seed, cell.task.task.options))
 
 
 def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
     found = components.describe("task", cell.task.task.name)
     assert found is not None
     return Shape(found.facts["INPUTS"], found.facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
+
+
+def loaded(cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]") -> "list[LoadedStack]":
+    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside,
+    and `train` makes good what is gone."""
+    keys, group = [cell.key for cell in cells], cells[0].group
+    stacks = store.load_cells(keys, group)
+    there = {key for stack in stacks for key in stack.keys}
+    if len(there) == len(keys):
+        return stacks
+    train([cell for cell in cells if cell.key not in there])
+    return store.load_cells(keys, group)
 
 
 def stack_id(cells: "Sequence[Cell]") -> str:
