@@ -34,11 +34,11 @@ def saved(family, folder, **config):
     return str(folder)
 
 
-def on_table(source, *, variants=tuple(VARIANTS), samples=3, length=9, dtype="float64", definition="clean"):
-    return subject(
-        Spec(source, Texts("zipf", samples, length), definition, variants, dtype),
-        None if source.phase == "pretrained" else 0,
-    )
+def on_table(
+    source, *, variants=tuple(VARIANTS), samples=3, length=9, dtype="float64", definition="clean", text="zipf"
+):
+    seed = None if source.phase == "pretrained" else 0
+    return subject(Spec(source, Texts(text, samples, length), definition, variants, dtype), seed)
 
 
 @pytest.mark.parametrize("family", convert.FAMILIES)

@@ -70,8 +70,7 @@ def models(
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
         f"Relative residual ({metric} norm, from the {taken}) by layer. Filled bands: one standard deviation over "
-        "seeds; dotted: over samples; dashed: published curves where there are any. "
-        + " ".join(findings)
+        "seeds; dotted: over samples; dashed: published curves where there are any. " + " ".join(findings)
     )
     return Picture(figure, caption)
 
