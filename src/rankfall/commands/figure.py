@@ -20,6 +20,8 @@ def run(args: argparse.Namespace) -> int:
     figure = make_plan(args.config).figures[args.name]
     draw = components.load("figure", figure.component.name)
     with style.applied():
-        picture = draw(lambda name: tables.read_frame(args.tables / f"{name}.parquet", name), **figure.component.options)
+        picture = draw(
+            lambda name: tables.read_frame(args.tables / f"{name}.parquet", name), **figure.component.options
+        )
     style.save(picture, args.out, args.caption)
     return 0

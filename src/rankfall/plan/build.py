@@ -18,10 +18,7 @@ from rankfall.plan.problems import problem, shown
 from rankfall.plan.rules import task_facts
 from rankfall.plan.values import Component
 
-TRAIN_ROOTS = (
-    "rankfall.train.loop",
-)  # the arithmetic of training; not the job around it, so that its edits cost nothing
-DATA_ROOTS = ("rankfall.streams",)
+MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 NEEDS = ("cells", "nothing", "models")
 
@@ -139,7 +136,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component)]
+    roots = [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())]
     code, fingerprint = sources.code_files(roots), sources.fingerprint(roots)
     return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint)
 

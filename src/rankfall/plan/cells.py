@@ -14,10 +14,9 @@ from rankfall.plan.problems import problem
 from rankfall.plan.rules import parts
 from rankfall.plan.values import Component
 
-TRAIN_ROOTS = (
-    "rankfall.train.loop",
-)  # the arithmetic of training; not the job around it, so that its edits cost nothing
-DATA_ROOTS = ("rankfall.streams",)
+# The arithmetic of training and of drawing data; not the jobs around them, so that an edit there costs nothing.
+TRAIN_ROOTS = ("rankfall.train.loop",)
+DATA_ROOTS = ("rankfall.tasks._dataset",)
 
 
 @dataclass(frozen=True)

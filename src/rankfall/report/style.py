@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Okabe & Ito's palette, in an order in which neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#B8A000")
 WHOLE, CHANCE = "#222222", "#888888"
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
@@ -54,7 +54,7 @@ def applied() -> AbstractContextManager[None]:
 
 
 def canvas(
-    rows: int, columns: int, width: float, height: float, **options: object
+    rows: int, columns: int, width: float, height: float, **options: Any
 ) -> "tuple[Figure, list[list[Axes]]]":
     """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
     from matplotlib.figure import Figure

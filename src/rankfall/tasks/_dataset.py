@@ -1,9 +1,13 @@
 """What a task makes: inputs and targets for training and test, and what a guess is worth on them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from rankfall.streams import stream
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,8 @@ def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -
     counts = torch.stack([(train_targets == c).sum(0) for c in range(classes)])  # (C, T)
     asked = test_targets != -1
     return ((test_targets == counts.argmax(0)) & asked).sum().item() / asked.sum().item()
+
+
+def draw(task: "Callable[..., Dataset]", seed: int, options: dict[str, Any]) -> Dataset:
+    """The data set of a seed."""
+    return task(stream(seed, "data"), **options)

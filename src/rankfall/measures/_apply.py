@@ -1,0 +1,34 @@
+"""A measure applied to trained cells: their networks rebuilt as one stack, their data beside them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.nets.network import Shape, build
+from rankfall.tasks._dataset import Dataset
+from rankfall.train.loop import Data
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+
+
+def apply(
+    measure: Callable[..., list[dict[str, Any]]],
+    options: dict[str, Any],
+    cells: "Sequence[Cell]",
+    shape: Shape,
+    weights: dict[str, Tensor],
+    datasets: list[Dataset],
+    device: torch.device,
+) -> list[list[dict[str, Any]]]:
+    """The rows of each cell. `weights` are (K, ...), in the order of `cells`, which are of one group."""
+    dtype = getattr(torch, cells[0].training.dtype)
+    network = build(cells[0].architecture, shape, len(cells), dtype)
+    network.load_state_dict(weights, strict=False)  # a position shared by all layers is kept under its first name alone
+    network.to(device).requires_grad_(False)
+    found: list[list[dict[str, Any]]] = [[] for _ in cells]
+    for row in measure(network, Data.of(datasets, dtype, device), cells, **options):
+        found[row.pop("member")].append(row)
+    return found
