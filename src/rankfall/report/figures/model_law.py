@@ -1,0 +1,72 @@
+"""The law of collapse on real weights: log10 of -log10 residual against layer, where a cubic law is a straight line of slope log10 3."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.report.figures.models import short
+from rankfall.report.style import COLOURS, Picture, canvas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES = ["model_law"]
+FLOORS = {"float64": 16, "float32": 7}  # decimal digits, about
+
+
+def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = ["SAN", "SAN+MLP"]) -> Picture:
+    """Medians over seeds and samples; the ordinary float64 value beside the propagated one, where it stays on its floor."""
+    import numpy as np
+
+    table = read("model_law")
+    table = table[table.variant.isin(variants)]
+    table = table.assign(direct=np.log10(table.direct.clip(lower=1e-300)))
+    groups = sorted(table[["model", "phase"]].drop_duplicates().itertuples(index=False, name=None))
+    figure, axes = canvas(1, max(1, len(groups)), 3.3 * max(1, len(groups)) + 0.3, 3.0, sharey=True)
+    findings = []
+    for panel, (model, phase) in zip(axes[0], groups):
+        part = table[(table.model == model) & (table.phase == phase)]
+        for colour, variant in zip(COLOURS, variants):
+            lines = (
+                part[part.variant == variant]
+                .groupby("layer")[["log10_residual", "direct", "exponent", "vacuous"]]
+                .median()
+            )
+            shown = lines[lines.log10_residual < -0.05]
+            panel.plot(shown.index, np.log10(-shown.log10_residual), color=colour, marker="o", label=variant)
+            direct = lines[(lines.direct > -299) & (lines.direct < -0.05)]
+            panel.plot(direct.index, np.log10(-direct.direct), color=colour, linewidth=0.8, linestyle=":")
+            low = lines[(lines.log10_residual < -2) & lines.exponent.notna()]
+            if len(low):
+                end, depth = lines.log10_residual.iloc[-1], int(lines.index.max())
+                pace = low.exponent.median()
+                findings.append(
+                    f"{short(model)} {phase} {variant}: 10^{end:.0f} after {depth} layers, local exponent {pace:.2f} once below 0.01."
+                )
+        _slope(panel, part)
+        for name, digits in FLOORS.items():
+            panel.axhline(np.log10(digits), color="#999999", linewidth=0.6)
+            panel.text(
+                0.02, np.log10(digits), f"{name} ends", fontsize=6.5, va="bottom", transform=panel.get_yaxis_transform()
+            )
+        panel.set_title(f"{short(model)}, {phase}")
+        panel.set_xlabel("layer")
+    axes[0][0].set_ylabel("log10 of -log10 residual")
+    if groups:
+        axes[0][0].legend(fontsize=7.5, loc="upper left")
+    caption = (
+        "Residuals propagated apart from what tokens share (solid) and in ordinary float64 (dotted). A cubic law, res' = C res^3, is a line "
+        "of the grey slope. " + " ".join(findings)
+    )
+    return Picture(figure, caption)
+
+
+def _slope(panel, table: "DataFrame") -> None:  # type: ignore[no-untyped-def]
+    """A line of slope log10 3 through the last point of the lowest curve."""
+    import numpy as np
+
+    ends = table[table.layer == table.layer.max()].groupby("variant").log10_residual.median()
+    if ends.empty or ends.min() >= -1:
+        return
+    end, top = int(table.layer.max()), float(np.log10(-ends.min()))
+    start = max(0, end - 3)
+    panel.plot([start, end], [top - (end - start) * np.log10(3) + 0.15, top + 0.15], color="#888888", linewidth=1.0)
