@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rankfall.measures.centred.scaled import Scaled, normal, plain, spread
+from rankfall.measures.centred.scaled import Scaled, normal, plain
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network
@@ -61,5 +61,5 @@ def begin(network: "Network", x: Tensor) -> State:
 
 
 def scaled_to(state: State, log: Tensor) -> State:
-    """The same direction of R at another scale (K, B)."""
-    return replace(state, rest=Scaled(state.rest.unit, spread(log, state.rest.log).expand_as(state.rest.log)))
+    """The same direction of R at another scale, natural log, (K, B) or fewer axes."""
+    return replace(state, rest=Scaled(state.rest.unit, log.expand_as(state.rest.log)))

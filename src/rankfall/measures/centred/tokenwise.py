@@ -96,7 +96,8 @@ def norm(function: Any, state: State) -> State:
         if len(state.others):
             raise Unknown("a column norm mixes sentinels into the tokens' scale: no centred form")
         rest = columns(state.rest, function.eps)
-        return state.moved(full, rest.map(rest.unit * function.gain))
+        # Over tokens the mean is the bias, exactly; the ordinary output is 0 / 0 where rows are equal to the last digit.
+        return state.moved(function.bias.expand_as(full), rest.map(rest.unit * function.gain))
     return state.moved(full, difference(function, state))
 
 

@@ -112,7 +112,7 @@ def exp_rule(s: Scores) -> Weights:
     return entrywise(u.map(columns(s).exp() * u.unit))
 
 
-def sigmoid_rule(s: Scores, shift: float | None) -> Weights:
+def sigmoid_rule(s: Scores, shift: float | None = None) -> Weights:
     """sigma(y) - sigma(x) = sigma(x) sigma(-y) (e^{y-x} - 1)"""
     g = differences(s, False)
     return entrywise(sigmoid_step(columns(s) + (-math.log(g.unit.shape[-1]) if shift is None else shift), g))
@@ -123,7 +123,7 @@ def sigmoid_step(x: Tensor, g: Scaled) -> Scaled:
     return u.map(x.sigmoid() * (-x - g.value()).sigmoid() * u.unit)
 
 
-def relu2_rule(s: Scores, tokens: int | None) -> Weights:
+def relu2_rule(s: Scores, tokens: int | None = None) -> Weights:
     """(y+)^2 - (x+)^2 = (y+ - x+) (y+ + x+), and y+ - x+ = G wherever neither is clipped"""
     g, x = differences(s, False), columns(s)
     y = x + g.value()

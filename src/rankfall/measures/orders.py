@@ -1,0 +1,295 @@
+"""Order of contraction: p in res_out ~ C res_in^p near identical rows, one number that says how an architecture loses rank with depth.
+
+p > 1: doubly exponential in depth; p = 1: exponential; p = 0: rows come out different however alike they went in. Measured twice, for
+res (relative, Frobenius) and for sigma_2 / sigma_1, which does not mind rows that differ by a factor.
+
+One block, many random draws of weights, of the common row x and of the direction of R; R is scaled over decades that no floating-point
+number could hold after cubing, and passed on by centred propagation. p is the slope of log against log, fitted per draw; its uncertainty
+joins the fit's standard error with the spread between draws. sigma_2 / sigma_1 follows from R to leading order,
+
+    sigma_2 / sigma_1 = |R (I - x x^T / |x|^2)|_2 / (sqrt(T) |x|),
+
+while what is left beside x is no small part of R. Otherwise (all rows become multiples of one vector, say) it is computed from singular
+values of the plain float64 output, over the fewer decades that those resolve.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.measures._design import Design, Part, networks
+from rankfall.measures._order_theory import expected
+from rankfall.measures._residual import sigma_ratio
+from rankfall.measures.centred.attention import Unknown
+from rankfall.measures.centred.block import step
+from rankfall.measures.centred.state import State, begin, scaled_to
+from rankfall.measures.centred.tokenwise import norm
+from rankfall.streams import stream
+
+TABLE = "orders"
+NEEDS = "nothing"
+
+FAR = np.linspace(-8.0, -40.0, 9)  # log10 of |R|: where only centred propagation goes
+NEAR = np.linspace(-1.5, -7.0, 12)  # where plain float64 still resolves something
+FLOOR = 1e-12  # singular values of a float64 output below this, relative to the first, are noise
+FITTED = 4  # points of a fit near the floor: the smallest that are above it
+SHARP = 0.05  # an order less certain than this is none
+BESIDE = 1e-4  # how much of R must lie beside x for the leading order to be trusted
+
+# What may stand around the attention. Norms are exact: an eps beside the variance is one more scale, which the slopes would show.
+BLOCKS: dict[str, dict[str, Any]] = {
+    "attention alone": {},
+    "MLP": {"mlp": Part("gelu")},
+    "post-norm": {"norm": Part("layer", {"eps": 0.0})},
+    "pre-norm": {"norm": Part("layer", {"eps": 0.0}), "norm_placement": "pre"},
+    "RMS norm": {"norm": Part("rms", {"eps": 0.0})},
+    "column norm": {"norm": Part("column", {"eps": 0.0})},
+    "skip": {"residual": Part("add")},
+    "skip, post-norm": {"residual": Part("add"), "norm": Part("layer", {"eps": 0.0})},
+    "skip, pre-norm": {"residual": Part("add"), "norm": Part("layer", {"eps": 0.0}), "norm_placement": "pre"},
+    "transformer": {"residual": Part("add"), "norm": Part("layer", {"eps": 0.0}), "mlp": Part("gelu")},
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One entry of the table."""
+
+    design: Design
+    block: str
+    biases: bool
+
+
+def orders(
+    *,
+    normalisers: list[str] = [
+        "softmax",
+        "l2",
+        "swish_l2",
+        "exp",
+        "sigmoid",
+        "relu2",
+        "softmax_off_by_one",
+        "urpe",
+    ],
+    positions: list[str] = ["none", "toeplitz", "symmetric", "rope"],
+    masks: list[str] = ["none", "causal"],
+    sentinels: list[str] = ["none", "bos"],
+    blocks: list[str] = [],
+    heads: list[int] = [1, 2],
+    draws: int = 8,
+    tokens: int = 6,
+    width: int = 8,
+) -> list[dict[str, Any]]:
+    """Attention alone over normaliser x position x mask x sentinels; every block (all, if none is named) over normalisers."""
+    rows = []
+    for subject in subjects(normalisers, positions, masks, sentinels, blocks or list(BLOCKS), heads, width):
+        rows += entry(subject, draws, tokens)
+    return rows
+
+
+def subjects(
+    normalisers: list[str],
+    positions: list[str],
+    masks: list[str],
+    sentinels: list[str],
+    blocks: list[str],
+    heads: list[int],
+    width: int,
+) -> Iterator[Subject]:
+    for name in normalisers:
+        # With all factors equal URPE is softmax; it means something once they differ.
+        normaliser = Part(name, {"random": True}) if name == "urpe" else Part(name)
+        for count in heads:
+            base = Design(normaliser=normaliser, heads=count, width=width)
+            for biases in (False, True):
+                for position in positions:
+                    for mask in masks:
+                        for sentinel in sentinels:
+                            placed = replace(base, position=Part(position), mask=Part(mask), sentinels=Part(sentinel))
+                            yield Subject(placed, "attention alone", biases)
+            for block in blocks:
+                if block != "attention alone":
+                    yield Subject(replace(base, **BLOCKS[block]), block, True)
+
+
+def entry(subject: Subject, draws: int, tokens: int) -> list[dict[str, Any]]:
+    """The rows of one architecture: res and sigma_2 / sigma_1."""
+    design = subject.design
+    theory, why = expected(design)
+    about = {
+        "normaliser": design.normaliser.name,
+        "position": design.position.name,
+        "mask": design.mask.name,
+        "sentinels": design.sentinels.name,
+        "block": subject.block,
+        "heads": design.heads,
+        "biases": subject.biases,
+    }
+    network = networks(design, tokens, draws, drawing(subject.biases))
+    state = start(network, draws, tokens)
+    wake(network, state)
+    block = network.blocks[0]
+    rows = []
+    try:
+        far = step(block, at(state, FAR))
+        res = fit(FAR, log10_res(far), "centred")
+        ratio = far_ratio(far)
+    except Unknown:
+        res, ratio = near_fit(block, state, relative), None
+    ratio = ratio or near_fit(block, state, sigma_ratio)
+    for quantity, found in (("res", res), ("sigma_ratio", ratio)):
+        known = {"theory": float(theory), "theory_reason": why} if quantity == "res" else {}
+        rows.append(about | {"quantity": quantity, "draws": draws} | found | known)
+    return rows
+
+
+def drawing(biases: bool) -> Any:
+    """Weights that keep sizes of order one, positions and factors that are clearly there, biases or none."""
+
+    def draw(rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int) -> np.ndarray:
+        if kind == "bias":
+            return rng.normal(0.0, 0.5, shape) * biases
+        if role == "position":
+            return rng.uniform(-0.5, 0.5, shape)
+        return rng.normal(0.0, 1.0 if role == "embedding" else fan_in**-0.5, shape)
+
+    return draw
+
+
+def start(network: Any, draws: int, tokens: int) -> State:
+    """Each draw's x and direction of R, one sample (K, 1, ...)."""
+    width = network.blocks[0].attention.query.weight.shape[1]
+    rngs = [stream(seed, "orders", tokens, width) for seed in range(draws)]
+    content = torch.from_numpy(np.stack([rng.normal(size=(1, 1, width)) for rng in rngs]))
+    content = content + torch.from_numpy(np.stack([rng.normal(size=(1, tokens, width)) for rng in rngs]))
+    return begin(network, content if network.sentinels is None else network.sentinels.add(content))
+
+
+def wake(network: Any, state: State) -> None:
+    """Queries turned around, and made up to four times as long, where a token's score for its like is not clearly positive.
+
+    With a negative score relu^2 looks at nothing, and such a draw says nothing about the others. The other normalisers have the same draws.
+    """
+    block = network.blocks[0]
+    attention = block.attention
+    x = norm(block.norm1, state).common if block.placement == "pre" else state.common
+    q, k = attention.split(attention.query(x)), attention.split(attention.key(x))  # (K, 1, H, 1, d)
+    score = (q * k).sum(-1).view(len(x), -1) * attention.head_width**-0.5  # (K, H)
+    factor = (score.sign() * (0.6 / score.abs()).clamp(1.0, 4.0)).repeat_interleave(attention.head_width, 1)  # (K, H*d)
+    attention.query.weight *= factor.unsqueeze(1)
+    attention.query.bias *= factor.unsqueeze(1)
+
+
+def at(state: State, scales: np.ndarray) -> State:
+    """The same state once for each scale of R: the scales take the place of samples."""
+    many = len(scales)
+    log = torch.from_numpy(scales * math.log(10))
+    wide = replace(
+        state,
+        common=state.common.expand(-1, many, -1, -1),
+        sentinels=state.sentinels.expand(-1, many, -1, -1),
+        rest=replace(
+            state.rest, unit=state.rest.unit.expand(-1, many, -1, -1), log=state.rest.log.expand(-1, many).clone()
+        ),
+    )
+    return scaled_to(wide, log)
+
+
+def log10_res(state: State) -> Tensor:
+    """log10 of |R|_F / |X|_F (K, B); -inf where rows are identical to the last digit."""
+    tokens = len(state.tokens)
+    rest = state.rest.log + state.rest.unit.square().sum((2, 3)).sqrt().log()
+    rest = torch.where(state.rest.log.isfinite(), rest, -torch.inf)
+    common = 0.5 * math.log(tokens) + state.common.square().sum((2, 3)).sqrt().log()
+    return (rest - 0.5 * torch.logaddexp(2 * rest, 2 * common)) / math.log(10)
+
+
+def log10_beside(state: State) -> tuple[Tensor, Tensor]:
+    """log10 of sigma_2 / sigma_1 to leading order (K, B), and the share of R that lies beside x (one where R is zero)."""
+    length = state.common.norm(dim=-1, keepdim=True).clamp_min(1e-300)  # zero where all weights are
+    x = state.common / length
+    beside = state.rest.unit - (state.rest.unit * x).sum(-1, keepdim=True) * x
+    size = torch.linalg.svdvals(beside)[..., 0]
+    share = size / torch.linalg.svdvals(state.rest.unit)[..., 0].clamp_min(1e-300)
+    there = state.rest.log.isfinite()
+    log = state.rest.log + size.log() - (len(state.tokens) ** 0.5 * length[..., 0, 0]).log()
+    return torch.where(there, log, -torch.inf) / math.log(10), torch.where(there, share, 1.0)
+
+
+def far_ratio(state: State) -> dict[str, Any] | None:
+    """The fit of sigma_2 / sigma_1 on scales that only centred propagation reaches; None where it does not show there."""
+    res = log10_res(state)
+    beside, share = log10_beside(state)
+    if bool((res < -5).all()):
+        return fit(FAR, beside, "centred") if bool((share > BESIDE).all()) else None
+    ratio = sigma_ratio(state.full()[..., state.tokens, :])
+    return fit(FAR, ratio.log10(), "centred") if bool((ratio > BESIDE**2).all()) else None
+
+
+def relative(x: Tensor) -> Tensor:
+    rest = x - x.mean(-2, keepdim=True)
+    return rest.norm(dim=(-2, -1)) / x.norm(dim=(-2, -1))
+
+
+def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
+    """The fit on ordinary float64 outputs: for each draw on the smallest scales whose value is still above the floor."""
+    near = at(state, NEAR)
+    try:
+        output = step(block, near).full()[
+            ..., state.tokens, :
+        ]  # no worse than the plain pass, and better where x is small
+    except Unknown:
+        output = block(near.full())[..., state.tokens, :]
+    values = measure(output)  # (K, B)
+    logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
+    return fit(NEAR, logs, "float64", last=FITTED)
+
+
+def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) -> dict[str, Any]:
+    """Slope of `logs` (K, B) over `scales` (B,), per draw, then over draws."""
+    slopes, errors, starts, decades, identical = [], [], [], [], 0
+    for line in logs.numpy():
+        kept = np.flatnonzero(np.isfinite(line))[-last:] if last else np.flatnonzero(np.isfinite(line))
+        if not len(kept):
+            identical += 1
+            continue
+        if len(kept) < 3:
+            continue
+        x, y = scales[kept], line[kept]
+        centred = x - x.mean()
+        slope = float(centred @ y / (centred @ centred))
+        left = y - y.mean() - slope * centred
+        slopes.append(slope)
+        errors.append(math.sqrt(float(left @ left) / (len(x) - 2) / float(centred @ centred)))
+        starts.append(float(y.mean() - slope * x.mean()))
+        decades.append(float(x.max() - x.min()))
+    common = {"method": method, "identical_draws": identical}
+    if not slopes:
+        reason = "rows come out identical to the last digit" if identical else "nothing above rounding"
+        return common | {"order": None, "uncertainty": None, "decades": None, "log10_constant": None, "reason": reason}
+    scatter = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
+    order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
+    if uncertainty > SHARP:
+        found = sorted(Counter(round(slope) for slope in slopes).items())
+        reason = "depends on the draw: " + ", ".join(f"{p} in {count}" for p, count in found)
+        return common | {
+            "order": None,
+            "uncertainty": uncertainty,
+            "decades": None,
+            "log10_constant": None,
+            "reason": reason,
+        }
+    return common | {
+        "order": order,
+        "uncertainty": uncertainty,
+        "decades": float(np.min(decades)),
+        "log10_constant": float(np.median(starts)),
+        "reason": "does not contract: rows come out different however alike they went in" if order < 0.5 else "",
+    }

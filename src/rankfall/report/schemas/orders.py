@@ -1,0 +1,49 @@
+"""orders.parquet: who loses rank how fast."""
+
+from rankfall.report.schema import Column, Table
+
+
+def orders() -> Table:
+    """One row an architecture and quantity."""
+    return Table(
+        "orders",
+        "block x normaliser x position x mask x sentinels x heads x biases x quantity",
+        (
+            Column("block", "text", "what stands around the attention: nothing (attention alone), norms, skip, MLP"),
+            Column("normaliser", "text", "what turns scores into attention weights"),
+            Column("position", "text", "how places enter the scores"),
+            Column("mask", "text", "which pairs of places may attend"),
+            Column("sentinels", "text", "extra tokens that carry no input; only the other tokens are measured"),
+            Column("heads", "int", "attention heads"),
+            Column("biases", "bool", "whether the linear maps have biases"),
+            Column("quantity", "text", "res: |R|/|X|, Frobenius, R about the token mean; sigma_ratio: sigma_2/sigma_1"),
+            Column(
+                "order",
+                "float",
+                "p in out ~ C in^p near identical rows, mean over draws; null where undefined (see reason)",
+                nullable=True,
+            ),
+            Column(
+                "uncertainty",
+                "float",
+                "spread of p over draws and standard error of the fits, added in squares",
+                nullable=True,
+            ),
+            Column("log10_constant", "float", "log10 C, median over draws", nullable=True),
+            Column(
+                "decades",
+                "float",
+                "range of the residual that the fit spans",
+                unit="decades",
+                nullable=True,
+            ),
+            Column("draws", "int", "random draws of weights, common row and direction"),
+            Column("identical_draws", "int", "draws whose output rows are identical to the last digit: not fitted"),
+            Column("method", "text", "centred: scales 1e-8 to 1e-40; float64: singular values of ordinary outputs"),
+            Column("theory", "float", "order expected of res; null for sigma_ratio", nullable=True),
+            Column("theory_reason", "text", "why that is expected", nullable=True),
+            Column("reason", "text", "why the order is undefined, or what an order of zero means; empty otherwise"),
+        ),
+        key=("block", "normaliser", "position", "mask", "sentinels", "heads", "biases", "quantity"),
+        cells=False,
+    )

@@ -1,0 +1,85 @@
+"""The order table: complete, sharp, in agreement with theory, and right on cases that can be worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from rankfall.measures import orders as module
+from rankfall.measures._design import Design, Part
+from rankfall.measures._order_theory import expected
+from rankfall.report import tables
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict]:
+    return module.orders(heads=[2], draws=4)
+
+
+def test_every_entry_is_sharp_and_agrees_with_theory(rows: list[dict]) -> None:
+    for row in rows:
+        if row["order"] is None:
+            # Whether relu^2 sees the sentinel at all is the luck of the draw.
+            assert row["normaliser"] == "relu2", row
+            assert row["quantity"] == "sigma_ratio", row
+            assert "depends on the draw" in row["reason"]
+            continue
+        assert row["uncertainty"] < 0.05, row
+        if row["quantity"] == "res":
+            assert abs(row["order"] - row["theory"]) < 0.02, row
+
+
+def test_the_published_case_is_cubic(rows: list[dict]) -> None:
+    """Softmax attention, bidirectional, without position (Dong et al. 2021): 3, and alone with its like in that."""
+    cubic = {
+        row["normaliser"]
+        for row in rows
+        if row["quantity"] == "res" and row["block"] == "attention alone" and round(row["order"]) == 3
+    }
+    assert cubic == {"softmax", "l2", "swish_l2"}
+
+
+def test_rows_fit_the_declared_table(rows: list[dict]) -> None:
+    assert len(tables.conform("orders", rows)) == len(rows)
+
+
+def test_one_head_without_biases_keeps_direction() -> None:
+    """Without denominator all rows become multiples of one vector: res falls in first order, sigma_2 / sigma_1 in third."""
+    found = module.orders(
+        normalisers=["exp", "urpe"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["attention alone"], heads=[1]
+    )  # fmt: skip
+    order = {(row["normaliser"], row["quantity"]): row["order"] for row in found if not row["biases"]}
+    assert order["exp", "res"] == pytest.approx(1, abs=0.01)
+    assert order["exp", "sigma_ratio"] == pytest.approx(3, abs=0.05)
+    assert order["urpe", "res"] == pytest.approx(0, abs=0.01)
+    assert order["urpe", "sigma_ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_fit_finds_slope_constant_and_spread() -> None:
+    x = np.linspace(-8, -40, 9)
+    lines = torch.from_numpy(np.stack([2.0 * x - 1, 2.02 * x - 1, np.full(9, -np.inf)]))
+    found = module.fit(x, lines, "centred")
+    assert found["order"] == pytest.approx(2.01)
+    assert found["uncertainty"] == pytest.approx(math.sqrt(0.0002))
+    assert found["log10_constant"] == pytest.approx(-1)
+    assert found["identical_draws"] == 1
+    nothing = module.fit(x, lines[2:], "centred")
+    assert nothing["order"] is None
+    assert nothing["reason"]
+    split = module.fit(x, torch.from_numpy(np.stack([x, 3 * x])), "centred")
+    assert split["order"] is None
+    assert split["reason"] == "depends on the draw: 1 in 1, 3 in 1"
+
+
+def test_direct_float64_agrees() -> None:
+    """The slopes of the plain forward pass, over the decades where it resolves them."""
+    for name, p in (("softmax", 3), ("l2", 3), ("exp", 1), ("sigmoid", 1)):
+        design = Design(normaliser=Part(name))
+        network = module.networks(design, 6, 4, module.drawing(True))
+        state = module.start(network, 4, 6)
+        scales = np.linspace(-2.0, -3.5, 6)
+        output = network.blocks[0](module.at(state, scales).full())
+        found = module.fit(scales, module.relative(output).log10(), "float64")
+        assert found["order"] == pytest.approx(p, abs=0.1)
+        assert expected(design)[0] == p
