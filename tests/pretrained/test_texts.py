@@ -82,6 +82,27 @@ def test_no_such_source():
         list(documents("no/such/file"))
 
 
+def test_wiki_bio_without_a_network_is_one_line_at_once(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(RankfallError, match=r"cannot be fetched.*topics"):
+        list(documents("wiki_bio"))
+
+
+def test_wiki_bio_is_read_in_order(monkeypatch):
+    """The published protocol: target_text of the test split, streamed."""
+    datasets = pytest.importorskip("datasets")
+    asked = {}
+
+    def loader(name, **options):
+        asked.update(options, name=name)
+        return iter([{"target_text": "one"}, {"target_text": "two"}])
+
+    monkeypatch.setattr("rankfall.pretrained.texts.hub_reachable", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", loader)
+    assert list(documents("wiki_bio")) == ["one", "two"]
+    assert asked["split"] == "test"
+
+
 def test_longer_than_the_positions(bert):
     with pytest.raises(RankfallError, match=r"length is 600 but the model has 512 positions"):
         batch_for(bert, Texts("topics", 2, 600))

@@ -14,7 +14,7 @@ from rankfall.errors import RankfallError
 from rankfall.pretrained.anatomy import Anatomy
 from rankfall.pretrained.families.published import published
 from rankfall.pretrained.load import Loaded, Source, load
-from rankfall.pretrained.surgery import VARIANTS, Variant, cut, study, verify
+from rankfall.pretrained.surgery import VARIANTS, Variant, cut, verify, watch
 from rankfall.pretrained.texts import Batch, Texts, batch_for
 
 DEFINITIONS = ("clean", "published")
@@ -132,8 +132,9 @@ def subject(spec: Spec, seed: int | None) -> Subject:
     )
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
     try:
-        anatomy = study(loaded.model, few, width=loaded.width, layers=loaded.layers)
-        verify(loaded.model, anatomy, few)
+        anatomy, seen = watch(loaded.model, few, width=loaded.width, layers=loaded.layers)
+        # A streamed model is not run once more for this: every pass fetches all weights.
+        verify(loaded.model, anatomy, few, None if loaded.streamer is None else seen)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         line = (str(error).strip().splitlines() or [""])[0][:200]
         raise RankfallError(

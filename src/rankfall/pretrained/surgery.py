@@ -64,7 +64,12 @@ def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:
 
 
 def study(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> Anatomy:
-    """Record one pass on a small batch (two samples or more) and find the residual additions."""
+    """Find the residual additions of a model from one pass on a small batch (two samples or more)."""
+    return watch(model, inputs, width=width, layers=layers)[0]
+
+
+def watch(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[Anatomy, Any]:
+    """The same, and what the model returned: watching changes nothing."""
     batch = batch_of(inputs)
     if batch < 2:
         raise ValueError("the anatomy is read from two samples or more: one could be mistaken for a missing axis")
@@ -72,8 +77,8 @@ def study(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) 
     with Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
         holder.append(Recorder(frames))
         with holder[0]:
-            run_model(model, inputs)
-    return dissect(holder[0].nodes, holder[0].outputs, batch=batch, width=width, layers=layers)
+            output = run_model(model, inputs)
+    return dissect(holder[0].nodes, holder[0].outputs, batch=batch, width=width, layers=layers), output
 
 
 def batch_of(inputs: dict[str, Any]) -> int:
@@ -229,9 +234,9 @@ def cut(
     return [_tidy(holder[0].states[stream, layer], anatomy, count, batch) for layer in range(anatomy.layers + 1)]
 
 
-def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any]) -> None:
-    """The whole variant under the knife gives, bit by bit, what the untouched model gives."""
-    plain = run_model(model, inputs)
+def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any], plain: Any = None) -> None:
+    """The whole variant under the knife gives, bit by bit, what the untouched model gives (`plain`, where it is known)."""
+    plain = run_model(model, inputs) if plain is None else plain
     holder: list[Knife] = []
     with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
         holder.append(Knife(anatomy, [VARIANTS["transformer"]], frames, check=True))

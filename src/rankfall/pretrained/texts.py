@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import TOKENIZER_FILES, Loaded
+from rankfall.pretrained.load import TOKENIZER_FILES, Loaded, hub_reachable
 from rankfall.streams import stream
 
 DRAWN = ("zipf", "random")
@@ -95,17 +95,20 @@ def documents(source: str) -> Iterator[str]:
 
 
 def _wiki_bio() -> Iterator[str]:
+    """The published source: field target_text of the test split, in order. The repository's own loading script is not run."""
+    lost = RankfallError("text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file")
+    if not hub_reachable():
+        raise lost
     try:
         from datasets import load_dataset
     except ImportError as error:
         raise RankfallError("text 'wiki_bio' needs the datasets library: pip install 'rankfall[hub]'") from error
     try:
-        rows = load_dataset("wiki_bio", split="test", streaming=True)
-        yield from (row["target_text"] for row in rows)
+        rows = load_dataset("michaelauli/wiki_bio", revision="refs/convert/parquet", split="test", streaming=True)
+        for row in rows:
+            yield row["target_text"]
     except Exception as error:
-        raise RankfallError(
-            "text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file"
-        ) from error
+        raise lost from error
 
 
 Encode = Callable[

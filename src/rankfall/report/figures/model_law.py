@@ -54,8 +54,8 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = ["SAN
     if groups:
         axes[0][0].legend(fontsize=7.5, loc="upper left")
     caption = (
-        "Residuals propagated apart from what tokens share (solid) and in ordinary float64 (dotted). A cubic law, res' = C res^3, is a line "
-        "of the grey slope. " + " ".join(findings)
+        "Residuals propagated apart from what tokens share (solid) and in ordinary float64 (dotted). A cubic law, res' = C res^3, is a "
+        "line of the grey slope. " + " ".join(findings)
     )
     return Picture(figure, caption)
 
