@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.errors import RankfallError
 from rankfall.report.style import CHANCE, COLOURS, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from pandas import DataFrame
 
 TABLES = ["circle"]
@@ -23,27 +25,38 @@ def circle(
     seed: int = 0,
     width: int | None = None,
     limit: float = 0.56,
+    columns: int = 5,
 ) -> Picture:
-    """One column a task x architecture (all that the table has, unless named); the plane shows one seed at one width."""
+    """A pair of panels a task x architecture (all that the table has, unless named); the plane shows one seed at one width."""
     table = read("circle")
     table = table[(table.training == training) & (table.status == "done")]
     for column, names in (("task", tasks), ("architecture", architectures)):
         table = table[table[column].isin(names)] if names else table
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
-    columns = max(1, len(pairs))
-    figure, axes = canvas(2, columns, 2.3 * columns + 0.8, 4.6, height_ratios=[1.15, 1.0])
-    shown = width or (int(table.width.min()) if len(table) else 0)
+    if not pairs:
+        raise RankfallError(
+            f"figure circle: no finished cell of training {training!r} among the tasks and architectures asked for"
+        )
+    columns = min(columns, len(pairs))
+    lines = -(-len(pairs) // columns)
+    figure, axes = canvas(2 * lines, columns, 2.2 * columns + 1.3, 4.4 * lines, height_ratios=[1.2, 1.0] * lines)
+    shown = width or int(table.width.min())
     findings = []
-    for j, (task, architecture) in enumerate(pairs):
+    for number, (task, architecture) in enumerate(pairs):
+        top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
         chosen = table[(table.task == task) & (table.architecture == architecture)]
-        plane(axes[0][j], chosen[(chosen.seed == seed) & (chosen.width == shown)], limit)
-        axes[0][j].set_title(architecture if len({one for one, _ in pairs}) == 1 else f"{architecture}\n{task}")
-        apart(axes[1][j], chosen)
-        axes[1][j].set_xlabel("step")
+        drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit)
+        top.set_title(architecture if len({one for one, _ in pairs}) == 1 else f"{architecture}\n{task}")
+        apart(bottom, chosen)
+        bottom.set_xlabel("step")
+        if number % columns == 0:
+            bottom.set_ylabel("distance of the points\nover that at the start")
         findings.append(f"{task}, {architecture}: {finding(chosen)}")
-    axes[1][0].set_ylabel("distance of the two points\nover that at the start")
-    if pairs:
-        axes[1][0].legend(loc="best", fontsize=7.5, title="width", title_fontsize=7.5)
+    for row in range(2):
+        for left in axes[-2 + row][len(pairs) - columns * (lines - 1) :]:
+            left.set_visible(False)
+    axes[1][0].legend(loc="best", fontsize=7.5, title="width", title_fontsize=7.5)
+    figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     caption = (
         f"Roll-outs on the circle, training {training}. Top: both points (circle and square mark the start), light to dark with "
         f"time, at width {shown}, seed {seed}; the grey circle is where they should run. Bottom: their distance, line for the "
@@ -52,7 +65,7 @@ def circle(
     return Picture(figure, caption)
 
 
-def plane(panel: "Axes", table: "DataFrame", limit: float) -> None:
+def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
     """Both tokens' places, those outside the frame left out."""
     import numpy as np
 
@@ -60,16 +73,14 @@ def plane(panel: "Axes", table: "DataFrame", limit: float) -> None:
     start = table[table.step == 0]
     radius = float(np.hypot(start.x, start.y).mean()) if len(start) else 0.0
     panel.plot(radius * np.cos(turn), radius * np.sin(turn), color="#d0d0d0", linewidth=1.0, zorder=0)
-    for token, one in table.groupby("token"):
-        one = one.sort_values("step")
-        panel.plot(one.x, one.y, color="#bbbbbb", linewidth=0.5, zorder=1)
-        panel.scatter(one.x, one.y, c=one.step, cmap="viridis_r", s=5, linewidth=0, zorder=2)
-        panel.plot(
-            one.x.iloc[:1], one.y.iloc[:1], MARKERS[token % 2], color="black", fillstyle="none", markersize=6, zorder=3
-        )
+    ordered = table.sort_values("step")
+    drawn = panel.scatter(ordered.x, ordered.y, c=ordered.step, cmap="viridis_r", s=5, linewidth=0, zorder=2)
+    for marker, one in zip(MARKERS, start.sort_values("token").itertuples()):
+        panel.plot([one.x], [one.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
     panel.set_xlim(-limit, limit)
     panel.set_ylim(-limit, limit)
     panel.set_aspect("equal")
+    return drawn
 
 
 def apart(panel: "Axes", table: "DataFrame") -> None:
