@@ -1,0 +1,216 @@
+"""A SLURM of one node on this machine: real munged, slurmctld and slurmd, started and stopped by the tests.
+
+The configuration has to be the system's own file, /etc/slurm/slurm.conf (a SLURM_CONF of ours would not reach job steps): what
+was there is kept aside and put back. A machine that already belongs to a running cluster is left alone.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
+ETC = Path("/etc/slurm")
+FILES = ("slurm.conf", "gres.conf")
+MUNGE_KEY = Path("/etc/munge/munge.key")
+GPUS = 2
+CPUS = 4  # more than there may be: SLURM is told to believe it
+MEGABYTES = 12_000
+
+CONF = """\
+ClusterName=rankfall
+SlurmctldHost={host}
+SlurmUser=root
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SlurmctldPort={port}
+SlurmdPort={port_node}
+AuthType=auth/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=2,bf_interval=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
+JobAcctGatherParams=OverMemoryKill
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+MinJobAge=300
+KillWait=20
+OverTimeLimit=0
+MaxArraySize=1001
+GresTypes=gpu
+NodeName={host} CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus} State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes={host} MaxTime=INFINITE State=UP
+"""
+
+
+class Unavailable(Exception):
+    """Why there can be no SLURM here."""
+
+
+def install() -> None:
+    """The packages, by apt where they are missing."""
+    os.environ["PATH"] += os.pathsep + "/usr/sbin"
+    if all(map(shutil.which, NEEDED)):
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise Unavailable(f"needs the programs {', '.join(NEEDED)} and root to start them")
+    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "slurm-wlm", "munge"]):
+        done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unavailable(f"{' '.join(command)}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+    missing = [name for name in NEEDED if not shutil.which(name)]
+    if missing:
+        raise Unavailable(f"after installing slurm-wlm there is still no {', '.join(missing)}")
+
+
+def wait_for(what: str, true: Callable[[], object], seconds: float = 60.0, every: float = 0.1) -> None:
+    limit = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < limit, f"waited {seconds:.0f} s in vain for {what}"
+        time.sleep(every)
+
+
+def said(*command: str) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class Cluster:
+    """The daemons, and what a test may do to them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.host = os.uname().nodename.split(".")[0]
+        self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    # Life and death.
+
+    def start(self) -> None:
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir(parents=True)
+        self._configure()
+        self._start_munge()
+        self.start_controller()
+        self._spawn("slurmd", "slurmd", "-D")
+        wait_for("the node to be idle", lambda: "idle" in said("sinfo", "-h", "-o", "%T"))
+
+    def stop(self) -> None:
+        if "slurmctld" in self.daemons:
+            subprocess.run(["scancel", "--full", "--user", "root"], capture_output=True, timeout=30, check=False)
+            time.sleep(1)
+        for name in ("slurmd", "slurmctld", "munged"):
+            self._end(name)
+
+    def start_controller(self) -> None:
+        self._spawn("slurmctld", "slurmctld", "-D")
+        wait_for("slurmctld", lambda: subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0)
+
+    def stop_controller(self) -> None:
+        self._end("slurmctld")
+
+    def log(self, name: str = "slurmctld") -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    # What is queued and running.
+
+    def jobs(self, states: str = "all") -> dict[str, str]:
+        """{job id: state}, tasks of an array one by one."""
+        lines = said("squeue", "-h", "-r", f"--states={states}", "-o", "%i %T").splitlines()
+        return dict(line.split() for line in lines)
+
+    def running(self, rule: str) -> list[str]:
+        """Running jobs of a rule; the plugin puts its name into the comment."""
+        lines = said("squeue", "-h", "-r", "--states=RUNNING", "-o", "%i %k").splitlines()
+        return [line.split()[0] for line in lines if f"rule_{rule}" in line]
+
+    def details(self, job: str) -> str:
+        return said("scontrol", "show", "job", "-d", job)
+
+    def node(self, state: str) -> None:
+        said("scontrol", "update", f"NodeName={self.host}", f"State={state}", "Reason=test")
+
+    # How it is made.
+
+    def _configure(self) -> None:
+        devices = []
+        for index in range(GPUS):
+            path = self.folder / f"gpu{index}"
+            os.mknod(path, 0o20666, os.makedev(1, 3))  # a character device: that is all that SLURM looks at
+            devices.append(path)
+        conf = CONF.format(
+            host=self.host, folder=self.folder, port=16817, port_node=16818, cpus=CPUS, memory=MEGABYTES, gpus=GPUS
+        )
+        (ETC / "slurm.conf").write_text(conf)
+        lines = [f"NodeName={self.host} Name=gpu Type=fake File={path}" for path in devices]
+        (ETC / "gres.conf").write_text("\n".join(lines) + "\n")
+
+    def _start_munge(self) -> None:
+        if subprocess.run(["munge", "-n"], capture_output=True, check=False).returncode == 0:
+            return  # the system's own is running
+        if not MUNGE_KEY.exists():
+            MUNGE_KEY.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            MUNGE_KEY.write_bytes(os.urandom(128))
+            MUNGE_KEY.chmod(0o400)
+            shutil.chown(MUNGE_KEY.parent, "munge", "munge")
+            shutil.chown(MUNGE_KEY, "munge", "munge")
+        for path in ("/run/munge", "/var/log/munge", "/var/lib/munge"):
+            Path(path).mkdir(exist_ok=True)
+            shutil.chown(path, "munge", "munge")
+        Path("/run/munge").chmod(0o755)
+        self._spawn("munged", "setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground")
+        wait_for("munged", lambda: subprocess.run(["munge", "-n"], capture_output=True).returncode == 0)
+
+    def _spawn(self, name: str, *command: str) -> None:
+        with (self.folder / f"{name}.out").open("ab") as out:
+            self.daemons[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        time.sleep(0.2)
+        assert self.daemons[name].poll() is None, (self.folder / f"{name}.out").read_text(errors="replace")
+
+    def _end(self, name: str) -> None:
+        process = self.daemons.pop(name, None)
+        if process is not None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A running cluster, and the system's configuration as it was afterwards."""
+    install()
+    if (ETC / "slurm.conf").exists() and subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0:
+        raise Unavailable("this machine belongs to a SLURM cluster that is running: it is left alone")
+    ETC.mkdir(exist_ok=True)
+    before = {name: (ETC / name).read_bytes() if (ETC / name).exists() else None for name in FILES}
+    made = Cluster(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        for name, content in before.items():
+            if content is None:
+                (ETC / name).unlink(missing_ok=True)
+            else:
+                (ETC / name).write_bytes(content)
