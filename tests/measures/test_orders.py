@@ -18,10 +18,10 @@ def rows() -> list[dict]:
 
 
 def test_every_entry_is_sharp_and_agrees_with_theory(rows: list[dict]) -> None:
+    assert sum(row["order"] is None for row in rows) < 0.02 * len(rows)
     for row in rows:
         if row["order"] is None:
-            # Whether relu^2 sees the sentinel at all is the luck of the draw.
-            assert row["normaliser"] == "relu2", row
+            # With relu^2, say, whether a head sees the sentinel at all is the luck of the draw.
             assert row["quantity"] == "sigma_ratio", row
             assert "depends on the draw" in row["reason"]
             continue

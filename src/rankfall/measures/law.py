@@ -1,0 +1,149 @@
+"""The law of rank collapse without a floor: log residual by layer at any depth, its local exponent, and every bound beside it.
+
+The residual is relative, |res(X)| / |X| in the composite norm about the token mean, by centred propagation in float64 (`centred/`).
+The local exponent of a layer is d log|res out| / d log|res in|: how the layer answers to rows a little more alike, 3 where the cubic law
+holds, 1 where decay is exponential, 0 where rows come out different anyway. The same residual from plain float64 and float32 passes
+shows where their floors are. A block for which no centred form is known is measured by the plain float64 pass, and says so.
+"""
+
+import copy
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.measures._bounds import LIMIT, Bounds, bounds, log10_norm, refusal, theorem
+from rankfall.measures._residual import at_floor, matrix_norm, relative_residual
+from rankfall.measures.centred.attention import Unknown
+from rankfall.measures.centred.block import propagate, step
+from rankfall.measures.centred.state import State, scaled_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankfall.nets.network import Network
+    from rankfall.plan.cell import Cell
+    from rankfall.train.loop import Data
+
+TABLE = "law"
+NEEDS = "cells"
+STEP = 0.1  # how much smaller, in natural logs, R is made for the local exponent
+
+
+@torch.no_grad()
+def law(network: "Network", data: "Data", cells: "Sequence[Cell]", *, samples: int = 4) -> list[dict[str, Any]]:
+    """A row for each layer of each of the first test samples."""
+    inputs = data.test_inputs[:, :samples]
+    exact, single = copy.deepcopy(network).double(), copy.deepcopy(network).float()
+    direct = [
+        directly(made, as_dtype(inputs, dtype)) for made, dtype in ((exact, torch.float64), (single, torch.float32))
+    ]
+    columns: list[dict[str, Any]]
+    try:
+        columns = centred_columns(exact, propagate(exact, as_dtype(inputs, torch.float64)))
+    except Unknown as reason:
+        columns = [plain_columns(value, str(reason)) for value in direct[0]]
+    rows = []
+    for layer, found in enumerate(columns):
+        for name, values, dtype in (("float64", direct[0], torch.float64), ("float32", direct[1], torch.float32)):
+            found |= {
+                f"log10_{name}": values[layer].double().log10(),
+                f"{name}_floor": at_floor(values[layer], dtype),
+            }
+        for member in range(len(cells)):
+            for sample in range(inputs.shape[1]):
+                picked = {name: pick(value, member, sample) for name, value in found.items()}
+                rows.append({"member": member, "layer": layer, "sample": sample} | picked)
+    return rows
+
+
+def directly(network: "Network", inputs: Tensor) -> list[Tensor]:
+    """Relative residuals (K, B) of the tokens by layer, from the plain forward pass."""
+    strip = network.sentinels.strip if network.sentinels is not None else lambda x: x
+    return [relative_residual(strip(x)) for x in network.states(inputs)]
+
+
+def centred_columns(network: "Network", states: list[State]) -> list[dict[str, Any]]:
+    """The table's columns by layer, each a text or a tensor (K, B)."""
+    rows = [columns_of(states[0]) | nothing_of_theory("the input")]
+    start = log10_norm(states[0].rest, "composite")
+    largest = torch.full_like(start, -torch.inf)
+    stopped = ""
+    for layer, (block, before, after) in enumerate(zip(network.blocks, states, states[1:]), 1):
+        found = columns_of(after) | {"exponent": exponent(block, before, after)}
+        stopped = stopped or refusal(block, before)
+        if stopped:
+            rows.append(found | nothing_of_theory(stopped))
+            continue
+        terms = bounds(block, before)
+        largest = torch.maximum(largest, terms.log10_factor)
+        rows.append(
+            found | theory(terms, theorem(largest, start, layer), 2 * start + largest < 0, found["log10_absolute"])
+        )
+    return rows
+
+
+def columns_of(state: State) -> dict[str, Any]:
+    absolute = log10_norm(state.rest, "composite")
+    size = matrix_norm(state.full()[..., state.tokens, :], "composite").log10()
+    return {
+        "method": "centred",
+        "reason": "",
+        "log10_residual": absolute - size,
+        "log10_absolute": absolute,
+        "exponent": None,
+    }
+
+
+def exponent(block: Any, before: State, after: State) -> Tensor:
+    """d log|R out| / d log|R in| (K, B), by making R smaller by a factor e^-STEP."""
+    smaller = step(block, scaled_to(before, before.rest.log - STEP))
+    change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
+    return change * math.log(10) / STEP
+
+
+def plain_columns(relative: Tensor, reason: str) -> dict[str, Any]:
+    return {
+        "method": "float64",
+        "reason": reason,
+        "log10_residual": relative.log10(),
+        "log10_absolute": None,
+        "exponent": None,
+    } | nothing_of_theory(reason)
+
+
+def nothing_of_theory(reason: str) -> dict[str, Any]:
+    return {"theory_applies": False, "theory_reason": reason}
+
+
+def theory(terms: Bounds, log10_theorem: Tensor, contracts: Tensor, log10_absolute: Tensor) -> dict[str, Any]:
+    """Bounds, with whether their condition holds, and how far above the residual they are."""
+    return {
+        "theory_applies": True,
+        "theory_reason": "",
+        "score_range": terms.score_range,
+        "condition": terms.score_range <= LIMIT,
+        "log10_beta": terms.log10_beta,
+        "gamma": terms.gamma,
+        "log10_lipschitz": terms.log10_lipschitz,
+        "log10_lemma": terms.log10_lemma,
+        "lemma_slack": terms.log10_lemma - log10_absolute,
+        "log10_lemma_no_gamma": terms.log10_lemma - terms.gamma.log10(),
+        "log10_proven": terms.log10_proven,
+        "proven_slack": terms.log10_proven - log10_absolute,
+        "log10_theorem": log10_theorem,
+        "theorem_contracts": contracts,
+    }
+
+
+def as_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.to(dtype) if x.is_floating_point() else x
+
+
+def pick(value: Any, member: int, sample: int) -> Any:
+    """One entry of a tensor (K, B) as a plain number, null where it is not finite; anything else as it is."""
+    if not isinstance(value, Tensor):
+        return value
+    number = value[member, sample].item()
+    return number if isinstance(number, bool) or math.isfinite(number) else None
