@@ -91,9 +91,11 @@ def finding(table: "DataFrame", evaluation: str) -> str:
     lines = by_length(table, evaluation)
     most = lines[lines.paths == lines.paths.max()].set_index("length")["mean"]
     whole, chance = reference(table, "whole")[0], reference(table, "chance")[0]
+    if whole <= chance:
+        return f"the network itself ({whole:.3f}) does no better than chance ({chance:.3f}), so no path can be said to carry it."
     depth = int(most.index.max())
     short, long = most[most.index <= max(1, depth // 3)], most[most.index > depth - max(1, depth // 3)]
-    carried = (short.max() - chance) / (whole - chance) if whole > chance else float("nan")
+    carried = (short.max() - chance) / (whole - chance)
     holds = carried >= 0.5 and long.max() <= chance + 0.05
     return (
         f"the published shape {'holds' if holds else 'does not hold'}: whole network {whole:.3f}, chance {chance:.3f}, "
