@@ -1,0 +1,35 @@
+"""One cluster for the whole session, and one undisturbed run that all others are compared with."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import cluster as slurm
+import pytest
+from checkout import Checkout
+from runs import SLOW, ClusterCheckout
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm.Cluster]:
+    try:
+        with slurm.cluster(tmp_path_factory.mktemp("slurm")) as made:
+            yield made
+    except slurm.Unavailable as reason:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no SLURM: {reason}")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A local run that nothing happened to."""
+    made = Checkout.make(tmp_path_factory.mktemp("undisturbed") / "checkout", SLOW)
+    made.run()
+    return made
+
+
+@pytest.fixture
+def checkout(cluster: slurm.Cluster, undisturbed: Checkout, tmp_path: Path) -> ClusterCheckout:
+    """A checkout whose next run is on the cluster."""
+    return ClusterCheckout.make(tmp_path / "checkout", SLOW)  # type: ignore[return-value]
