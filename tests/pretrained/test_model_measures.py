@@ -1,7 +1,5 @@
 """Guards what is measured on models: a second implementation of every variant, the law without a floor, chains, rows and figure."""
 
-import math
-
 import pytest
 import torch
 
@@ -174,14 +172,12 @@ def test_the_bound_holds_where_its_condition_does():
 
     it = on_table(Source("bert", config={**CONFIGS["bert"], "initializer_range": 0.02}))
     network = convert.as_network(it, VARIANTS["SAN"])
-    state = convert.first_states(it, 0, 3)
-    for sample in range(3):
-        assert float(theory.score_range(network, 0, state[0, sample])) <= theory.RANGE
-        left = res.matrix_norm(res.residual(network.blocks[0].attention(state)[0, sample]), "composite")
-        bound = theory.factor(network, 0) + 3 * math.log(
-            float(res.matrix_norm(res.residual(state[0, sample]), "composite"))
-        )
-        assert math.log(float(left)) <= bound
+    start = convert.first_states(it, 0, 3)
+    terms = theory.of_attention(network.blocks[0], theory.begin(network, start))
+    left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
+    size = res.matrix_norm(res.residual(start), "composite").log10()
+    assert bool((terms.score_range <= 1.256).all())
+    assert bool((left <= terms.log10_factor + 3 * size).all())
 
 
 def test_models_without_a_form_in_our_blocks_give_no_law():

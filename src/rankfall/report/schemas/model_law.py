@@ -17,27 +17,26 @@ def model_law() -> Table:
             Column(
                 "log10_residual",
                 "float",
-                "log10 of the relative residual, composite norm, token mean, propagated without a floor",
-                nan=True,
+                "relative residual, composite norm, token mean, without a floor; null: rows identical",
+                nullable=True,
             ),
-            Column("direct", "float", "the same computed in the ordinary way in float64", nan=True),
+            Column("direct", "float", "the same, not its log, computed in the ordinary way in float64", nan=True),
             Column(
                 "exponent",
                 "float",
-                "local exponent: 3 where res' = C res^3, 1 where decay is geometric",
+                "of the layer below: d log res out / d log res in; 3 where the cubic law holds",
                 nullable=True,
-                nan=True,
             ),
             Column(
                 "log10_factor",
                 "float",
-                "log10 of 4 H beta / sqrt(d_qk) of the layer above; null at the end",
+                "4 gamma H beta / sqrt(d_qk) of the layer above; null at the end and with a skip",
                 nullable=True,
             ),
             Column(
                 "log10_contraction",
                 "float",
-                "log10 of factor * ||res||^2: what the bound says res is multiplied by",
+                "that times ||res||^2: what the bound says res is multiplied by",
                 nullable=True,
             ),
             Column(
