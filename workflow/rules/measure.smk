@@ -24,8 +24,10 @@ rule measure:
         " --out {output} > {log} 2>&1"
 
 
-# A measure of architectures alone, which needs no trained cell.
+# A measure that needs no trained cell: of architectures alone, or of tables that others made.
 rule measure_freely:
+    input:
+        WIRING.free_measure_inputs,
     output:
         f"{RESULTS}/shards/measure/{{measure}}.parquet",
     log:
@@ -39,4 +41,4 @@ rule measure_freely:
         results=lambda wildcards: RESULTS,
     shell:
         "python -m rankfall.cli measure --config {params.config} --results {params.results}"
-        " --measure {wildcards.measure} --out {output} > {log} 2>&1"
+        " --measure {wildcards.measure} --tables {params.results}/tables --out {output} > {log} 2>&1"

@@ -21,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measure", required=True, help="the measure's name in the config")
     parser.add_argument("--task", help="the task's name in the config; not for a measure that needs no cells")
     parser.add_argument("--shard", help="the shard, as `rankfall plan` names it")
+    parser.add_argument(
+        "--tables", type=Path, help="folder of tables, for a measure of tables; default: results' tables/"
+    )
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
@@ -41,6 +44,12 @@ def run(args: argparse.Namespace) -> int:
     if measure.needs == "nothing":
         rows = components.load("measure", measure.component.name)(**measure.component.options)
         tables.write(measure.table, rows, args.out, tables.provenance(device=str(device)))
+        return 0
+    if measure.needs == "tables":
+        folder = args.tables or args.results / "tables"
+        given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in measure.tables}
+        rows = components.load("measure", measure.component.name)(given.get, **measure.component.options)
+        tables.write(measure.table, rows, args.out, tables.provenance())
         return 0
     cells = plan.measured_cells(args.measure, args.task, args.shard)
 

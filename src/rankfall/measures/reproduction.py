@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 TABLE = "reproduction"
 NEEDS = "tables"
-TABLES = ["paths", "circle", "path_counts", "model_residuals"]
+TABLES = ["paths", "circle", "path_counts", "model_residuals"]  # of these, what the run makes
+DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv"]
 MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
 NORM = "metric=composite;centre=mean"
 SPREADS = 3.0  # a curve's point is reproduced if ours is within so many of its published deviations, over samples ...

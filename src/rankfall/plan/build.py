@@ -1,7 +1,7 @@
 """From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from rankfall.plan.values import Component
 
 MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
-NEEDS = ("cells", "nothing", "models")
+PACKAGE = Path(components.__file__).parent
+NEEDS = ("cells", "nothing", "models", "tables")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class MeasurePlan:
     targets: str | None  # the only targets it can deal with; None: any
     code: Mapping[str, str] = field(repr=False)
     fingerprint: str
+    tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
 
     @property
     def options(self) -> dict[str, Any]:
@@ -120,7 +122,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     config = resolved(parse(read(source)))
     sources = Sources()
     cells = make_cells(Grid(config).points(), config.compute.shard_minutes, sources)
-    measures = {name: _measure(config, name, sources) for name in config.measures}
+    measures = _fed({name: _measure(config, name, sources) for name in config.measures})
     selected = {name: frozenset(_selected(config, name, measures[name], cells)) for name in measures}
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
     return Plan(config, cells, measures, figures, selected)
@@ -137,13 +139,31 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
     roots = [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())]
-    code, fingerprint = sources.code_files(roots), sources.fingerprint(roots)
-    return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint)
+    code, fingerprint = _code(sources, roots, facts)
+    wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()
+    return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint, wanted)
+
+
+def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
+    """Measures of tables with only those tables that are made; not of one another, so that nothing goes in a circle."""
+    made = {*CELL_TABLES, *(measure.table for measure in measures.values() if measure.needs != "tables")}
+    return {
+        name: replace(measure, tables=tuple(table for table in measure.tables if table in made))
+        for name, measure in measures.items()
+    }
+
+
+def _code(sources: Sources, roots: list[str], facts: Mapping[str, Any]) -> tuple[dict[str, str], str]:
+    """Digests by file and altogether: of the code that the roots import, and of the package's files that DATA names."""
+    code, fingerprint = dict(sources.code_files(roots)), sources.fingerprint(roots)
+    data = {f"rankfall/{file}": digest((PACKAGE / file).read_text(encoding="utf-8")) for file in facts.get("DATA", ())}
+    return (code | data, digest(fingerprint, data)) if data else (code, fingerprint)
 
 
 def _figure(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
     component, path = config.figures[name].component, f"figures.{name}"
-    tables = _facts("figure", component, path).get("TABLES")
+    facts = _facts("figure", component, path)
+    tables = facts.get("TABLES")
     if not isinstance(tables, list | tuple) or not tables:
         raise problem(path, f"its component says TABLES = {shown(tables)}, not a list of the tables that it reads")
     made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
@@ -152,8 +172,7 @@ def _figure(config: Config, name: str, sources: Sources, measures: Iterable[Meas
             raise problem(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
-    roots = [module_of("figure", component)]
-    return FigurePlan(name, component, tuple(tables), sources.code_files(roots), sources.fingerprint(roots))
+    return FigurePlan(name, component, tuple(tables), *_code(sources, [module_of("figure", component)], facts))
 
 
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:

@@ -74,6 +74,10 @@ class Wiring:
                 files.append(f"{folder}/measure/{measure}.parquet")
         return files
 
+    def free_measure_inputs(self, wildcards: Any) -> list[str]:
+        """The tables that a measure of tables is computed from."""
+        return [f"{self.results}/tables/{table}.parquet" for table in self.plan.measures[wildcards.measure].tables]
+
     def figure_inputs(self, wildcards: Any) -> list[str]:
         """The tables of a figure."""
         return [f"{self.results}/tables/{table}.parquet" for table in self.plan.figures[wildcards.figure].tables]

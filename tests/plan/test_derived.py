@@ -1,0 +1,55 @@
+"""Guards measures of tables: what they read is what the run makes, and their job waits for it; and files of facts count as code."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from plans import changed
+
+from rankfall.cli import main
+from rankfall.errors import RankfallError
+from rankfall.plan import build, make_plan
+from rankfall.plan.workflow import Wiring
+from rankfall.report import tables
+
+BOTH = changed("measures", {"paths": {}, "reproduction": {}})
+
+
+def test_reads_what_is_made_and_waits_for_it() -> None:
+    wiring = Wiring(BOTH)
+    assert wiring.plan.measures["reproduction"].tables == ("paths",)
+    place = SimpleNamespace(measure="reproduction")
+    assert wiring.free_measure_inputs(place) == [f"{wiring.results}/tables/paths.parquet"]
+    assert wiring.table_inputs(SimpleNamespace(table="reproduction")) == [
+        f"{wiring.results}/shards/measure/reproduction.parquet"
+    ]
+    alone = Wiring(changed("measures", {"reproduction": {}}))
+    assert alone.free_measure_inputs(place) == []
+
+
+def test_takes_no_filter_of_cells() -> None:
+    with pytest.raises(RankfallError, match="needs tables, so it takes no filter of cells"):
+        make_plan(changed("measures", {"reproduction": {"cells": {"seed": 0}}}))
+
+
+def test_a_file_of_facts_is_part_of_what_a_measure_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = make_plan(BOTH)
+    assert "rankfall/report/published/values.csv" in before.measures["reproduction"].code
+    for file in ("values.csv", "rank_by_layer.csv"):
+        copy = tmp_path / "report" / "published" / file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text((build.PACKAGE / "report" / "published" / file).read_text() + "# one more fact\n")
+    monkeypatch.setattr(build, "PACKAGE", tmp_path)
+    after = make_plan(BOTH)
+    assert before.measures["reproduction"].key != after.measures["reproduction"].key
+    assert before.measures["paths"].key == after.measures["paths"].key
+
+
+def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
+    config, out = tmp_path / "config.json", tmp_path / "out.parquet"
+    config.write_text(json.dumps(BOTH | {"measures": {"reproduction": {}}}))
+    options = {"config": config, "results": tmp_path, "measure": "reproduction", "out": out}
+    assert main(["measure", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]) == 0
+    found = tables.read_frame(out, "reproduction")
+    assert len(found) > 100 and found.ours.isna().all()
