@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,26 @@ from rankfall.pretrained.surgery import Variant
 
 
 def profile(
-    spec: Spec, seeds: Sequence[int], *, norms: Sequence[str], best_samples: int, spectrum_samples: int
+    spec: Spec,
+    seeds: Sequence[int],
+    *,
+    norms: Sequence[str],
+    best_samples: int,
+    spectrum_samples: int,
+    say: Callable[[str], None] = print,
 ) -> list[dict[str, Any]]:
-    """All rows of a model: every seed, variant, layer, sample and metric."""
+    """All rows of a model: every seed, variant, layer, sample and metric. `say` is told what is found and done."""
     rows: list[dict[str, Any]] = []
     for subject in subjects(spec, seeds):
         labels = subject.labels()
+        if not rows:
+            say(f"{spec.source.name}: {subject.anatomy.summary()}; untouched run bit-identical")
+            if subject.left_out:
+                say(f"{spec.source.name}: left out: {', '.join(subject.left_out)}")
+        seed = "" if subject.seed is None else f"seed {subject.seed}, "
+        say(
+            f"{spec.source.name}: {seed}{len(subject.variants)} variants, {subject.batch.samples} x {subject.tokens} tokens"
+        )
         for variants, start, stop in subject.passes():
             collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, rows)
             subject.run(variants, start, stop, collect)
