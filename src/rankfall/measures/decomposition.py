@@ -1,0 +1,115 @@
+"""The exact path decomposition, and what paths of each length carry (Dong et al. 2021, theorem 2.1), for networks without MLP and norm.
+
+With every P_h frozen at its value in the full forward pass, a layer is linear, X -> a X + c (sum_h P_h X W_h + bias terms), where a and c
+are the two factors of its residual. The output is then the sum over all (1 + H)^L paths, and the sum over the paths of one length follows
+layer by layer,
+
+    S_k <- a S_k + c sum_h P_h S_{k-1} W_h,
+
+without listing them. Biases enter on the way; all that descends from them is one more term, of no length. Of each term: its size; its share
+of the output, signed, <S_k, X> / <X, X>, which add up to one; how far its rows are from equal; and what it does to the loss and accuracy,
+alone (with the bias term) and when taken out.
+"""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.measures._residual import relative_residual
+from rankfall.nets.norms.none import none as no_norm
+from rankfall.train.losses import LOSSES, asked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankfall.nets.network import Network
+    from rankfall.plan.cell import Cell
+    from rankfall.train.loop import Data
+
+TABLE = "decomposition"
+NEEDS = "cells"
+BIAS = "bias"
+
+
+@torch.no_grad()
+def decomposition(
+    network: "Network", data: "Data", cells: "Sequence[Cell]", *, samples: int = 256
+) -> list[dict[str, Any]]:
+    """A row for each path length and for the bias term, over the first test samples."""
+    made = copy.deepcopy(network).double()
+    refuse(made)
+    inputs, targets = data.test_inputs[:, :samples], data.test_targets[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    terms, bias = path_terms(made, inputs)
+    whole = made.states(inputs)[-1]
+    total = torch.stack(terms).sum(0) + bias
+    error = (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3))  # (K,)
+    loss_of = LOSSES["values" if targets.is_floating_point() else "classes"]
+
+    def scored(states: Tensor) -> tuple[Tensor, Tensor]:
+        loss, right = loss_of(made.readout(states), targets)
+        return loss, right / asked(targets) if not targets.is_floating_point() else right * torch.nan
+
+    loss, accuracy = scored(whole)
+    sizes = torch.stack([term.square().sum((1, 2, 3)).sqrt() for term in [*terms, bias]])  # (L + 2, K)
+    rows = []
+    for index, term in enumerate([*terms, bias]):
+        is_bias = index == len(terms)
+        columns = {
+            "norm": sizes[index],
+            "norm_share": sizes[index] / sizes.sum(0),
+            "output_share": (term * whole).sum((1, 2, 3)) / whole.square().sum((1, 2, 3)),
+            "relative_residual": relative_residual(term).mean(1),
+            "loss_without": scored(whole - term)[0],
+            "accuracy_without": scored(whole - term)[1],
+            "loss_alone": scored(term if is_bias else term + bias)[0],
+            "accuracy_alone": scored(term if is_bias else term + bias)[1],
+            "loss": loss,
+            "accuracy": accuracy,
+            "error": error,
+        }
+        for member in range(len(cells)):
+            found = {name: value[member].item() for name, value in columns.items()}
+            part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
+            rows.append({"member": member} | part | found)
+    return rows
+
+
+def refuse(network: "Network") -> None:
+    """A norm or an MLP between layers is not linear, and the theorem does not speak of it."""
+    for block in network.blocks:
+        if block.mlp is not None:
+            raise RankfallError(
+                "decomposition: a network with an MLP is no sum over paths; choose cells with `mlp: none`"
+            )
+        if not (block.norm1 is no_norm or getattr(block.norm1, "func", None) is no_norm):
+            raise RankfallError(
+                "decomposition: a network with norms is no sum over paths; choose cells with `norm: none`"
+            )
+
+
+def path_terms(network: "Network", inputs: Tensor) -> tuple[list[Tensor], Tensor]:
+    """What paths of each length 0 .. L and the biases contribute to the last state: (K, B, T, D) each."""
+    states = network.states(inputs)
+    terms, bias = [states[0]], torch.zeros_like(states[0])
+    one, zero = torch.ones((), dtype=bias.dtype), torch.zeros((), dtype=bias.dtype)
+    for block, x in zip(network.blocks, states):
+        attention = block.attention
+        weights = attention.weights(x)  # (K, B, H, T, T), frozen
+        keep, take = block.residual(one, zero), block.residual(zero, one)
+        mixed = [take * linear_mix(attention, weights, term) for term in terms]
+        none = torch.zeros_like(bias)
+        terms = [keep * a + b for a, b in zip([*terms, none], [none, *mixed])]
+        # The attention of a zero state is what its biases alone put out.
+        source = attention.mix(weights, none)
+        bias = keep * bias + take * (linear_mix(attention, weights, bias) + source)
+    return terms, bias
+
+
+def linear_mix(attention: Any, weights: Tensor, x: Tensor) -> Tensor:
+    """sum_h P_h X W_h, without biases."""
+    values = attention.split(x @ attention.value.weight.unsqueeze(1))  # (K, B, H, T, d)
+    return (weights @ values).transpose(2, 3).flatten(-2) @ attention.output.weight.unsqueeze(1)

@@ -1,0 +1,118 @@
+"""How far each layer's states are from rank one: residuals in several norms and about two centres, and the spectrum.
+
+Everything is computed in float64 from the trained (or untrained) weights, over the first test samples: mean and standard deviation over
+samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a norm changes
+the number without changing the rank. A value within rounding of float64 is counted in `floor_share`; `law` goes below that floor.
+Sentinels are left out.
+"""
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.measures import _residual
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankfall.nets.network import Network
+    from rankfall.plan.cell import Cell
+    from rankfall.train.loop import Data
+
+TABLE = "residuals"
+NEEDS = "cells"
+STATE = "state"
+
+
+@torch.no_grad()
+def residuals(
+    network: "Network",
+    data: "Data",
+    cells: "Sequence[Cell]",
+    *,
+    samples: int = 16,
+    norms: list[str] = ["composite", "frobenius", "l1", "linf"],
+    best: bool = True,
+) -> list[dict[str, Any]]:
+    """`best`: also about the centre that minimises the norm (states only: it is found by search)."""
+    made = copy.deepcopy(network).double()
+    inputs = data.test_inputs[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    rows = []
+    for layer, place, x in places(made, inputs):
+        for labels, values, floor in quantities(x, norms, best and place == STATE):
+            mean, deviation = values.mean(1), values.std(1) if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
+            for member in range(len(cells)):
+                found = {
+                    "value": mean[member].item(),
+                    "deviation": deviation[member].item(),
+                    "floor_share": None if floor is None else floor[member].double().mean().item(),
+                }
+                rows.append({"member": member, "layer": layer, "place": place} | labels | found)
+    return rows
+
+
+def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tensor]]:
+    """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and what goes into and comes out of every norm."""
+    seen: list[tuple[str, Tensor]] = []
+    hooks = []
+
+    def watch(name: str, module: nn.Module) -> None:
+        def record(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+            seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
+
+        hooks.append(module.register_forward_hook(record))
+
+    def tokens(x: Tensor) -> Tensor:
+        return x if network.sentinels is None else network.sentinels.strip(x)
+
+    def taken(layer: int) -> Iterator[tuple[int, str, Tensor]]:
+        for place, x in seen:
+            yield layer, place, tokens(x)
+        seen.clear()
+
+    for name, module in network.named_children():
+        if name.startswith("norm"):
+            watch(name, module)
+    for block in network.blocks:
+        for name, module in block.named_children():
+            if name.startswith("norm"):
+                watch(name, module)
+    try:
+        x = network.embed(inputs)
+        yield from taken(0)
+        yield 0, STATE, tokens(x)
+        for layer, block in enumerate(network.blocks, 1):
+            x = block(x)
+            yield from taken(layer)
+            yield layer, STATE, tokens(x)
+        network.readout(x)
+        # The head of a network with sentinels strips them itself; what its last norm saw has no sentinels any more.
+        for place, y in seen:
+            yield len(network.blocks), place, y
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def quantities(
+    x: Tensor, norms: "Sequence[str]", best: bool
+) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
+    """(labels, values (K, B), whether each is at the floor) of states (K, B, T, D)."""
+    for norm in norms:
+        for centre in ("mean", "best") if best else ("mean",):
+            rest = _residual.matrix_norm(_residual.residual(x, centre, norm), norm)
+            size = _residual.matrix_norm(x, norm)
+            relative = torch.where(size > 0, rest / size.clamp_min(torch.finfo(x.dtype).tiny), torch.zeros_like(rest))
+            floor = _residual.at_floor(relative, x.dtype)
+            labels: dict[str, str | None] = {"norm": norm, "centre": centre}
+            yield {"quantity": "residual"} | labels, relative, floor
+            yield {"quantity": "absolute_residual"} | labels, rest, floor
+    spectral: dict[str, str | None] = {"norm": None, "centre": None}
+    ratio = _residual.sigma_ratio(x)
+    yield {"quantity": "sigma_ratio"} | spectral, ratio, _residual.at_floor(ratio, x.dtype)
+    yield {"quantity": "stable_rank"} | spectral, _residual.stable_rank(x), None
+    yield {"quantity": "numerical_rank"} | spectral, _residual.numerical_rank(x).to(x.dtype), None

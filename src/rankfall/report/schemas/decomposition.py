@@ -1,0 +1,27 @@
+"""decomposition.parquet: what paths of each length carry of the output."""
+
+from rankfall.report.schema import Column, Table
+
+
+def decomposition() -> Table:
+    """One row a cell and path length, and one for the biases."""
+    return Table(
+        "decomposition",
+        "a cell x path length; the bias term as its own row",
+        (
+            Column("term", "text", "paths, or bias: all that descends from biases"),
+            Column("length", "int", "layers that these paths go through; null: bias", unit="layers", nullable=True),
+            Column("norm", "float", "Frobenius norm of the sum over these paths, over all samples"),
+            Column("norm_share", "float", "that, of the sum of all terms' norms"),
+            Column("output_share", "float", "<term, output> / <output, output>: signed, adds up to one"),
+            Column("relative_residual", "float", "|res|/|.| of the term, composite norm, mean over samples", nan=True),
+            Column("loss_without", "float", "test loss with the term taken out of the last state", nan=True),
+            Column("accuracy_without", "float", "test accuracy then; NaN for regression", nan=True),
+            Column("loss_alone", "float", "test loss of the term alone, with the bias term", nan=True),
+            Column("accuracy_alone", "float", "test accuracy then; NaN for regression", nan=True),
+            Column("loss", "float", "test loss of the whole network on the same samples", nan=True),
+            Column("accuracy", "float", "test accuracy of the whole network; NaN for regression", nan=True),
+            Column("error", "float", "largest entry of (sum of all terms - output) / largest entry of output"),
+        ),
+        key=("term", "length"),
+    )

@@ -1,0 +1,44 @@
+"""Path counts against exact integers, the published curve, and a network small enough to count by hand."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankfall.measures.path_counts import model, path_counts
+from rankfall.report import tables
+
+
+def test_against_the_published_curve() -> None:
+    rows = path_counts()
+    compared = [row for row in rows if row["published"] is not None]
+    assert len(compared) > 200
+    assert {row["model"] for row in compared} >= {"GPT-3", "T5-11B", "Bert-Base/ViT-B", "ViT-H"}
+    assert max(abs(row["deviation"]) for row in compared) < 1e-4
+    assert len(tables.conform("path_counts", rows)) == len(rows)
+
+
+@given(st.integers(1, 96), st.integers(1, 128))
+def test_against_exact_integers(depth: int, heads: int) -> None:
+    rows = path_counts(models=[f"any: {depth} x {heads}"])
+    assert sum(row["proportion"] for row in rows) == pytest.approx(1, abs=1e-11)
+    for row in rows:
+        exact = Fraction(comb(depth, row["length"]) * heads ** row["length"], (1 + heads) ** depth)
+        assert row["proportion"] == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_against_counting() -> None:
+    """Every choice of a head or the skip in each of 4 layers of 3 heads."""
+    lengths = [sum(step is not None for step in path) for path in product([None, 0, 1, 2], repeat=4)]
+    for row in path_counts(models=["tiny: 4 x 3"]):
+        assert row["proportion"] == pytest.approx(lengths.count(row["length"]) / len(lengths))
+        assert 10 ** row["log10_paths"] == pytest.approx(lengths.count(row["length"]))
+
+
+def test_malformed_model_is_named() -> None:
+    assert model("a: b: 3 x 4") == ("a: b", 3, 4)
+    with pytest.raises(ValueError, match="'BERT 12' is not of the form"):
+        model("BERT 12")
