@@ -14,6 +14,8 @@ from rankfall.errors import RankfallError
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
     arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:2] == ["measure", "model"]:  # one model, without a plan: the verb `model`
+        arguments = arguments[1:]
     verbs = _verbs()
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
     parser.add_argument("--version", action="version", version=f"rankfall {__version__}")

@@ -225,7 +225,7 @@ def test_figure_and_command(tmp_path, capsys):
 
     folder = saved("bert", tmp_path / "model")
     out = tmp_path / "out"
-    words = ["model", folder, "--text", "zipf", "--samples", "2", "--length", "9", "--out", str(out)]
+    words = ["measure", "model", folder, "--text", "zipf", "--samples", "2", "--length", "9", "--out", str(out)]
     assert main(words) == 0
     shown = capsys.readouterr().out
     assert "transformer" in shown
