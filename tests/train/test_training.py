@@ -3,6 +3,7 @@
 import contextlib
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,11 +26,10 @@ def trained(
     seeds: list[int], stop_at: int | None = None, resume: dict[str, Any] | None = None, **changes: Any
 ) -> tuple[Stack, dict[str, torch.Tensor], dict[str, Any]]:
     """A stack of these seeds trained to its end, or up to a step; (stack, history, state at that step)."""
-    changes = {"training": RUN, **changes}
     spread = changes.pop("members", None) or [{} for _ in seeds]
+    (cell,) = cells(**{"training": RUN, **changes})
     chosen = [
-        cells(**(changes | {"grid": {"seed": seed}, "training": changes["training"] | own}))[0]
-        for seed, own in zip(seeds, spread)
+        replace(cell, seed=seed, training=cell.training.model_copy(update=own)) for seed, own in zip(seeds, spread)
     ]
     stack = Stack(chosen, SHAPE, CPU)
     dtype = getattr(torch, chosen[0].training.dtype)
