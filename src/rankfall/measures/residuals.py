@@ -108,11 +108,13 @@ def quantities(
             size = _residual.matrix_norm(x, norm)
             relative = torch.where(size > 0, rest / size.clamp_min(torch.finfo(x.dtype).tiny), torch.zeros_like(rest))
             floor = _residual.at_floor(relative, x.dtype)
-            labels: dict[str, str | None] = {"norm": norm, "centre": centre}
-            yield {"quantity": "residual"} | labels, relative, floor
-            yield {"quantity": "absolute_residual"} | labels, rest, floor
-    spectral: dict[str, str | None] = {"norm": None, "centre": None}
+            yield labelled("residual", norm, centre), relative, floor
+            yield labelled("absolute_residual", norm, centre), rest, floor
     ratio = _residual.sigma_ratio(x)
-    yield {"quantity": "sigma_ratio"} | spectral, ratio, _residual.at_floor(ratio, x.dtype)
-    yield {"quantity": "stable_rank"} | spectral, _residual.stable_rank(x), None
-    yield {"quantity": "numerical_rank"} | spectral, _residual.numerical_rank(x).to(x.dtype), None
+    yield labelled("sigma_ratio"), ratio, _residual.at_floor(ratio, x.dtype)
+    yield labelled("stable_rank"), _residual.stable_rank(x), None
+    yield labelled("numerical_rank"), _residual.numerical_rank(x).to(x.dtype), None
+
+
+def labelled(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:
+    return {"quantity": quantity, "norm": norm, "centre": centre}

@@ -1,0 +1,62 @@
+"""Residuals by layer, trained beside untrained: how much of its rank each architecture keeps."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.report.style import COLOURS, Picture, band, canvas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES = ["residuals"]
+LABELS = {"residual": "|res(X)| / |X|", "sigma_ratio": "σ₂/σ₁"}
+
+
+def residuals(
+    read: "Callable[[str], DataFrame]",
+    *,
+    task: str = "sorting",
+    quantity: str = "residual",
+    norm: str = "composite",
+    centre: str = "mean",
+    architectures: list[str] = ["SAN", "SAN+MLP", "SAN+skip", "transformer"],
+) -> Picture:
+    """States after each block, of the deepest networks; one panel a training. `norm` and `centre` are for `residual` alone."""
+    table = read("residuals")
+    table = table[
+        (table.task == task) & (table.status == "done") & (table.place == "state") & (table.quantity == quantity)
+    ]
+    table = table[table.architecture.isin(architectures)]
+    if quantity == "residual":
+        table = table[(table.norm == norm) & (table.centre == centre)]
+    table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
+    trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
+    figure, axes = canvas(1, max(1, len(trainings)), 2.9 * max(1, len(trainings)) + 1.0, 3.3, sharey=True)
+    findings = []
+    for panel, training in zip(axes[0], trainings):
+        for colour, name in zip(COLOURS, architectures):
+            chosen = table[(table.architecture == name) & (table.training == training)]
+            if not len(chosen):
+                continue
+            lines = chosen.groupby("layer").value.agg(["mean", "std", "min"]).fillna(0.0).reset_index()
+            # On a logarithmic axis a band must not reach zero.
+            deviation = lines["std"].clip(upper=0.99 * lines["mean"])
+            band(panel, lines["layer"], lines["mean"], deviation, colour, name, marker="o")
+            floor = chosen[(chosen.layer == chosen.layer.max())].floor_share.mean()
+            findings.append(
+                f"{training}, {name}: {lines['mean'].iloc[0]:.3g} to {lines['mean'].iloc[-1]:.3g}"
+                + (f" ({floor:.0%} of samples at the float64 floor)" if floor > 0 else "")
+                + "."
+            )
+        panel.set_yscale("log")
+        panel.set(xlabel="layer", title=training)
+    axes[0][0].set_ylabel(LABELS.get(quantity, quantity))
+    axes[0][0].legend(fontsize=8, loc="lower left")
+    text = (
+        f"Relative residual by layer on {task} ({norm} norm about the {'token mean' if centre == 'mean' else 'best centre'}), float64. "
+        if quantity == "residual"
+        else f"{LABELS.get(quantity, quantity)} by layer on {task}, float64. "
+    )
+    return Picture(
+        figure, text + "Lines are means over seeds, bands one standard deviation over seeds. " + " ".join(findings)
+    )
