@@ -70,7 +70,10 @@ def install() -> None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise Unavailable(f"needs the programs {', '.join(NEEDED)} and root to start them")
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "slurm-wlm", "munge"]):
+    for command in (
+        ["apt-get", "update"],
+        ["apt-get", "install", "-y", "--no-install-recommends", "slurm-wlm", "munge"],
+    ):
         done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Unavailable(f"{' '.join(command)}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")

@@ -1,6 +1,6 @@
 """Snakemake as it is, except that it asks SLURM every two seconds; by itself it asks ever less often, as a real queue wants.
 
-    python impatient.py <arguments of snakemake>
+python impatient.py <arguments of snakemake>
 """
 
 from snakemake.cli import main

@@ -1,14 +1,10 @@
 """Throw-away checkouts that run on the test cluster, through the profile as it is."""
 
-import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from checkout import CONFIG, Checkout, changed
-from cluster import Cluster, wait_for
+from cluster import wait_for
 
 from rankfall.report.compare import differences
 

@@ -1,6 +1,7 @@
 """Measure the networks of one shard: only what the store does not have."""
 
 import argparse
+import time
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,15 +91,21 @@ def measured(
         flush=True,
     )
     fresh: dict[str, list[dict[str, Any]]] = {}
+    unsaved: dict[str, list[dict[str, Any]]] = {}
+    saved = time.monotonic()
     for _, members in groupby(
         sorted(missing, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group
     ):
         group = list(members)
         for start in range(0, len(group), plan.config.compute.stack):
             part = group[start : start + plan.config.compute.stack]
-            fresh |= {keys[key]: rows for key, rows in measure_stack(measure, part, store, device, train).items()}
-    if fresh:
-        store.save_rows(measure.name, fresh)
+            unsaved |= {keys[key]: rows for key, rows in measure_stack(measure, part, store, device, train).items()}
+            if time.monotonic() - saved >= plan.config.compute.checkpoint_seconds:  # what a killed job loses at most
+                store.save_rows(measure.name, unsaved)
+                fresh, unsaved, saved = fresh | unsaved, {}, time.monotonic()
+    if unsaved:
+        store.save_rows(measure.name, unsaved)
+        fresh |= unsaved
     rows = []
     for cell in cells:
         record = records[cell.key].record if cell.key in records else None

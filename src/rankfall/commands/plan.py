@@ -14,6 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--json", action="store_true", help="for programs: one JSON object")
     parser.add_argument("--measure-too", action="store_true", help="count measured cells as well")
+    parser.add_argument(
+        "--calibrate", type=Path, metavar="PATH", help="only write what cells have cost, for `compute: {costs: PATH}`"
+    )
     parser.add_argument("--schema", type=Path, metavar="PATH", help="only write the JSON schema of a config")
 
 
@@ -26,9 +29,29 @@ def run(args: argparse.Namespace) -> int:
 
         write_schema(args.schema)
         return 0
+    if args.calibrate:
+        return calibrate(args)
     plan = make_plan(args.config)
     found = status(plan, args.results or Path(plan.config.results), args.measure_too)
     print(as_json(plan, found) if args.json else as_text(plan, found))
+    return 0
+
+
+def calibrate(args: argparse.Namespace) -> int:
+    """Write what the store says about costs; the file named in the configuration may not exist yet."""
+    from rankfall.plan import make_plan
+    from rankfall.plan.config import read
+    from rankfall.plan.history import measure_history, write_history
+    from rankfall.store import Store
+
+    raw = read(args.config)
+    plan = make_plan({**raw, "compute": {**raw.get("compute", {}), "costs": None}})
+    content = measure_history(plan.cells, Store((args.results or Path(plan.config.results)) / "store").records())
+    write_history(args.calibrate, content)
+    count = sum(group["cells"] for group in content["groups"].values())
+    print(
+        f"{args.calibrate}: {count} measured cells of {len(content['groups'])} groups; others take {content['scale']} of the model's time"
+    )
     return 0
 
 

@@ -121,7 +121,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """The plan of a configuration: a mapping, or the path of a YAML or JSON file."""
     config = resolved(parse(read(source)))
     sources = Sources()
-    cells = make_cells(Grid(config).points(), config.compute.shard_minutes, sources)
+    cells = make_cells(Grid(config).points(), config.compute, sources)
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
     selected = {name: frozenset(_selected(config, name, measures[name], cells)) for name in measures}
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}

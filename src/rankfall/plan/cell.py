@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankfall.plan.config import Architecture, Task, Training
+from rankfall.plan.cost import Cost
 from rankfall.plan.values import Component, canonical
 
 LENGTH = 24  # hex digits of a key: 96 bits
@@ -34,6 +35,7 @@ class Cell:
     shard: str
     code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it
     data_code: Mapping[str, str] = field(repr=False, compare=False)  # the same for its data
+    cost: Cost = field(repr=False, compare=False)  # estimated, or measured before
 
     def __hash__(self) -> int:
         return hash(self.key)

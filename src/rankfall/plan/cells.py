@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankfall import components
-from rankfall.plan import cost, shard
+from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
-from rankfall.plan.config import Architecture, Task, Training
+from rankfall.plan.config import Architecture, Compute, Task, Training
+from rankfall.plan.cost import Cost
 from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Point
+from rankfall.plan.history import History, read_history
 from rankfall.plan.problems import problem
 from rankfall.plan.rules import parts
 from rankfall.plan.values import Component
@@ -26,7 +28,7 @@ class Shared:
     content: dict[str, Any]  # the spec but for the seed: task, architecture, training
     digest: str
     group: str
-    seconds: float
+    cost: Cost
     code: Mapping[str, str]
     fingerprint: str
     data_code: Mapping[str, str]
@@ -46,8 +48,8 @@ class Draft:
 class Drafts:
     """Makes drafts; whatever is the same for many cells is worked out once."""
 
-    def __init__(self, sources: Sources) -> None:
-        self.sources = sources
+    def __init__(self, sources: Sources, history: History) -> None:
+        self.sources, self.history = sources, history
         self.shared: dict[
             tuple[int, int, int], tuple[Point, Shared]
         ] = {}  # by identity; the point keeps its parts alive
@@ -74,11 +76,12 @@ class Drafts:
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = (self.module(kind, part) for kind, part in parts(task, architecture, training))
         roots = frozenset((*TRAIN_ROOTS, *data_roots, *used))
+        group = digest("group", content["task"], content["architecture"], stacked)
         return Shared(
             content=content,
             digest=spec,
-            group=digest("group", content["task"], content["architecture"], stacked),
-            seconds=cost.cell_seconds(task, architecture, training),
+            group=group,
+            cost=self.history.of(group, task, architecture, training),
             code=self.sources.code_files(roots),
             fingerprint=self.sources.fingerprint(roots),
             data_code=self.sources.code_files(data_roots),
@@ -92,15 +95,15 @@ class Drafts:
         return self.modules[kind, component.name]
 
 
-def make_cells(points: Iterable[Point], shard_minutes: float, sources: Sources) -> list[Cell]:
+def make_cells(points: Iterable[Point], compute: Compute, sources: Sources) -> list[Cell]:
     """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration."""
-    maker = Drafts(sources)
+    maker = Drafts(sources, read_history(compute.costs))
     drafts = sorted(map(maker.draft, points), key=lambda draft: (*draft.shared.order, draft.point.seed))
     seconds: dict[str, float] = {}
     for draft in drafts:
         name = draft.point.task.name
-        seconds[name] = seconds.get(name, 0.0) + draft.shared.seconds
-    bits = {name: shard.bits(total, shard_minutes) for name, total in seconds.items()}
+        seconds[name] = seconds.get(name, 0.0) + draft.shared.cost.seconds
+    bits = {name: shard.bits(total, compute.shard_minutes) for name, total in seconds.items()}
     return [_finished(draft, bits[draft.point.task.name]) for draft in drafts]
 
 
@@ -119,6 +122,7 @@ def _finished(draft: Draft, bits: int) -> Cell:
         shard=shard.shard(shard.pack(shared.group, point.seed), bits),
         code=shared.code,
         data_code=shared.data_code,
+        cost=shared.cost,
     )
 
 

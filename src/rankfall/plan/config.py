@@ -130,6 +130,7 @@ class Compute(Spec):
     threads: Size = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")
     shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")
+    costs: str | None = Field(None, description="file of measured costs, by `rankfall plan --calibrate`")
     checkpoint_seconds: Annotated[Number, Field(gt=0)] = Field(60.0, description="what a killed job loses at most")
 
 

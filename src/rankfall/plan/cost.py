@@ -5,10 +5,11 @@ A training step of one member, in a stack, on one core:
     seconds = layers * CALL + 6 * parameters * tokens / RATE + 12 * heads' scores / RATE
 
 CALL is the overhead of launching a layer's operations, shared by the members of a stack; 6 operations a parameter and token are one
-multiplication and addition forward and two backward. Shards must not move with the machine or the weather, so the constants are fixed here:
-measured history may correct what is shown to people (`seconds(cell, scale)`), never the shards.
+multiplication and addition forward and two backward. Shards must not move with the machine or the weather, so the constants are fixed here;
+what was measured counts where a configuration names it (see `history`).
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from rankfall.plan.config import Architecture, Task, Training
@@ -17,6 +18,14 @@ CALL = 2.0e-4  # seconds a layer and step
 RATE = 6.0e10  # operations a second
 SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
 SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train and length
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one cell as a member of a stack."""
+
+    seconds: float
+    megabytes: int | None = None  # of the whole job, where measured
 
 
 def cell_seconds(task: Task, architecture: Architecture, training: Training) -> float:

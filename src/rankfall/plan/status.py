@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rankfall.plan import cost
 from rankfall.plan.build import Plan
 from rankfall.plan.cell import Cell
 
@@ -73,7 +72,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
             line.fresh += 1
             continue
         busy.add((cell.task.name, cell.shard))
-        line.seconds += found.scale * cost.cell_seconds(cell.task, cell.architecture, cell.training)
+        line.seconds += found.scale * cell.cost.seconds
         if cell.key in failed:
             state, why = STALE, f"failed before: {failed[cell.key]}"
         elif cell.spec in specs:
@@ -160,11 +159,7 @@ def _gone(records: "Iterable[CellRecord]", specs: set[str]) -> dict[tuple[Any, .
 def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[float, int]:
     """How this machine's measured seconds compare with the estimate, from the plan's own trained cells."""
     seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
-    ratios = [
-        seconds[cell.spec] / cost.cell_seconds(cell.task, cell.architecture, cell.training)
-        for cell in cells
-        if cell.training.epochs and cell.spec in seconds
-    ]
+    ratios = [seconds[cell.spec] / cell.cost.seconds for cell in cells if cell.training.epochs and cell.spec in seconds]
     return (median(ratios), len(ratios)) if ratios else (1.0, 0)
 
 

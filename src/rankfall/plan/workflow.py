@@ -26,6 +26,7 @@ Param = Callable[[Any], str]
 Place = tuple[str, ...]  # values of a rule's wildcards
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # what puts shards together, and checks them
+MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
 ROW_ROOTS = ("rankfall.report.cell_columns",)  # what a shard's rows begin with
 
 
@@ -144,28 +145,32 @@ class Wiring:
     # What a job needs.
 
     def train_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._minutes(wildcards) * attempt
+        return self._minutes(wildcards) * min(attempt, MOST)
 
     def train_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._memory(wildcards) * attempt
+        return self._memory(wildcards) * min(attempt, MOST)
 
     def measure_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._minutes(wildcards) * attempt
+        return self._minutes(wildcards) * min(attempt, MOST)
 
     def measure_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._memory(wildcards) * attempt
+        return self._memory(wildcards) * min(attempt, MOST)
 
     def _minutes(self, wildcards: Any) -> int:
         """Three times the estimate and a quarter of an hour: it is a limit, and a machine may be slow or shared."""
         cells = self.plan.shard(wildcards.task, wildcards.shard)
-        return 15 + math.ceil(3 * sum(cost.cell_seconds(c.task, c.architecture, c.training) for c in cells) / 60)
+        return 15 + math.ceil(3 * sum(cell.cost.seconds for cell in cells) / 60)
 
     def _memory(self, wildcards: Any) -> int:
+        """What was measured and a quarter more, or what the model says on top of an empty job."""
         cells = self.plan.shard(wildcards.task, wildcards.shard)
-        stack = self.plan.config.compute.stack
-        return cost.MEGABYTES + max(
-            cost.member_megabytes(c.task, c.architecture, c.training) * min(stack, len(cells)) for c in cells
-        )
+        members = min(self.plan.config.compute.stack, len(cells))
+        modelled = {  # by group: in a large plan many cells are alike
+            cell.group: cost.MEGABYTES + members * cost.member_megabytes(cell.task, cell.architecture, cell.training)
+            for cell in {cell.group: cell for cell in cells}.values()
+        }
+        measured = {cell.group: cell.cost.megabytes * 5 // 4 for cell in cells if cell.cost.megabytes}
+        return max((modelled | measured).values())
 
     @cached_property
     def _sources(self) -> Sources:

@@ -5,6 +5,7 @@ that fail. None of this is part of a cell's key.
 """
 
 import hashlib
+import resource
 import signal
 import time
 import traceback
@@ -73,6 +74,9 @@ def train_some(
 ) -> None:
     """One stack; halved where it does not fit into memory, or where something fails, until the cell that fails stands alone."""
     began = time.monotonic()
+    reason = stopped()
+    if reason:  # came while no step was taken, such as in an evaluation
+        raise Interrupted(f"{reason} between stacks")
     try:
         train_stack(cells, store, settings, progress, code, stopped)
         return
@@ -159,6 +163,7 @@ def train_stack(
             }[fate],
             "steps": steps,
             "seconds": seconds / len(cells),
+            "megabytes": peak_megabytes(),
             "chance": datasets[member].chance,
             "device": str(settings.device),
             "dtype": cell.training.dtype,
@@ -203,6 +208,11 @@ def stack_id(cells: "Sequence[Cell]") -> str:
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def peak_megabytes() -> int:
+    """The most memory that this process has used so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def out_of_memory(error: Exception) -> bool:

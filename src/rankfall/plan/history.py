@@ -1,0 +1,89 @@
+"""What cells have cost: a file that `rankfall plan --calibrate` writes and `compute.costs` names.
+
+Shards must not depend on what happens to be on disk, or every job would see other shards than the one that was planned. So
+measured seconds and megabytes reach the plan only through this file, which changes when someone asks for it. A group of cells
+(those that can be stacked, and so cost the same) that was measured has its own numbers; any other has the model's, times how
+far off the model was on the measured ones.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rankfall.plan import cost
+from rankfall.plan.config import Architecture, Task, Training
+from rankfall.plan.cost import Cost
+from rankfall.plan.problems import problem
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.store import CellRecord
+
+KEY = "compute.costs"
+
+
+@dataclass(frozen=True)
+class History:
+    """Measured costs by group; nothing measured: the model."""
+
+    scale: float = 1.0
+    groups: Mapping[str, Cost] = field(default_factory=dict)
+
+    def of(self, group: str, task: Task, architecture: Architecture, training: Training) -> Cost:
+        found = self.groups.get(group)
+        return found or Cost(self.scale * cost.cell_seconds(task, architecture, training))
+
+
+def read_history(path: str | None) -> History:
+    """The file of this name, or the model where there is no name."""
+    if path is None:
+        return History()
+    try:
+        raw = json.loads(Path(path).read_text(encoding="utf-8"))
+        groups = {name: Cost(float(one["seconds"]), one["megabytes"]) for name, one in raw["groups"].items()}
+        return History(float(raw["scale"]), groups)
+    except OSError as error:
+        hint = f"`rankfall plan --calibrate {path}` writes it"
+        raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        hint = f"write it again: `rankfall plan --calibrate {path}`"
+        raise problem(KEY, f"{path} is not a file of measured costs: {error}", hint=hint) from error
+
+
+def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:
+    """What the store says about the cost of a plan's cells, as the content of such a file; results with older code count too."""
+    seconds: dict[str, list[float]] = {}
+    megabytes: dict[str, int] = {}
+    known = {cell.spec: cell for cell in cells}
+    for record in records:
+        about = record.record
+        cell = known.get(str(about.get("spec")))
+        if cell is None or not about.get("seconds") or about.get("status") == "failed":
+            continue
+        seconds.setdefault(cell.group, []).append(float(about["seconds"]))
+        if about.get("megabytes"):
+            megabytes[cell.group] = max(megabytes.get(cell.group, 0), int(about["megabytes"]))
+    groups, ratios = {}, []
+    for cell in sorted(known.values(), key=lambda cell: (cell.group, cell.seed)):
+        if cell.group in seconds and cell.group not in groups:
+            typical = median(seconds[cell.group])
+            groups[cell.group] = {
+                "what": " / ".join(cell.labels) + f", depth {cell.architecture.depth}",
+                "cells": len(seconds[cell.group]),
+                "seconds": float(f"{typical:.3g}"),
+                "megabytes": megabytes.get(cell.group),
+            }
+            if cell.training.epochs:
+                ratios.append(typical / cost.cell_seconds(cell.task, cell.architecture, cell.training))
+    return {"scale": float(f"{median(ratios) if ratios else 1.0:.3g}"), "groups": groups}
+
+
+def write_history(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    os.replace(fresh, path)

@@ -1,0 +1,242 @@
+"""What goes wrong on a cluster, done to a real one: each time what was finished stays, the rest goes on, and the tables are
+those of a run that nothing happened to, bit by bit."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from checkout import Checkout, Run
+from cluster import Cluster, said, wait_for
+from runs import CELLS, SLOW, ClusterCheckout, nothing_lost
+
+pytestmark = pytest.mark.slow
+
+
+def finish(checkout: ClusterCheckout, process: "subprocess.Popen[str]") -> Run:
+    done = checkout.finish(process)
+    assert done.code == 0, done.output
+    return done
+
+
+def only(found: list[str]) -> str:
+    assert len(found) == 1
+    return found[0]
+
+
+def state(cluster: Cluster, job: str) -> str:
+    return cluster.jobs().get(job, "gone")
+
+
+def resumed(checkout: ClusterCheckout) -> bool:
+    """Whether the last attempt began in the middle of a cell."""
+    return "resuming a stack of 1 at step" in checkout.log()
+
+
+def test_scancel(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished, job = checkout.finished(), only(cluster.running("train"))
+    said("scancel", job)
+    wait_for("the end of the job", lambda: not checkout.pids())
+    assert "checkpointed on SIGTERM" in checkout.log()
+    done = finish(checkout, process)
+    assert done.trained == CELLS - len(finished)
+    assert resumed(checkout)
+    assert state(cluster, job) == "CANCELLED"
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_killed_without_warning(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished, job = checkout.finished(), only(cluster.running("train"))
+    os.kill(checkout.pids()[0], signal.SIGKILL)
+    finish(checkout, process)
+    assert resumed(checkout)
+    assert state(cluster, job) == "FAILED"
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def asked_to_stop(pid: int) -> bool:
+    """Whether a SIGTERM waits for a process that is stopped."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    pending = next(line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd"))
+    return bool(int(pending, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_warned_before_the_time_limit(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """The profile asks for a signal ahead of the limit; a checkpoint follows within five seconds. SLURM looks at limits twice a
+    minute, so the training process stands still meanwhile, lest it be done too soon."""
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished, job, pid = checkout.finished(), only(cluster.running("train")), checkout.pids()[0]
+    os.kill(pid, signal.SIGSTOP)
+    said("scontrol", "update", f"JobId={job}", "TimeLimit=2")
+    wait_for("the warning", lambda: asked_to_stop(pid), 90)
+    assert state(cluster, job) == "RUNNING"
+    began = time.monotonic()
+    os.kill(pid, signal.SIGCONT)
+    wait_for("the end of the process", lambda: not checkout.pids())
+    assert time.monotonic() - began < 5
+    assert "checkpointed on SIGTERM" in checkout.log()
+    done = finish(checkout, process)
+    assert done.trained == CELLS - len(finished)
+    assert resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_time_limit_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    process = checkout.start("--default-resources", "slurm_extra=''")
+    checkout.wait_until_in_the_middle()
+    finished, job = checkout.finished(), only(cluster.running("train"))
+    os.kill(checkout.pids()[0], signal.SIGSTOP)  # SLURM lets it go on when the time is up
+    said("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+    wait_for("the time limit", lambda: state(cluster, job) == "TIMEOUT", 90)
+    finish(checkout, process)
+    assert resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_memory_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """The second attempt gets more. That of the profile grows with the attempt in the same way, from an estimate that suffices."""
+    checkout.store.root.mkdir(parents=True)
+    first = undisturbed.stacks()[0]
+    there = checkout.store.root / first.relative_to(undisturbed.store.root)
+    there.parent.mkdir(parents=True)
+    there.write_bytes(first.read_bytes())
+    finished = checkout.finished()
+    process = checkout.start("--set-resources", "train:mem_mb=120 if attempt == 1 else 2000")
+    wait_for("the first attempt", lambda: cluster.running("train"))
+    job = only(cluster.running("train"))
+    done = finish(checkout, process)
+    assert state(cluster, job) in ("OUT_OF_MEMORY", "CANCELLED", "FAILED")
+    assert f"JobId={job}" in cluster.log("slurmd") or job in cluster.log("slurmd")
+    assert "emory" in cluster.log("slurmd")
+    assert done.trained == CELLS - 1
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_node_fails(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished, job = checkout.finished(), only(cluster.running("train"))
+    cluster.node("DOWN")
+    try:
+        wait_for("the end of the job", lambda: state(cluster, job) == "NODE_FAIL")
+    finally:
+        cluster.node("RESUME")
+    finish(checkout, process)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_node_drained_and_resumed(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished = checkout.finished()
+    cluster.node("DRAIN")
+    try:
+        said("scancel", only(cluster.running("train")))
+        wait_for("the next attempt to be queued", lambda: "PENDING" in cluster.jobs("PENDING").values())
+        time.sleep(3)
+        assert not cluster.running("train")
+        assert process.poll() is None
+    finally:
+        cluster.node("RESUME")
+    finish(checkout, process)
+    assert resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_controller_restarted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """Nothing is even interrupted: Snakemake asks again until there is an answer."""
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished = checkout.finished()
+    cluster.stop_controller()
+    time.sleep(5)
+    cluster.start_controller()
+    done = finish(checkout, process)
+    assert done.trained == CELLS
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_snakemake_killed_and_started_again(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """Its job goes on by itself; the second Snakemake submits another, which works beside the first on the same store."""
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished = checkout.finished()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert cluster.running("train")
+    assert checkout.finish(checkout.start("--unlock")).code == 0
+    finish(checkout, checkout.start())
+    wait_for("the job left over", lambda: not checkout.pids())
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_interrupted_at_the_keyboard(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """Ctrl-C takes the jobs out of the queue, with a checkpoint, and leaves no lock."""
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished = checkout.finished()
+    os.kill(process.pid, signal.SIGINT)
+    assert checkout.finish(process).code != 0
+    wait_for("the end of the job", lambda: not checkout.pids())
+    assert not cluster.running("train")
+    done = finish(checkout, checkout.start())
+    assert done.trained == CELLS - len(finished)
+    assert resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+@pytest.fixture
+def little_disk(checkout: ClusterCheckout) -> Iterator[Path]:
+    """The store on a file system of one megabyte."""
+    place = checkout.results / "store"
+    place.mkdir(parents=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(place)], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount a file system: {done.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_disk_full(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout, little_disk: Path) -> None:
+    process = checkout.start("--retries", "0")
+    checkout.wait_until_in_the_middle()
+    filler = little_disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (4096, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                pass
+    finished = checkout.finished()
+    done = checkout.finish(process)
+    assert done.code != 0
+    assert "No space left" in done.output + checkout.log()
+    assert len(checkout.finished()) < CELLS, "everything had finished: nothing is tested"
+    filler.unlink()
+    finish(checkout, checkout.start())
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_two_runs_at_once_over_one_store(cluster: Cluster, undisturbed: Checkout, tmp_path: Path) -> None:
+    pair = [ClusterCheckout.make(tmp_path / name, SLOW) for name in ("one", "two")]
+    shared = tmp_path / "store"
+    shared.mkdir()
+    for checkout in pair:
+        checkout.results.mkdir()
+        (checkout.results / "store").symlink_to(shared)
+    processes = [checkout.start() for checkout in pair]
+    for checkout, process in zip(pair, processes):
+        finish(checkout, process)  # type: ignore[arg-type]
+    for checkout in pair:
+        nothing_lost(checkout, {}, undisturbed)  # type: ignore[arg-type]
