@@ -16,7 +16,9 @@ from rankfall.pretrained.surgery import VARIANTS, cut, run_model, study
 from rankfall.pretrained.texts import Texts
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-STREAMED = [family for family in CONFIGS if family not in ("t5", "mixtral")]
+STREAMED = [
+    family for family in CONFIGS if family not in ("t5", "mixtral", "siglip_vision_model")
+]  # tied; or weights used past their module
 
 
 @pytest.mark.parametrize("family", ["bert", "albert", "llama", "gpt2", "opt", "xlnet"])

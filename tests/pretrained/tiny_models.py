@@ -48,9 +48,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gpt_neox": SIZES,
     "cohere": GROUPED,
     "mixtral": {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "gpt_oss": {**GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2},  # sinks beside the tokens
+    "siglip_vision_model": {
+        **{k: v for k, v in SIZES.items() if k != "vocab_size"},
+        "image_size": 32,
+        "patch_size": 8,
+    },  # pools
     "granite": {**GROUPED, "residual_multiplier": 0.5},
     **OTHER,
 }
+PICTURES = ("vit", "siglip_vision_model")
 PARALLEL = ("gptj", "gpt_neox", "falcon", "cohere")  # attention and MLP side by side, one skip for both
 
 
@@ -72,7 +79,7 @@ def tiny(family: str, seed: int = 0) -> Tiny:
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(0.2 * torch.randn(weight.shape, generator=generator))
-    if family == "vit":
+    if family in PICTURES:
         inputs = {"pixel_values": torch.randn(2, 3, 32, 32, generator=generator)}
     else:
         inputs = {"input_ids": torch.randint(5, VOCABULARY, (2, TOKENS), generator=generator)}

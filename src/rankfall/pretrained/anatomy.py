@@ -13,6 +13,7 @@ what was found.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,7 +145,8 @@ def _candidates(graph: _Graph, batch: int, width: int) -> list[Node]:
             continue
         if _size(node) % (batch * width) == 0:
             found.append(node)
-    return found
+    usual = Counter(_size(node) for node in found).most_common(1)
+    return [node for node in found if _size(node) == usual[0][0]]  # a pooling head has other sizes
 
 
 def _classify(graph: _Graph, candidates: list[Node]) -> list[_Found]:

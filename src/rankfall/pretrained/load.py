@@ -133,6 +133,12 @@ def load(source: Source, *, seed: int = 0) -> Loaded:
 def describe(source: Source, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None) -> Loaded:
     """Sizes of a loaded model in one vocabulary."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    sizes = {name: getattr(text, name, None) for name in ("num_hidden_layers", "hidden_size")}
+    for name, size in sizes.items():
+        if not isinstance(size, int):
+            raise RankfallError(
+                f"model {source.name!r} ({text.model_type}): its config gives no {name}, so additions cannot be counted"
+            )
     layers = int(text.num_hidden_layers) * int(getattr(text, "inner_group_num", 1) or 1)
     images = getattr(model, "main_input_name", "input_ids") == "pixel_values"
     positions = getattr(text, "max_position_embeddings", None)
@@ -147,7 +153,7 @@ def describe(source: Source, model: nn.Module, config: Any, revision: str, strea
         config=config,
         revision=revision,
         layers=layers,
-        heads=int(text.num_attention_heads),
+        heads=int(getattr(text, "num_attention_heads", None) or 0),
         width=int(text.hidden_size),
         positions=int(positions) if positions and positions > 0 and not images else None,
         images=images,

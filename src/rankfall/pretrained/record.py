@@ -27,6 +27,7 @@ PRODUCTS = frozenset({torch.nn.functional.linear, torch.addmm})
 FUSED_ATTENTION = frozenset(
     {torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.multi_head_attention_forward}
 )
+SINKS = 4
 SOFTMAX = frozenset({torch.softmax, torch.nn.functional.softmax, Tensor.softmax, torch._C._nn.__dict__.get("softmax")})
 # Operations that pass a state on as it is, up to layout, dtype and a constant factor (the last is checked apart).
 SAME_STATE = frozenset(
@@ -95,17 +96,18 @@ class Recorder(TorchFunctionMode):
             operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
         elif func in PRODUCTS:
             place = self._frames.place("product")
-        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in((args, kwargs)))
-        result = func(*args, **kwargs)
         name = getattr(func, "__name__", str(func))
+        # `x.expand_as(y)` takes y's shape only, and `zeros_like(x)` x's: no value flows from there.
+        given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
+        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
+        result = func(*args, **kwargs)
         if name == "__setitem__":  # writes into its first argument and returns nothing
             self._add(args[0], name, parents)
             return result
         if name in ("__get__", "__set__") and not isinstance(result, Tensor):
             return result
         for _, tensor in tensors_in(result):
-            softmax = func in SOFTMAX and tensor.dim() >= 3 and tensor.shape[-1] == tensor.shape[-2]
-            attends = softmax or func in FUSED_ATTENTION
+            attends = (func in SOFTMAX and over_tokens(tensor)) or func in FUSED_ATTENTION
             self._add(tensor, name, parents, place=place, operands=operands, attends=attends)
         return result
 
@@ -115,6 +117,14 @@ class Recorder(TorchFunctionMode):
         self._known[id(tensor)] = index
         self._kept.append(tensor)
         return index
+
+
+def over_tokens(weights: Tensor) -> bool:
+    """Whether a softmax is over the tokens of a sequence: (..., T, T), or a few more columns for sinks that are no tokens."""
+    if weights.dim() < 3:
+        return False
+    extra = weights.shape[-1] - weights.shape[-2]
+    return extra == 0 or (weights.dim() >= 4 and 0 < extra <= SINKS)
 
 
 def operands_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:

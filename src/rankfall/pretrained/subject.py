@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -117,7 +118,20 @@ class Subject:
 
     def run(self, variants: list[Variant], start: int, stop: int, sink: Callable[[int, Tensor], None]) -> None:
         """One pass; `sink` gets (layer, state (V, B, T, D)) for layers 0..L as they come."""
-        cut(self.loaded.model, self.anatomy, self.inputs(start, stop), variants, sink=sink)
+        with failing(
+            self.spec, f"in {self.spec.dtype} with variants {', '.join(variant.name for variant in variants)}"
+        ):
+            cut(self.loaded.model, self.anatomy, self.inputs(start, stop), variants, sink=sink)
+
+
+@contextmanager
+def failing(spec: Spec, where: str) -> Iterator[None]:
+    """What a model's own code raises, in one line; a `RankfallError` is one already."""
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
+        line = (str(error).strip().splitlines() or [""])[0][:200]
+        raise RankfallError(f"model {spec.source.name!r} fails {where}: {type(error).__name__}: {line}") from error
 
 
 def subject(spec: Spec, seed: int | None) -> Subject:
@@ -131,15 +145,10 @@ def subject(spec: Spec, seed: int | None) -> Subject:
         else {k: v.repeat(2, *[1] * (v.dim() - 1)) for k, v in batch.inputs.items()}
     )
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
-    try:
+    with failing(spec, "in a plain forward pass"):
         anatomy, seen = watch(loaded.model, few, width=loaded.width, layers=loaded.layers)
         # A streamed model is not run once more for this: every pass fetches all weights.
         verify(loaded.model, anatomy, few, None if loaded.streamer is None else seen)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        line = (str(error).strip().splitlines() or [""])[0][:200]
-        raise RankfallError(
-            f"model {spec.source.name!r} fails in a plain forward pass: {type(error).__name__}: {line}"
-        ) from error
     variants, left_out = _variants(spec, anatomy, str(loaded.config.model_type))
     if loaded.streamer is not None:
         loaded.streamer.switch(torch.float64 if spec.dtype == "float64" else torch.float32)
