@@ -36,7 +36,7 @@ def test_values_by_hand() -> None:
         / np.sqrt(np.linalg.norm(m, 1) * np.linalg.norm(m, np.inf))
         for r, m in zip(rest, x)
     ]
-    (row,) = chosen(rows, member=1, layer=2, place="state", quantity="residual", norm="composite", centre="mean")
+    (row,) = chosen(rows, member=1, layer=2, place="state", quantity="residual", matrix_norm="composite", centre="mean")
     assert row["value"] == pytest.approx(np.mean(ratios))
     assert row["deviation"] == pytest.approx(np.std(ratios, ddof=1))
     (row,) = chosen(rows, member=1, layer=2, place="state", quantity="sigma_ratio")
@@ -50,7 +50,7 @@ def test_best_centre_is_no_worse_than_the_mean() -> None:
     rows = residuals(network(), DATA, [None, None])  # type: ignore[list-item]
     for norm in ("composite", "l1", "linf", "frobenius"):
         best, mean = (
-            [row["value"] for row in chosen(rows, place="state", quantity="residual", norm=norm, centre=centre)]
+            [row["value"] for row in chosen(rows, place="state", quantity="residual", matrix_norm=norm, centre=centre)]
             for centre in ("best", "mean")
         )
         assert len(best) == 6
@@ -63,7 +63,7 @@ def test_collapse_is_flagged_at_the_floor() -> None:
         rows = residuals(
             network(depth=4, residual=residual, norm="none", position="none"), DATA, [None, None], best=False
         )  # type: ignore[list-item]
-        last = chosen(rows, layer=4, place="state", quantity="residual", norm="composite")
+        last = chosen(rows, layer=4, place="state", quantity="residual", matrix_norm="composite")
         assert [row["floor_share"] for row in last] == [share, share]
 
 

@@ -59,7 +59,7 @@ def decomposition(
     for index, term in enumerate([*terms, bias]):
         is_bias = index == len(terms)
         columns = {
-            "norm": sizes[index],
+            "size": sizes[index],
             "norm_share": sizes[index] / sizes.sum(0),
             "output_share": (term * whole).sum((1, 2, 3)) / whole.square().sum((1, 2, 3)),
             "relative_residual": relative_residual(term).mean(1),

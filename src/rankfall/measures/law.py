@@ -89,7 +89,7 @@ def columns_of(state: State) -> dict[str, Any]:
     size = matrix_norm(state.full()[..., state.tokens, :], "composite").log10()
     return {
         "method": "centred",
-        "reason": "",
+        "method_reason": "",
         "log10_residual": absolute - size,
         "log10_absolute": absolute,
         "exponent": None,
@@ -106,7 +106,7 @@ def exponent(block: Any, before: State, after: State) -> Tensor:
 def plain_columns(relative: Tensor, reason: str) -> dict[str, Any]:
     return {
         "method": "float64",
-        "reason": reason,
+        "method_reason": reason,
         "log10_residual": relative.log10(),
         "log10_absolute": None,
         "exponent": None,

@@ -33,7 +33,7 @@ def residuals(
     data: "Data",
     cells: "Sequence[Cell]",
     *,
-    samples: int = 16,
+    samples: int = 8,
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],
     best: bool = True,
 ) -> list[dict[str, Any]]:
@@ -117,4 +117,4 @@ def quantities(
 
 
 def labelled(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:
-    return {"quantity": quantity, "norm": norm, "centre": centre}
+    return {"quantity": quantity, "matrix_norm": norm, "centre": centre}

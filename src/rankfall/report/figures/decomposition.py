@@ -14,7 +14,7 @@ TABLES = ["decomposition"]
 
 
 def decomposition(
-    read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "SAN+skip, no norm"
+    read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "bare"
 ) -> Picture:
     table = read("decomposition")
     table = table[(table.task == task) & (table.architecture == architecture) & (table.status == "done")]
@@ -43,7 +43,7 @@ def decomposition(
     return Picture(
         figure,
         f"Exact decomposition of {architecture} on {task} by path length: signed share of the output, share of norms, and share "
-        "among all paths. Below, accuracy of the paths of one length alone (with biases) and of all others. Bands: one deviation over seeds. "
+        "among all paths. Below, accuracy of paths of one length alone (with biases) and of all others. Bands: one deviation over seeds. "
         + " ".join(findings),
     )
 

@@ -28,7 +28,7 @@ def residuals(
     ]
     table = table[table.architecture.isin(architectures)]
     if quantity == "residual":
-        table = table[(table.norm == norm) & (table.centre == centre)]
+        table = table[(table.matrix_norm == norm) & (table.centre == centre)]
     table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
     trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
     figure, axes = canvas(1, max(1, len(trainings)), 2.9 * max(1, len(trainings)) + 1.0, 3.3, sharey=True)

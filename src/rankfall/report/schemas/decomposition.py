@@ -11,7 +11,7 @@ def decomposition() -> Table:
         (
             Column("term", "text", "paths, or bias: all that descends from biases"),
             Column("length", "int", "layers that these paths go through; null: bias", unit="layers", nullable=True),
-            Column("norm", "float", "Frobenius norm of the sum over these paths, over all samples"),
+            Column("size", "float", "Frobenius norm of the sum over these paths, over all samples"),
             Column("norm_share", "float", "that, of the sum of all terms' norms"),
             Column("output_share", "float", "<term, output> / <output, output>: signed, adds up to one"),
             Column("relative_residual", "float", "|res|/|.| of the term, composite norm, mean over samples", nan=True),

@@ -16,7 +16,7 @@ def law() -> Table:
             Column("layer", "int", "0 is the embedding"),
             Column("sample", "int", "which test sample, from 0"),
             Column("method", "text", "centred propagation, or a plain float64 pass where no centred form is known"),
-            Column("reason", "text", "why not centred; empty otherwise"),
+            Column("method_reason", "text", "why not centred; empty otherwise"),
             size("log10_residual", "|res(X)|/|X|, composite norm, token mean; null: rows identical to the last digit"),
             size("log10_absolute", "|res(X)|, composite norm, token mean"),
             size("exponent", "d log|res(X_l)| / d log|res(X_l-1)|: the layer's local exponent", ""),

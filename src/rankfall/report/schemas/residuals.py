@@ -17,7 +17,7 @@ def residuals() -> Table:
                 "residual: |res(X)|/|X|; absolute_residual: |res(X)|; sigma_ratio: sigma_2/sigma_1; stable_rank: "
                 "|X|_F^2/|X|_2^2; numerical_rank: singular values above rounding",
             ),
-            Column("norm", "text", "composite: sqrt(l1 linf), operator norms; null: spectral", nullable=True),
+            Column("matrix_norm", "text", "composite: sqrt(l1 linf), operator norms; null: spectral", nullable=True),
             Column("centre", "text", "mean of the tokens, or best: minimises the norm; null: spectral", nullable=True),
             Column("value", "float", "mean over samples", nan=True),
             Column("deviation", "float", "standard deviation over samples (seeds are cells)", nan=True),
@@ -28,5 +28,5 @@ def residuals() -> Table:
                 nullable=True,
             ),
         ),
-        key=("layer", "place", "quantity", "norm", "centre"),
+        key=("layer", "place", "quantity", "matrix_norm", "centre"),
     )
