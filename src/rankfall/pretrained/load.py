@@ -124,7 +124,7 @@ def load(source: Source, *, seed: int = 0) -> Loaded:
     if source.streamed:
         return _streamed(source, config, seed)
     if source.phase == "init":
-        model, revision = _initialised(config, seed), "init"
+        model, revision = _initialised(source, config, seed), "init"
     else:
         model, revision = _pretrained(source, config)
     return describe(source, model, config, revision)
@@ -185,11 +185,11 @@ def prepare_config(config: Any) -> None:
         config._experts_implementation = "eager"
 
 
-def _initialised(config: Any, seed: int) -> nn.Module:
+def _initialised(source: Source, config: Any, seed: int) -> nn.Module:
     """The library's own initialisation, drawn from a stream named by the seed. All variants of a seed share these weights."""
     cls = model_class(config)
     prepare_config(config)
-    with torch.random.fork_rng(devices=[]), _quiet():
+    with torch.random.fork_rng(devices=[]), _quiet(), _one_line(source):
         torch.manual_seed(words(seed, "model", "init")[0] >> 1)
         built = cls.from_config(config) if hasattr(cls, "from_config") else cls(config)
     return built.float().eval()
