@@ -19,34 +19,45 @@ def law(
     *,
     task: str = "sorting",
     training: str = "init",
-    architectures: list[str] = ["attention", "attention+MLP", "attention+norm", "attention+causal", "attention+skip"],
+    architectures: list[str] = [
+        "attention",
+        "attention+MLP",
+        "attention+norm",
+        "attention+causal",
+        "attention+weak-skip",
+        "attention+skip",
+        "attention+shared-skip",
+        "attention+column-norm",
+    ],
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth."""
     table = read("law")
     table = table[(table.task == task) & (table.training == training) & (table.status == "done")]
     table = table[table.architecture.isin(architectures)]
     table = table[table.depth == table.groupby("architecture").depth.transform("max")]
-    figure, axes = canvas(1, 3, 11.0, 3.9)
+    figure, axes = canvas(1, 3, 11.5, 4.4)
     left, middle, right = axes[0]
     findings = []
-    for colour, name in zip(COLOURS, architectures):
+    for index, (colour, name) in enumerate(zip(COLOURS, architectures)):
         chosen = table[table.architecture == name]
         if len(chosen):
             decay(left, chosen, colour, name)
-            exponents(middle, chosen, colour, name)
+            exponents(middle, chosen, colour, 0.09 * (index - len(architectures) / 2))
             findings.append(finding(chosen, name))
     floors(left, table[table.architecture == architectures[0]])
     slope(left, table[table.architecture == architectures[0]])
     left.set(
         xlabel="layer",
         ylabel="residual |res(X)| / |X|",
-        title="residual by layer: a straight line is doubly exponential",
+        title="a straight line: doubly exponential",
     )
     marks = [1, 2, 3, 4, 5, 6]
     left.set_yticks([0, *marks], ["$10^{-1}$"] + [f"$10^{{-10^{m}}}$" if m > 1 else "$10^{-10}$" for m in marks])
     left.invert_yaxis()
-    left.legend(fontsize=7.5, loc="lower left")
-    middle.set(xlabel="layer", ylabel="local exponent", title="d log out / d log in of each layer", ylim=(-0.15, 3.35))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    middle.set(
+        xlabel="layer", ylabel="local exponent", title="how a layer answers: d log out / d log in", ylim=(-0.15, 3.35)
+    )
     for value in (1, 3):
         middle.axhline(value, color="#999999", linewidth=0.8, linestyle=":")
     slack(right, table)
@@ -98,14 +109,15 @@ def slope(panel: "Axes", table: "DataFrame") -> None:
         return
     first, last = lines.iloc[2], lines.iloc[-1]
     x = np.array([first["layer"], last["layer"]])
-    y = first["mean"] + (x - x[0]) * np.log10(3) + 0.35
+    y = first["mean"] + (x - x[0]) * np.log10(3) + 0.45
     panel.plot(x, y, color="black", linewidth=0.9)
-    panel.text(x.mean(), y.mean() + 0.12, "slope $\\log_{10} 3$", fontsize=8, rotation=0, ha="left", va="top")
+    panel.text(x.mean() - 0.5, y.mean() + 0.15, "slope $\\log_{10} 3$ a layer", fontsize=8, ha="right", va="top")
 
 
-def exponents(panel: "Axes", table: "DataFrame", colour: str, name: str) -> None:
+def exponents(panel: "Axes", table: "DataFrame", colour: str, aside: float) -> None:
+    """Set aside a little, since many architectures have the same exponent."""
     lines = per_seed(table, "exponent")
-    band(panel, lines["layer"], lines["mean"], lines["std"], colour, name, marker="o", markersize=3)
+    band(panel, lines["layer"] + aside, lines["mean"], lines["std"], colour, marker="o", markersize=3, linestyle="none")
 
 
 def slack(panel: "Axes", table: "DataFrame") -> None:
@@ -116,7 +128,7 @@ def slack(panel: "Axes", table: "DataFrame") -> None:
         for style, (name, part) in zip(("-", "--", ":"), holds.groupby("architecture")):
             lines = per_seed(part, column)
             band(panel, lines["layer"], lines["mean"], lines["std"], colour, f"{label}: {name}", linestyle=style)
-    panel.set(xlabel="layer", ylabel="decades above the residual", title="how loose the one-layer bounds are")
+    panel.set(xlabel="layer", ylabel="decades above the residual", title="how loose the bounds are")
     if len(holds):
         panel.set_ylim(bottom=0)
         panel.legend(fontsize=7, loc="lower right")

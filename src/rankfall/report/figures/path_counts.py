@@ -19,8 +19,15 @@ def path_counts(read: "Callable[[str], DataFrame]") -> Picture:
     for index, (name, depth, heads) in enumerate(models.itertuples(index=False, name=None)):
         line = table[(table.model == name) & (table.length > 0)]
         colour = COLOURS[index % len(COLOURS)]
+        style = "-" if index < len(COLOURS) else "--"
         panel.plot(
-            line.length, line.proportion, color=colour, marker="o", markersize=2.5, label=f"{name} ({depth} × {heads})"
+            line.length,
+            line.proportion,
+            style,
+            color=colour,
+            marker="o",
+            markersize=2.5,
+            label=f"{name} ({depth} × {heads})",
         )
         known = line[line.published.notna()]
         panel.plot(known.length, known.published, linestyle="none", marker="x", markersize=5, color=colour, alpha=0.7)

@@ -38,7 +38,9 @@ def residuals(
             chosen = table[(table.architecture == name) & (table.training == training)]
             if not len(chosen):
                 continue
-            lines = chosen.groupby("layer").value.agg(["mean", "std", "min"]).fillna(0.0).reset_index()
+            # Rows that are equal to the last digit have no place on a logarithmic axis.
+            chosen = chosen.assign(value=chosen.value.where(chosen.value > 0))
+            lines = chosen.groupby("layer").value.agg(["mean", "std"]).dropna(subset="mean").fillna(0.0).reset_index()
             # On a logarithmic axis a band must not reach zero.
             deviation = lines["std"].clip(upper=0.99 * lines["mean"])
             band(panel, lines["layer"], lines["mean"], deviation, colour, name, marker="o")
