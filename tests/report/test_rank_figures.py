@@ -1,91 +1,86 @@
-"""Guards the figures of circle and reproduction: they are drawn from tables of any shape, and say the right numbers."""
+"""Figures of the rank study: drawn from real rows of small networks, and their captions say the right numbers."""
 
-import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+import torch
+from helpers import cells, config
 
-from rankfall.errors import RankfallError
-from rankfall.measures.reproduction import published
-from rankfall.measures.reproduction import reproduction as rows_of
-from rankfall.report.figures.circle import circle
-from rankfall.report.figures.reproduction import reproduction
-from rankfall.report.style import Picture, applied
+from rankfall import components
+from rankfall.nets.network import Shape, build
+from rankfall.plan import make_plan
+from rankfall.report import style, tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.train.loop import Data
 
-
-def rolled(architectures: list[str], shrink: float, seeds: int = 2, steps: int = 5) -> pd.DataFrame:
-    """Points that come closer by a factor each step."""
-    rows = []
-    for architecture in architectures:
-        for seed in range(seeds):
-            for step in range(steps):
-                for token in (0, 1):
-                    x = 0.3 * shrink**step * (1 - 2 * token)
-                    rows.append(
-                        {
-                            "task": "circle",
-                            "architecture": architecture,
-                            "training": "t",
-                            "status": "done",
-                            "seed": seed,
-                        }
-                        | {"key": f"{architecture}{seed}", "width": 32, "step": step, "token": token, "x": x, "y": 0.0}
-                        | {"distance": 0.6 * shrink**step, "error": 0.1}
-                    )
-    return pd.DataFrame(rows)
+INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
+DATA = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(1))
 
 
-def drawn(picture: Picture) -> str:
-    with applied():
-        picture.figure.canvas.draw()
+def rows_of(measure: str, **architecture: Any) -> list[dict[str, Any]]:
+    """A measure's rows of one small untrained network, with what the cell is."""
+    cell = cells(architecture={"depth": 4, "norm": "none"} | architecture)[0]
+    network = build(cell.architecture, Shape("tokens", "classes", 5, 6, 6), 1, torch.float32)
+    network.initialise([0])
+    rows = components.load("measure", measure)(network.requires_grad_(False), DATA, [cell])
+    about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
+    return [about | {name: value for name, value in row.items() if name != "member"} for row in rows]
+
+
+def reader(folder: Path, name: str, rows: list[dict[str, Any]]) -> Callable[[str], pd.DataFrame]:
+    """Rows written and read back as the pipeline does."""
+    tables.write(name, rows, folder / f"{name}.parquet")
+    return lambda wanted: tables.read_frame(folder / f"{wanted}.parquet", wanted)
+
+
+def saved(picture: style.Picture, folder: Path) -> str:
+    style.save(picture, folder / "figure.png")
+    assert (folder / "figure.png").stat().st_size > 5000
+    assert (folder / "figure.pdf").stat().st_size > 1000
     return picture.caption
 
 
-def test_circle_counts_who_met() -> None:
-    table = pd.concat([rolled(["a"], 0.1), rolled(["b"], 1.0)])
-    said = drawn(circle(lambda name: table, training="t"))
-    assert "circle, a: met in 2 of 2 roll-outs, median distance 0.00" in said
-    assert "circle, b: met in 0 of 2 roll-outs, median distance 1.00 of that at the start, median error 0.10." in said
-    assert "over 2 seeds" in said
+@pytest.mark.parametrize("quantity", ["res", "sigma_ratio"])
+def test_orders(tmp_path: Path, quantity: str) -> None:
+    rows = components.load("measure", "orders")(
+        normalisers=["softmax", "exp"], positions=["none"], masks=["none", "causal"], sentinels=["none"], heads=[2], draws=3
+    )  # fmt: skip
+    with style.applied():
+        picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows), quantity=quantity)
+    caption = saved(picture, tmp_path)
+    assert "Of 4 attention layers 1 are cubic (softmax), 2 are of first order and 1 of order 0" in caption
 
 
-def test_circle_with_more_panels_than_a_row_holds_and_with_lost_points() -> None:
-    table = rolled([f"a{n}" for n in range(7)], 2.0)
-    table.loc[table.step == 4, ["x", "distance", "error"]] = math.nan
-    picture = circle(lambda name: table, training="t", columns=5)
-    assert drawn(picture).count("met in 0 of 2") == 7
-    shown = [panel for panel in picture.figure.axes if panel.get_visible()]
-    assert len(shown) == 2 * 7 + 1  # and the scale
+def test_law(tmp_path: Path) -> None:
+    rows = rows_of("law", residual="none", position="none")
+    picture = components.load("figure", "law")(reader(tmp_path, "law", rows), training="short", architectures=["net"])
+    assert "last local exponent 3.000" in saved(picture, tmp_path)
 
 
-def test_circle_without_cells_says_so() -> None:
-    with pytest.raises(RankfallError, match="no finished cell of training 'u'"):
-        circle(lambda name: rolled(["a"], 1.0), training="u")
+def test_residuals(tmp_path: Path) -> None:
+    rows = rows_of("residuals", residual="none", position="none")
+    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
+    assert "100% of samples at the float64 floor" in saved(picture, tmp_path)
 
 
-def paths(accuracy: float) -> pd.DataFrame:
-    cell = {
-        "task": "sorting",
-        "training": "t",
-        "architecture": "net",
-        "depth": 6,
-        "status": "done",
-        "residual": "add",
-        "mlp": "none",
-    }
-    rows = [cell | {"kind": "whole", "seed": seed, "accuracy": accuracy, "evaluation": None} for seed in (0, 1)]
-    rows += [cell | {"kind": "chance", "seed": 0, "accuracy": 0.339, "evaluation": None}]
-    return pd.DataFrame(rows).assign(length=pd.array([None] * 3, "Int64"), paths=pd.array([None] * 3, "Int64"))
+def test_decomposition(tmp_path: Path) -> None:
+    read = reader(tmp_path, "decomposition", rows_of("decomposition"))
+    picture = components.load("figure", "decomposition")(read, architecture="net")
+    assert "short: paths of length 0 and 1 make up" in saved(picture, tmp_path)
 
 
-@pytest.mark.parametrize(("accuracy", "held"), [(0.98, 1), (0.5, 0)])
-def test_reproduction_counts_what_holds(accuracy: float, held: int) -> None:
-    table = pd.DataFrame(rows_of({"paths": paths(accuracy)}.get))
-    said = drawn(reproduction(lambda name: table))
-    assert f"{held} of 2 comparisons hold" in said  # chance is 0.339, not 0.1
-    assert f"sorting whole: published = 0.98, ours {accuracy:.3g} (training=t, architecture=net)." in said
-    assert f"{len(list(published())) - 2} published numbers are not measured" in said
+def test_path_counts(tmp_path: Path) -> None:
+    read = reader(tmp_path, "path_counts", components.load("measure", "path_counts")())
+    assert "GPT-3 95 (0.370)" in saved(components.load("figure", "path_counts")(read), tmp_path)
 
 
-def test_reproduction_of_nothing_is_still_a_figure() -> None:
-    assert "0 of 0 comparisons hold" in drawn(reproduction(lambda name: pd.DataFrame(rows_of(lambda name: None))))
+def test_default_configuration_has_the_study() -> None:
+    """The measures named here are what these figures read."""
+    plan = make_plan(
+        config(measures={"orders": {}, "path_counts": {}, "law": {}, "residuals": {}}, figures={"law": {}})
+    )
+    assert plan.measures["orders"].needs == "nothing"
+    assert plan.measures["law"].table == "law"
