@@ -21,7 +21,9 @@ GPUS = 2
 CPUS = 4  # more than there may be: SLURM is told to believe it
 MEGABYTES = 12_000
 
+OURS = "# Written by Rankfall's tests, which take it away again."
 CONF = """\
+{ours}
 ClusterName=rankfall
 SlurmctldHost={host}
 SlurmUser=root
@@ -144,6 +146,11 @@ class Cluster:
         lines = said("squeue", "-h", "-r", "--states=RUNNING", "-o", "%i %k").splitlines()
         return [line.split()[0] for line in lines if f"rule_{rule}" in line]
 
+    def clear(self) -> None:
+        """Cancel everything, and wait until it is gone."""
+        subprocess.run(["scancel", "--user", "root"], capture_output=True, timeout=30, check=False)
+        wait_for("the queue to empty", lambda: not said("squeue", "-h").strip())
+
     def details(self, job: str) -> str:
         return said("scontrol", "show", "job", "-d", job)
 
@@ -159,7 +166,14 @@ class Cluster:
             os.mknod(path, 0o20666, os.makedev(1, 3))  # a character device: that is all that SLURM looks at
             devices.append(path)
         conf = CONF.format(
-            host=self.host, folder=self.folder, port=16817, port_node=16818, cpus=CPUS, memory=MEGABYTES, gpus=GPUS
+            ours=OURS,
+            host=self.host,
+            folder=self.folder,
+            port=16817,
+            port_node=16818,
+            cpus=CPUS,
+            memory=MEGABYTES,
+            gpus=GPUS,
         )
         (ETC / "slurm.conf").write_text(conf)
         lines = [f"NodeName={self.host} Name=gpu Type=fake File={path}" for path in devices]
@@ -198,10 +212,30 @@ class Cluster:
                 process.wait()
 
 
+def clear_away() -> None:
+    """What a session of tests that was killed left behind: its daemons, found by their own process files, and its configuration."""
+    conf = ETC / "slurm.conf"
+    if not conf.exists() or not conf.read_text().startswith(OURS):
+        return
+    settings = dict(line.split("=", 1) for line in conf.read_text().splitlines() if "=" in line)
+    subprocess.run(["scancel", "--full", "--user", "root"], capture_output=True, timeout=30, check=False)
+    for name in ("slurmd", "slurmctld"):
+        try:
+            pid = int(Path(settings[f"{name.capitalize()}PidFile"]).read_text())
+            if name in Path(f"/proc/{pid}/comm").read_text():
+                os.kill(pid, signal.SIGTERM)
+                wait_for(f"the end of {name}", lambda: not Path(f"/proc/{pid}").exists(), 20)  # noqa: B023
+        except (OSError, ValueError):
+            pass  # it has gone
+    for file in FILES:
+        (ETC / file).unlink(missing_ok=True)
+
+
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
     """A running cluster, and the system's configuration as it was afterwards."""
     install()
+    clear_away()
     if (ETC / "slurm.conf").exists() and subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0:
         raise Unavailable("this machine belongs to a SLURM cluster that is running: it is left alone")
     ETC.mkdir(exist_ok=True)

@@ -30,6 +30,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.fixture
-def checkout(cluster: slurm.Cluster, undisturbed: Checkout, tmp_path: Path) -> ClusterCheckout:
-    """A checkout whose next run is on the cluster."""
-    return ClusterCheckout.make(tmp_path / "checkout", SLOW)  # type: ignore[return-value]
+def checkout(cluster: slurm.Cluster, undisturbed: Checkout, tmp_path: Path) -> Iterator[ClusterCheckout]:
+    """A checkout whose next run is on the cluster; afterwards nothing of it runs any more, whatever became of the test."""
+    made = ClusterCheckout.make(tmp_path / "checkout", SLOW)
+    assert isinstance(made, ClusterCheckout)
+    yield made
+    made.abandon()
+    cluster.clear()

@@ -1,5 +1,8 @@
 """Throw-away checkouts that run on the test cluster, through the profile as it is."""
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +31,18 @@ class ClusterCheckout(Checkout):
     def command(self, *arguments: str) -> list[str]:
         site = ("--workflow-profile", PROFILE, "--latency-wait", "15")
         return [sys.executable, str(Path(__file__).with_name("impatient.py")), *site, *arguments]
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        process = super().start(*arguments)
+        self.started = [*getattr(self, "started", []), process]
+        return process
+
+    def abandon(self) -> None:
+        """Kill what still runs here."""
+        for process in getattr(self, "started", []):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def log(self) -> str:
         """Of the training jobs."""
@@ -58,9 +73,14 @@ class ClusterCheckout(Checkout):
     def checkpoints(self) -> list[Path]:
         return list((self.results / "store" / "checkpoints").glob("*.safetensors"))
 
+    def begun(self) -> bool:
+        """Whether an unfinished cell has a checkpoint, beside one that is finished."""
+        kept = self.kept() if self.stacks() else set()
+        return any(cells and not kept.issuperset(cells) for cells in self.store.checkpoints.cells().values() if kept)
+
     def wait_until_in_the_middle(self) -> None:
         """Until one cell is finished and another has got as far as a checkpoint."""
-        wait_for("a finished cell and a checkpoint", lambda: self.finished() and self.checkpoints(), 180, 0.02)
+        wait_for("a finished cell and a checkpoint", self.begun, 180, 0.02)
         assert len(self.finished()) < CELLS, "everything had finished: nothing is tested"
 
 

@@ -1,4 +1,4 @@
-"""Check this machine and the store: versions, processors, disk, damage, arithmetic."""
+"""Check this machine and the store: versions, processors, disk, damage, arithmetic; or a SLURM cluster and the profile for it."""
 
 import argparse
 import json
@@ -11,21 +11,37 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
     parser.add_argument("--verify", action="store_true", help="read every file of the store and set damaged ones aside")
+    parser.add_argument("--slurm", action="store_true", help="check the SLURM cluster instead, with a job of a second")
+    parser.add_argument(
+        "--profile", type=Path, default=Path("workflow/profiles/slurm"), help="profile to check with --slurm"
+    )
+    parser.add_argument(
+        "--probe-seconds",
+        type=int,
+        default=60,
+        metavar="N",
+        help="how long that job may wait in the queue (default 60)",
+    )
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.checks import local
 
-    checks = chain(
-        local.python(),
-        local.packages(),
-        local.processors(),
-        local.results(args.results),
-        local.store(args.results, args.verify),
-        local.arithmetic(),
-    )
-    found = list(checks)
+    if args.slurm:
+        from rankfall.checks.slurm import slurm
+
+        found = list(chain(local.results(args.results), slurm(args.profile, args.results, args.probe_seconds)))
+    else:
+        checks = chain(
+            local.python(),
+            local.packages(),
+            local.processors(),
+            local.results(args.results),
+            local.store(args.results, args.verify),
+            local.arithmetic(),
+        )
+        found = list(checks)
     if args.json:
         print(json.dumps([asdict(check) for check in found], indent=2))
     else:

@@ -1,0 +1,95 @@
+"""A whole run on the cluster: the same numbers as on one machine, and requests that arrive."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import CONFIG, ROOT, Checkout, changed
+from cluster import Cluster, said, wait_for
+from runs import ClusterCheckout
+
+from rankfall.report.compare import differences
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def place(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterCheckout]:
+    made = ClusterCheckout.make(tmp_path / "checkout")
+    assert isinstance(made, ClusterCheckout)
+    yield made
+    made.abandon()
+    cluster.clear()
+
+
+def test_smoke_preset_gives_the_tables_of_a_local_run(place: ClusterCheckout, tmp_path: Path) -> None:
+    """On one processor, bit by bit; and a second run does nothing."""
+    smoke = yaml.safe_load((ROOT / "workflow" / "presets" / "smoke.yaml").read_text()) | {"results": "results"}
+    place.configure(smoke)
+    done = place.run()
+    assert done.jobs["train"] and done.jobs["measure"]
+    local = Checkout.make(tmp_path / "local", smoke)
+    local.run()
+    names = sorted(path.stem for path in (local.results / "tables").glob("*.parquet"))
+    assert {"cells", "training", "paths"} <= set(names)
+    for name in names:
+        assert not differences(place.table(name), local.table(name))
+    assert not place.run().jobs
+
+
+def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, place: ClusterCheckout) -> None:
+    place.configure(changed(CONFIG, trainings={"short": {"lr": 1.0e-3, "epochs": 300, "batch": 30}}, figures={}))
+    process = place.start("--set-resources", "train:gres=gpu:1", "train:slurm_partition=gpu")
+    wait_for("the training process", place.pids, 120)
+    (job,), pid = cluster.running("train"), place.pids()[0]
+    details = cluster.details(job)
+    assert "gres:gpu:1" in details
+    assert "Partition=gpu" in details
+    assert re.search(r"GRES=gpu(:fake)?:1\(IDX:[01]\)", details)
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    assert any(line in (b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1") for line in environment)
+    wait_for("the measuring job", lambda: cluster.running("measure"), 120)
+    details = cluster.details(cluster.running("measure")[0])
+    assert "gpu" not in details.lower()
+    assert place.finish(process).code == 0
+
+
+MANY = changed(
+    CONFIG,
+    grid=[{"task": "sorting", "architecture": ["soft", "far"], "training": "short", "depth": "1..60", "seed": 0}],
+    measures={},
+    figures={},
+    compute={"threads": 1, "shard_minutes": 0.0001},
+)
+
+
+def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterCheckout) -> None:
+    """On a node that takes no jobs, so that they can be counted; Ctrl-C takes all of them out of the queue again."""
+    place.configure(MANY)
+    cluster.node("DRAIN")
+    try:
+        process = place.start("--slurm-array-jobs", "train", "--jobs", "200")
+        wait_for("the submission", lambda: len(cluster.jobs("PENDING")) > 1, 120)
+        time.sleep(2)
+        waiting = cluster.jobs("PENDING")
+        assert len(waiting) >= 100 * 0.8
+        assert len({job.split("_")[0] for job in waiting}) == 1, "one array"
+        os.kill(process.pid, signal.SIGINT)
+        assert place.finish(process).code != 0
+        wait_for("an empty queue", lambda: not cluster.jobs("PENDING"))
+    finally:
+        cluster.node("RESUME")
+
+
+def test_array_of_training_jobs_runs_to_the_end(cluster: Cluster, place: ClusterCheckout) -> None:
+    place.configure(changed(CONFIG, measures={}, figures={}, compute={"threads": 1, "shard_minutes": 0.0005}))
+    done = place.run("--slurm-array-jobs", "train")
+    assert done.jobs["train"] > 1
+    assert len({job.split("_")[0] for job in cluster.jobs() if "_" in job}) >= 1
+    assert done.trained == len(place.kept()) == 4
+    assert said("squeue", "-h") == ""

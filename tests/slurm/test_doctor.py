@@ -1,0 +1,102 @@
+"""Guards `rankfall doctor --slurm`: content with a profile that works, and for one that does not, what to change."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from checkout import ROOT
+from cluster import Cluster, said
+
+PROFILE = ROOT / "workflow" / "profiles" / "slurm"
+
+
+def doctor(folder: Path, **changes: Any) -> tuple[int, dict[str, list[dict[str, str]]]]:
+    """Exit code, and findings by name, for the profile with some of its keys changed."""
+    settings = yaml.safe_load((PROFILE / "config.yaml").read_text())
+    for key, value in changes.items():
+        settings[key.replace("_", "-")] = value
+    profile = folder / "profile"
+    profile.mkdir(exist_ok=True)
+    (profile / "config.yaml").write_text(yaml.safe_dump(settings))
+    command = [sys.executable, "-m", "rankfall.cli", "doctor", "--slurm", "--json", "--probe-seconds", "5"]
+    done = subprocess.run(
+        [*command, "--profile", str(profile), "--results", str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout, done.stderr
+    found: dict[str, list[dict[str, str]]] = {}
+    for check in json.loads(done.stdout):
+        found.setdefault(check["name"], []).append(check)
+    return done.returncode, found
+
+
+def failed(found: dict[str, list[dict[str, str]]], name: str) -> str:
+    """The one finding of this name that is not fine."""
+    (bad,) = [check for check in found[name] if check["state"] != "ok"]
+    return bad["text"]
+
+
+@pytest.mark.slow
+def test_content_with_a_profile_that_fits(cluster: Cluster, tmp_path: Path) -> None:
+    code, found = doctor(tmp_path)
+    assert code == 0
+    names = {"partition", "account", "gres", "status", "memory", "job", "shared", "clock"}
+    assert names <= set(found)
+    assert {check["state"] for checks in found.values() for check in checks} == {"ok"}, found
+    assert not list((tmp_path / "logs").iterdir()), "the probe leaves nothing behind"
+
+
+@pytest.mark.slow
+def test_says_what_to_change(cluster: Cluster, tmp_path: Path) -> None:
+    code, found = doctor(
+        tmp_path,
+        default_resources={"slurm_partition": "long", "slurm_account": "mine"},
+        set_resources={"train": {"gres": "gpu:a100:1"}},
+        slurm_status_command="sacct",
+    )
+    assert code == 1
+    assert "'long', which does not exist: change it to one of main, gpu" in failed(found, "partition")
+    assert "default-resources: slurm_account" in failed(found, "account")
+    assert "'gpu:a100:1', but nodes have gpu:fake:2" in failed(found, "gres")
+    assert "set slurm-status-command: squeue" in failed(found, "status")
+    assert "sbatch refuses" in failed(found, "job")
+
+
+@pytest.mark.slow
+def test_squeue_that_forgets_too_soon_and_gpus_that_do_not_arrive(cluster: Cluster, tmp_path: Path) -> None:
+    code, found = doctor(tmp_path, slurm_init_seconds_before_status_checks=120, set_resources={"train": {"gpus": 1}})
+    assert code == 1
+    assert "set slurm-init-seconds-before-status-checks: 100" in failed(found, "status")
+    assert "write gres: gpu:1 instead" in failed(found, "gres")
+
+
+@pytest.mark.slow
+def test_job_that_does_not_start(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.node("DRAIN")
+    try:
+        _, found = doctor(tmp_path)
+        assert "did not start within 5 s (PENDING" in failed(found, "job")
+        assert "PENDING" not in said("squeue", "-h", "--name=rankfall_doctor", "-o", "%T")
+    finally:
+        cluster.node("RESUME")
+
+
+def test_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, found = doctor(tmp_path)
+    assert code == 1
+    assert "run this on a login node" in failed(found, "slurm")
+
+
+@pytest.mark.parametrize("content", [None, "- a list", "a: [", ""])
+def test_unreadable_profile_is_one_line(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "config.yaml").write_text(content)
+    command = [sys.executable, "-m", "rankfall.cli", "doctor", "--slurm", "--profile", str(tmp_path)]
+    done = subprocess.run([*command, "--results", str(tmp_path / "r")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --profile: ")
+    assert len(done.stderr.splitlines()) == 1
