@@ -57,7 +57,7 @@ def watched(job: str, there: Path, settings: Mapping[str, Any], seconds: int) ->
             yield Check(
                 "shared",
                 "fail",
-                f"job {job} ended ({state or 'unknown'}) and {there.parent} has not seen its file: results must be where all nodes see them",
+                f"job {job} ended ({state or 'unknown'}) and {there.parent} has not seen its file: put results where all nodes see them",
             )
             return
         time.sleep(0.2)
