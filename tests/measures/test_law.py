@@ -48,6 +48,13 @@ def test_reaches_1e_1000_with_exponent_three() -> None:
     assert all(row["float64_floor"] and row["float32_floor"] for row in deep)
 
 
+def test_exponent_survives_any_depth() -> None:
+    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
+    last = measured(network(depth=40, width=8, heads=2))[-1]
+    assert last["log10_residual"] < -1e17
+    assert last["exponent"] == pytest.approx(3, abs=1e-6)
+
+
 def test_first_layers_are_the_plain_pass() -> None:
     """Where float64 still resolves the residual both ways agree, and float32 is not yet said to be at its floor too early."""
     rows = measured(network(depth=4, width=16, heads=2, spread=0.4, mlp="gelu"), samples=3)

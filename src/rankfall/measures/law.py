@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 TABLE = "law"
 NEEDS = "cells"
-STEP = 0.1  # how much smaller, in natural logs, R is made for the local exponent
+STEP, SHARE = (
+    0.1,
+    1e-6,
+)  # how much smaller, in natural logs, R is made for the local exponent: at least, and of its own log
 
 
 @torch.no_grad()
@@ -97,10 +100,11 @@ def columns_of(state: State) -> dict[str, Any]:
 
 
 def exponent(block: Any, before: State, after: State) -> Tensor:
-    """d log|R out| / d log|R in| (K, B), by making R smaller by a factor e^-STEP."""
-    smaller = step(block, scaled_to(before, before.rest.log - STEP))
+    """d log|R out| / d log|R in| (K, B), by making R smaller, by enough to be seen next to a log of any size."""
+    less = (SHARE * before.rest.log.abs()).clamp_min(STEP)
+    smaller = step(block, scaled_to(before, before.rest.log - less))
     change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
-    return change * math.log(10) / STEP
+    return change * math.log(10) / less
 
 
 def plain_columns(relative: Tensor, reason: str) -> dict[str, Any]:
