@@ -4,10 +4,12 @@ The configuration has to be the system's own file, /etc/slurm/slurm.conf (a SLUR
 was there is kept aside and put back. A machine that already belongs to a running cluster is left alone.
 """
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -98,6 +100,10 @@ def said(*command: str) -> str:
     return done.stdout
 
 
+def succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+
+
 class Cluster:
     """The daemons, and what a test may do to them."""
 
@@ -126,7 +132,7 @@ class Cluster:
 
     def start_controller(self) -> None:
         self._spawn("slurmctld", "slurmctld", "-D")
-        wait_for("slurmctld", lambda: subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0)
+        wait_for("slurmctld", lambda: succeeds("scontrol", "ping"))
 
     def stop_controller(self) -> None:
         self._end("slurmctld")
@@ -180,7 +186,7 @@ class Cluster:
         (ETC / "gres.conf").write_text("\n".join(lines) + "\n")
 
     def _start_munge(self) -> None:
-        if subprocess.run(["munge", "-n"], capture_output=True, check=False).returncode == 0:
+        if succeeds("munge", "-n"):
             return  # the system's own is running
         if not MUNGE_KEY.exists():
             MUNGE_KEY.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -193,7 +199,7 @@ class Cluster:
             shutil.chown(path, "munge", "munge")
         Path("/run/munge").chmod(0o755)
         self._spawn("munged", "setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground")
-        wait_for("munged", lambda: subprocess.run(["munge", "-n"], capture_output=True).returncode == 0)
+        wait_for("munged", lambda: succeeds("munge", "-n"))
 
     def _spawn(self, name: str, *command: str) -> None:
         with (self.folder / f"{name}.out").open("ab") as out:
@@ -233,21 +239,23 @@ def clear_away() -> None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """A running cluster, and the system's configuration as it was afterwards."""
+    """A running cluster, and the system's configuration as it was afterwards. One at a time: a second session waits."""
     install()
-    clear_away()
-    if (ETC / "slurm.conf").exists() and subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0:
-        raise Unavailable("this machine belongs to a SLURM cluster that is running: it is left alone")
-    ETC.mkdir(exist_ok=True)
-    before = {name: (ETC / name).read_bytes() if (ETC / name).exists() else None for name in FILES}
-    made = Cluster(folder)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-        for name, content in before.items():
-            if content is None:
-                (ETC / name).unlink(missing_ok=True)
-            else:
-                (ETC / name).write_bytes(content)
+    with (Path(tempfile.gettempdir()) / "rankfall-slurm.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        clear_away()
+        if (ETC / "slurm.conf").exists() and succeeds("scontrol", "ping"):
+            raise Unavailable("this machine belongs to a SLURM cluster that is running: it is left alone")
+        ETC.mkdir(exist_ok=True)
+        before = {name: (ETC / name).read_bytes() if (ETC / name).exists() else None for name in FILES}
+        made = Cluster(folder)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
+            for name, content in before.items():
+                if content is None:
+                    (ETC / name).unlink(missing_ok=True)
+                else:
+                    (ETC / name).write_bytes(content)
