@@ -83,3 +83,21 @@ def test_direct_float64_agrees() -> None:
         found = module.fit(scales, module.relative(output).log10(), "float64")
         assert found["order"] == pytest.approx(p, abs=0.1)
         assert expected(design)[0] == p
+
+
+def sharp(logits: torch.Tensor) -> torch.Tensor:
+    """A normaliser that the package has never heard of."""
+    return (2 * logits).softmax(-1)
+
+
+def test_a_normaliser_from_outside_is_fitted_on_the_plain_pass() -> None:
+    found = module.orders(
+        normalisers=["test_orders:sharp"], positions=["none", "toeplitz"], masks=["none"], sentinels=["none"],
+        blocks=["attention alone"], heads=[2],
+    )  # fmt: skip
+    res = {(row["position"], row["biases"]): row for row in found if row["quantity"] == "res"}
+    assert res["none", True]["method"] == "float64"
+    assert res["none", True]["order"] == pytest.approx(3, abs=0.05)
+    assert res["toeplitz", True]["order"] == pytest.approx(1, abs=0.05)
+    assert res["none", True]["theory"] is None
+    assert tables.conform("orders", found)

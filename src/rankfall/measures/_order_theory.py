@@ -20,10 +20,13 @@ Bidirectional attention without position sees rows differ only by their queries,
 from rankfall.measures._design import Design
 
 FORGETS_COMMON = ("softmax", "l2", "swish_l2", "urpe")
+FEELS_COMMON = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
 
 
-def expected(design: Design) -> tuple[int, str]:
-    """The order p of res, and the reason in a few words."""
+def expected(design: Design) -> tuple[int | None, str]:
+    """The order p of res, and the reason in a few words; None for a normaliser of the user's own."""
+    if design.normaliser.name not in FORGETS_COMMON + FEELS_COMMON:
+        return None, "not worked out for this normaliser"
     order, why = of_attention(design)
     if design.residual.name != "none" and order > 1:
         order, why = 1, "the skip connection passes the residual on"
@@ -48,6 +51,6 @@ def of_attention(design: Design) -> tuple[int, str]:
         return 1, "rows of P differ, but sum to one"
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
-    if name not in FORGETS_COMMON:
+    if name in FEELS_COMMON:
         return 1, "row sums depend on the query"
     return 3, "rows of P differ by R W R^T alone"

@@ -145,7 +145,7 @@ def entry(subject: Subject, draws: int, tokens: int) -> list[dict[str, Any]]:
         res, ratio = near_fit(block, state, relative), None
     ratio = ratio or near_fit(block, state, sigma_ratio)
     for quantity, found in (("res", res), ("sigma_ratio", ratio)):
-        known = {"theory": float(theory), "theory_reason": why} if quantity == "res" else {}
+        known = {"theory": None if theory is None else float(theory), "theory_reason": why} if quantity == "res" else {}
         rows.append(about | {"quantity": quantity, "draws": draws} | found | known)
     return rows
 

@@ -7,6 +7,7 @@ What is common to all rows goes into x; R takes the rest: row sums less their co
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from rankfall.measures.centred.scaled import Scaled, add, normal, plain, where
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rankfall.nets.attention import Attention
 
 VISIBLE = 0.5  # where what a pair adds to its score exceeds this, ordinary weights have all their digits
+
+ROUNDING = 4 * torch.finfo(torch.float64).eps  # of one term of a sum
 
 
 class Unknown(Exception):
@@ -73,4 +76,9 @@ def visible(attention: "Attention", state: State, full: Tensor) -> Weights:
     if sums_to_one(attention.normaliser):
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)
-    return Weights(rows, plain(sums - sums[..., :1, :]))
+    apart = sums - sums[..., :1, :]
+    if rule_of(attention.normaliser) is None and not isinstance(attention.normaliser, Urpe):
+        # Of a normaliser not known here, equal sums are known by their rounding alone.
+        noise = ROUNDING * p.shape[-1] * sums.abs().amax((-2, -1), keepdim=True)
+        apart = torch.where(apart.abs().amax((-2, -1), keepdim=True) > noise, apart, torch.zeros_like(apart))
+    return Weights(rows, plain(apart))
