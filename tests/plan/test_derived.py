@@ -46,6 +46,21 @@ def test_a_file_of_facts_is_part_of_what_a_measure_is(monkeypatch: pytest.Monkey
     assert before.measures["paths"].key == after.measures["paths"].key
 
 
+def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names components as data, so no import shows them; a part from outside the package counts too."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "orderlab.py").write_text("def sharp(logits):\n    return logits\n")
+    plan = make_plan(changed("measures", {"orders": {"normalisers": ["softmax", "orderlab:sharp"]}, "paths": {}}))
+    code = plan.measures["orders"].code
+    for file in ("positions/rope", "masks/causal", "residuals/add", "sentinels/bos", "mlps/gelu", "inits/published"):
+        assert f"rankfall/nets/{file}.py" in code
+    assert "orderlab.py" in code
+    # A measure of cells leaves the parts to the cells' keys.
+    assert "rankfall/nets/positions/rope.py" not in plan.measures["paths"].code
+
+
 def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
     config, out = tmp_path / "config.json", tmp_path / "out.parquet"
     config.write_text(json.dumps(BOTH | {"measures": {"reproduction": {}}}))

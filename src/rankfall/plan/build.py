@@ -1,5 +1,6 @@
 """From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,11 +16,13 @@ from rankfall.plan.grid import Grid, resolved
 from rankfall.plan.match import matches, parse_filter, unmatched
 from rankfall.plan.options import description
 from rankfall.plan.problems import problem, shown
-from rankfall.plan.rules import task_facts
+from rankfall.plan.rules import PARTS, task_facts
 from rankfall.plan.values import Component
 
 MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
+BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
+DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 PACKAGE = Path(components.__file__).parent
 NEEDS = ("cells", "nothing", "models", "tables")
 
@@ -139,9 +142,22 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
     roots = [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())]
+    if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
+        roots += _parts(component.options)
     code, fingerprint = _code(sources, roots, facts)
     wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()
     return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint, wanted)
+
+
+def _parts(options: Mapping[str, Any]) -> Iterator[str]:
+    """Modules of all that a measure which builds networks of its own may put into them: it names components as it likes."""
+    for kind in PARTS:
+        found = (components.locate(kind, name) for name in components.names(kind))
+        yield from (location.module for location in found if location is not None)
+    for value in options.values():
+        for name in value if isinstance(value, list) else [value]:
+            if isinstance(name, str) and DOTTED.fullmatch(name) and components.find_module(name.partition(":")[0]):
+                yield name.partition(":")[0]
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
