@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from rankfall.plan.cell import Cell
-
 from rankfall.plan import make_plan
+from rankfall.plan.cell import Cell
 
 
 def config(**changes: Any) -> dict[str, Any]:

@@ -53,9 +53,7 @@ def applied() -> AbstractContextManager[None]:
     return matplotlib.rc_context(SETTINGS)
 
 
-def canvas(
-    rows: int, columns: int, width: float, height: float, **options: Any
-) -> "tuple[Figure, list[list[Axes]]]":
+def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> "tuple[Figure, list[list[Axes]]]":
     """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
     from matplotlib.figure import Figure
 
