@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 TABLES = ["decomposition"]
 
 
-def decomposition(
-    read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "bare"
-) -> Picture:
+def decomposition(read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "bare") -> Picture:
     table = read("decomposition")
     table = table[(table.task == task) & (table.architecture == architecture) & (table.status == "done")]
     table = table[table.depth == table.groupby("training").depth.transform("max")]
