@@ -1,13 +1,17 @@
-"""docs/tables.md, written from the declarations, so that it is never out of date."""
+"""docs/tables.md, written from the declarations and the measures' own docstrings, so that it is never out of date."""
 
 from __future__ import annotations
 
+import ast
+
+from rankfall import components
 from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 
 INTRODUCTION = """# Tables
 
 Everything a run finds is in `results/tables/`, as Parquet files with one observation a row. This page is generated from
-the declarations in `src/rankfall/report/schemas/` (`rankfall table --docs docs/tables.md`); a test keeps it true.
+the declarations in `src/rankfall/report/schemas/` and from what the measures in `src/rankfall/measures/` say of
+themselves, equations and options (`rankfall table --docs docs/tables.md`); a test keeps it true.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
 - Cells that diverged or failed are rows with a `status` and a `reason`, not holes; what they have no value for is null.
@@ -22,6 +26,7 @@ the declarations in `src/rankfall/report/schemas/` (`rankfall table --docs docs/
 
 def document() -> str:
     """The whole page."""
+    measures = _measures()
     parts = [INTRODUCTION, "## Columns of every table of cells\n", _columns(CELL_COLUMNS)]
     for name in table_names():
         table = schema(name)
@@ -29,6 +34,7 @@ def document() -> str:
         key = ", ".join(f"`{column}`" for column in table.identity)
         told = f"Rows are told apart by {key}.\n" if key else ""
         parts += [f"## {name}.parquet\n", f"One row: {table.row}.\n\n{begins}{told}", _columns(table.own)]
+        parts += measures.get(name, [])
     return "\n".join(parts)
 
 
@@ -39,3 +45,20 @@ def _columns(columns: tuple[Column, ...]) -> str:
         meaning = column.meaning.replace("|", "\\|") + " *(provenance)*" * column.provenance
         lines.append(f"| `{column.name}` | {kind} | {column.unit} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def _measures() -> dict[str, list[str]]:
+    """Table -> what each measure that fills it says of itself; read from the sources, nothing is imported."""
+    found: dict[str, list[str]] = {}
+    for name in components.names("measure"):
+        described = components.describe("measure", name)
+        assert described is not None
+        told = ast.get_docstring(ast.parse(described.location.file.read_bytes())) or ""
+        options = [
+            f"`{option}`" + (f" = `{about.default!r}`" if about.literal else "")
+            for option, about in described.options.items()
+        ]
+        listed = f"\n\nOptions and their defaults: {', '.join(options)}." if options else ""
+        text = f"### How `{name}` measures it\n\n```text\n{told}\n```{listed}\n"
+        found.setdefault(described.facts["TABLE"], []).append(text)
+    return found
