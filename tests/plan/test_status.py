@@ -145,6 +145,25 @@ def test_error_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.Captur
     assert said.err == "error: trainings.short.lr: -1 is out of range; allowed: > 0\n"
 
 
+WRONG_NAMES = {
+    "data --task sortin": "error: task: 'sortin' has no cells; allowed: sorting; did you mean 'sorting'?",
+    "train --task sorting --shard f": "error: shard: 'f' is not a shard of task 'sorting'; allowed: 0",
+    "measure --measure pahts": "error: measure: 'pahts' is not in the configuration; allowed: paths; did you mean 'paths'?",
+    "figure --name path --tables .": "error: figure: 'path' is not in the configuration; allowed: paths; did you mean 'paths'?",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_NAMES)
+def test_wrong_name_by_hand_is_one_line(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stages are run by hand too, where no rule has put the right names in."""
+    results = [] if words.startswith("figure") else ["--results", str(tmp_path)]
+    config = write(changed("figures", {"paths": {}}), tmp_path)
+    out = tmp_path / "out.parquet"
+    assert main([*words.split(), *results, "--config", str(config), "--out", str(out)]) == 2
+    assert capsys.readouterr().err == WRONG_NAMES[words] + "\n"
+    assert not out.exists()
+
+
 def test_ten_thousand_cells_without_torch(tmp_path: Path) -> None:
     config = changed("grid/0/seed", "0..2499")
     program = (

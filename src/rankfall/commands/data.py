@@ -18,6 +18,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.train.job import dataset_of
 
     plan = make_plan(args.config)
+    plan.shards_of(args.task)  # or an error that names the tasks
     store = Store(args.results / "store")
     cells = {cell.data_key: cell for cell in plan.cells if cell.task.name == args.task}
     rows = []

@@ -17,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.plan import make_plan
     from rankfall.report import style, tables
 
-    figure = make_plan(args.config).figures[args.name]
+    figure = make_plan(args.config).figure(args.name)
     draw = components.load("figure", figure.component.name)
     with style.applied():
         picture = draw(

@@ -1,6 +1,7 @@
 """Measure the networks of one shard: only what the store does not have."""
 
 import argparse
+import sys
 import time
 from itertools import groupby
 from pathlib import Path
@@ -34,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
-    from rankfall.train.job import Settings, train_cells
+    from rankfall.train.job import INTERRUPTED, Interrupted, Settings, train_cells
     from rankfall.train.progress import Progress
 
     plan = make_plan(args.config)
-    measure = plan.measures[args.measure]
+    measure = plan.measure(args.measure)
     store = Store(args.results / "store")
     compute = plan.config.compute
     device = prepare(compute)
@@ -57,7 +58,11 @@ def run(args: argparse.Namespace) -> int:
     def train(absent: "Sequence[Cell]") -> None:
         train_cells(absent, store, Settings(device, compute.stack, compute.checkpoint_seconds), Progress(), plan.origin)
 
-    rows = measured(plan, measure, cells, store, device, train)
+    try:
+        rows = measured(plan, measure, cells, store, device, train)
+    except Interrupted as reason:  # while training what the store has lost
+        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+        return INTERRUPTED
     about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))
     tables.write(measure.table, rows, args.out, about)
     return 0

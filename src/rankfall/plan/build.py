@@ -91,14 +91,31 @@ class Plan:
             found.setdefault(measure.table, []).append(measure.name)
         return dict(sorted(found.items()))
 
+    def shards_of(self, task: str) -> list[str]:
+        """The shards of a task."""
+        known = [one for name, one in self.shards if name == task]
+        if not known:
+            raise problem("task", f"{task!r} has no cells", allowed=sorted({t for t, _ in self.shards}), given=task)
+        return known
+
     def shard(self, task: str, shard: str) -> list[Cell]:
         """The cells of one job."""
         if (task, shard) not in self.shards:
-            known = [one for name, one in self.shards if name == task]
-            if not known:
-                raise problem("task", f"{task!r} has no cells", allowed=sorted({t for t, _ in self.shards}), given=task)
+            known = self.shards_of(task)
             raise problem("shard", f"{shard!r} is not a shard of task {task!r}", allowed=known)
         return self.shards[task, shard]
+
+    def measure(self, name: str) -> MeasurePlan:
+        """A measure by its name in the configuration."""
+        if name not in self.measures:
+            raise problem("measure", f"{name!r} is not in the configuration", allowed=sorted(self.measures), given=name)
+        return self.measures[name]
+
+    def figure(self, name: str) -> FigurePlan:
+        """A figure by its name in the configuration."""
+        if name not in self.figures:
+            raise problem("figure", f"{name!r} is not in the configuration", allowed=sorted(self.figures), given=name)
+        return self.figures[name]
 
     def measure_key(self, measure: str, cell: Cell | None = None) -> str:
         """What the rows of a measure on a cell are kept under; without a cell for a measure that needs none."""
