@@ -183,6 +183,23 @@ def test_edit_of_a_component_touches_only_the_cells_that_use_it(
     assert edited(plan, make_plan(config)) == {"full"}
 
 
+def test_edit_of_a_task_makes_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data are kept by key: one that stood still would feed what the old code drew to cells of the new."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "tasklab.py"
+    text = 'INPUTS = "tokens"\nTARGETS = "classes"\n\n\ndef coins(rng, *, train: int = 60):\n    return rng.random(train)\n'
+    path.write_text(text)
+    entry = {"task": ["sorting", "coins"], "architecture": "san", "training": "short", "seed": 0}
+    config = changed("grid", [entry], changed("tasks/coins", {"task": "tasklab:coins"}))
+    config["measures"] = {}
+    plan = make_plan(config)
+    path.write_text(text.replace("rng.random(train)", "rng.random(train) + 1"))
+    again = make_plan(config)
+    assert {cell.task.name for cell in set(plan.cells) - set(again.cells)} == {"coins"}
+    data = {cell.task.name: cell.data_key for cell in plan.cells}
+    assert {cell.task.name for cell in again.cells if data[cell.task.name] != cell.data_key} == {"coins"}
+
+
 def test_measure_key_follows_cell_options_and_code() -> None:
     plan, other = make_plan(VALID), planned("measures/paths/counts", [3])
     cell = plan.cells[0]
