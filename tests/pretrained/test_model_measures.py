@@ -115,6 +115,20 @@ def test_a_part_at_a_time_is_the_same_as_all_at_once(tmp_path):
     assert list(it.parts()) == [(0, 3)]
 
 
+def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
+    """Eight initialisations of BERT-base must not need eight times its memory."""
+    import weakref
+
+    from rankfall.pretrained.subject import subjects
+
+    alive = []
+    for it in subjects(Spec(Source("bert", config=CONFIGS["bert"]), Texts("zipf", 2, 9)), range(3)):
+        assert not any(other() is not None for other in alive)
+        it.run(it.variants[:1], 0, 2, lambda layer, state: None)
+        alive.append(weakref.ref(it.loaded.model))
+        del it
+
+
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
     rows = model_residuals(model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0)

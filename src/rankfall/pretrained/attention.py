@@ -74,6 +74,7 @@ def chains(spec: Spec, seeds: Sequence[int], repeats: int) -> list[dict[str, Any
                     "floor": floored,
                 }
                 rows.append({**labels, **about})
+        del subject
     return rows
 
 

@@ -38,6 +38,8 @@ def profile(
         for variants, start, stop in subject.passes():
             collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, rows)
             subject.run(variants, start, stop, collect)
+            del collect
+        del subject  # or two models would be in memory while the next seed's is built
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -186,4 +187,5 @@ def subjects(spec: Spec, seeds: Sequence[int]) -> Iterator[Subject]:
         yield subject(spec, None)
         return
     for seed in seeds:
+        gc.collect()  # the last seed's model, before the next one is built
         yield subject(replace(spec), seed)

@@ -39,6 +39,7 @@ def law(spec: Spec, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:
         start = first_states(subject, 0, min(samples, subject.batch.samples))
         for variant in subject.variants:
             rows += [{**subject.labels(), "variant": variant.name, **row} for row in _variant(subject, variant, start)]
+        del subject
     return rows
 
 
