@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from plans import changed
 
+from rankfall import components
 from rankfall.cli import main
 from rankfall.errors import RankfallError
 from rankfall.plan import build, make_plan
@@ -44,6 +45,23 @@ def test_a_file_of_facts_is_part_of_what_a_measure_is(monkeypatch: pytest.Monkey
     after = make_plan(BOTH)
     assert before.measures["reproduction"].key != after.measures["reproduction"].key
     assert before.measures["paths"].key == after.measures["paths"].key
+
+
+def test_files_of_facts_are_declared_where_they_are_read() -> None:
+    """A fingerprint follows imports, not opened files: a component that reads one says so in DATA, and nothing else may."""
+    readers = {
+        path.relative_to(build.PACKAGE).as_posix(): path.read_text(encoding="utf-8")
+        for path in build.PACKAGE.rglob("*.py")
+        if "importlib.resources" in path.read_text(encoding="utf-8")
+    }
+    assert "measures/reproduction.py" in readers
+    found = {components.KINDS[kind]: kind for kind in ("measure", "figure")}
+    for file in readers:
+        folder, _, name = file.removesuffix(".py").rpartition("/")
+        described = components.describe(found[folder], name)
+        assert described is not None
+        assert described.facts["DATA"], file
+        assert all((build.PACKAGE / one).is_file() for one in described.facts["DATA"]), file
 
 
 def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(

@@ -11,7 +11,7 @@ from typing import Any
 
 TABLE = "path_counts"
 NEEDS = "nothing"
-CURVE = "path_length_distribution.csv"  # in report/published/
+DATA = ["report/published/path_length_distribution.csv"]
 
 
 def path_counts(
@@ -72,6 +72,6 @@ def log_choose(n: int, k: int) -> float:
 
 def published() -> dict[tuple[str, int, int, int], float]:
     """The proportions in the published figure, by model, layers, heads and length."""
-    text = (files("rankfall.report") / "published" / CURVE).read_text(encoding="utf-8")
+    text = (files("rankfall") / DATA[0]).read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
     return {(r["arch"], int(r["L"]), int(r["H"]), int(r["k"])): float(r["proportion_from_pdf"]) for r in rows}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["model_residuals"]
+DATA = ["report/published/rank_by_layer.csv"]
 COLOUR = {
     "SAN": COLOURS[0],
     "SAN+MLP": COLOURS[1],
@@ -140,5 +141,5 @@ def _published() -> "DataFrame":
 
     import pandas as pd
 
-    with files("rankfall.report").joinpath("published/rank_by_layer.csv").open() as handle:
+    with files("rankfall").joinpath(DATA[0]).open() as handle:
         return pd.read_csv(handle, comment="#")
