@@ -221,9 +221,9 @@ def test_measure_is_for_the_cells_that_it_names() -> None:
 # Shards
 
 
-@given(st.integers(0, 2**90), st.integers(0, 7))
+@given(st.integers(0, 2**32 - 1), st.integers(0, 7))
 def test_doubling_splits_each_shard_in_two(number: int, bits: int) -> None:
-    address = f"{number:024x}"
+    address = f"{number:08x}" + 16 * "0"
     assert int(shard.shard(address, bits + 1), 16) // 2 == int(shard.shard(address, bits), 16)
 
 
