@@ -1,0 +1,73 @@
+"""Guards the figure that the README opens with: what its bands are, and that its caption says what the numbers say."""
+
+import pandas as pd
+import pytest
+
+from rankfall.errors import RankfallError
+from rankfall.report.figures.paths import by_length, paths
+
+
+def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFrame:
+    """Three seeds around these means, four repeats around each seed: deviations of 0.01 over seeds, far more over repeats."""
+    rows = []
+    for seed in range(3):
+        shift = 0.01 * (seed - 1)
+        rows += [
+            {"seed": seed, "kind": "whole", "accuracy": whole + shift},
+            {"seed": seed, "kind": "chance", "accuracy": chance},
+        ]
+        for length, mean in enumerate(curve):
+            for repeat in range(4):
+                place = {"length": length, "paths": 20, "repeat": repeat, "evaluation": "recomputed"}
+                value = mean + shift + (0.1 if repeat % 2 else -0.1)
+                rows.append({"seed": seed, "kind": "path", "accuracy": value, **place})
+    about = {
+        "task": "sorting",
+        "status": "done",
+        "architecture": "net",
+        "training": "converged",
+        "depth": len(curve) - 1,
+    }
+    return pd.DataFrame(rows).assign(**about)
+
+
+VERDICTS = {
+    "holds": ((0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]), "converged, 6 layers: the published shape holds: "),
+    "long paths carry": ((0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9]), "the published shape does not hold: "),
+    "short paths carry little": ((0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34]), "the published shape does not hold: "),
+    "nothing learned": (
+        (0.3, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]),
+        "the network itself (0.300) does no better than chance",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_caption_says_whether_the_published_shape_holds(case: str) -> None:
+    numbers, said = VERDICTS[case]
+    caption = paths(lambda name: table(*numbers)).caption
+    assert said in caption
+    assert "over 3 seeds" in caption
+
+
+def test_bands_are_over_seeds_and_not_over_repeats() -> None:
+    lines = by_length(table(0.9, [0.5, 0.7]), "recomputed")
+    assert lines["mean"].tolist() == pytest.approx([0.5, 0.7])
+    assert lines["std"].tolist() == pytest.approx([0.01, 0.01])
+
+
+def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:
+    other = table(0.9, [0.5, 0.7]).assign(architecture="other")
+    both = pd.concat([table(0.9, [0.5, 0.7]), other])
+    figure = paths(lambda name: both, architectures=["other", "net"]).figure
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == [
+        "other, converged, 1 layers",
+        "net, converged, 1 layers",
+    ]
+
+
+def test_nothing_to_draw_is_one_line() -> None:
+    with pytest.raises(
+        RankfallError, match=r"^figure paths: no finished cell of task 'sorting' has one of \['gone'\]$"
+    ):
+        paths(lambda name: table(0.9, [0.5, 0.7]), architectures=["gone"])
