@@ -26,7 +26,11 @@ def apply(
     """The rows of each cell. `weights` are (K, ...), in the order of `cells`, which are of one group."""
     dtype = getattr(torch, cells[0].training.dtype)
     network = build(cells[0].architecture, shape, len(cells), dtype)
-    network.load_state_dict(weights, strict=False)  # a position shared by all layers is kept under its first name alone
+    missing, unknown = network.load_state_dict(weights, strict=False)
+    # A position shared by all layers is kept under its first name alone; anything else that is missing would be measured as noise.
+    wrong = [*unknown, *(name for name, _ in network.named_parameters() if name in missing)]
+    if wrong:
+        raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
     found: list[list[dict[str, Any]]] = [[] for _ in cells]
     for row in measure(network, Data.of(datasets, dtype, device), cells, **options):
