@@ -15,7 +15,7 @@ from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import loop
 from rankfall.train.dropout import SeededDropout
-from rankfall.train.stack import DIVERGED, Stack
+from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
 
 CPU = torch.device("cpu")
 SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
@@ -96,6 +96,29 @@ def test_resume_is_bit_identical(step: int) -> None:
     assert torch.equal(again.weights, whole.weights)
     for name in history:
         assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
+
+
+def test_resume_remembers_who_has_stopped() -> None:
+    """A member that stopped or diverged before the checkpoint stays as it was."""
+    run = {"training": RUN | {"optimizer": "sgd"}, "architecture": {"norm": "none"}}
+    members = [{}, {"stop_loss": 10.0}, {"lr": 1e30}]
+    whole = trained([3, 1, 2], members=members, **run)[0]
+    saved = trained([3, 1, 2], stop_at=20, members=members, **run)[2]
+    again = trained([3, 1, 2], resume=saved, members=members, **run)[0]
+    assert again.fate.tolist() == whole.fate.tolist() == [RUNNING, STOPPED, DIVERGED]
+    assert again.last_step.tolist() == whole.last_step.tolist()
+    assert torch.equal(again.weights, whole.weights)
+
+
+def test_order_of_the_data_belongs_to_seed_and_epoch() -> None:
+    stack = trained([3, 4], stop_at=1)[0]
+    first, second = loop.orders(stack, 64, 0), loop.orders(stack, 64, 1)
+    assert torch.equal(first.sort(1).values, torch.arange(64).expand(2, -1))
+    assert not torch.equal(first[0], second[0])
+    assert not torch.equal(first[0], first[1])
+    assert torch.equal(first[1], loop.orders(trained([4], stop_at=1)[0], 64, 0)[0])
+    still = trained([3], stop_at=1, training=RUN | {"shuffle": False})[0]
+    assert torch.equal(loop.orders(still, 64, 1)[0], torch.arange(64))
 
 
 def test_divergence_is_contained() -> None:
