@@ -175,6 +175,18 @@ def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> No
     assert not differences(checkout.table("paths"), before)
 
 
+@pytest.mark.slow
+def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Path) -> None:
+    """All that moved is the store: none of what Snakemake remembers, no shards, no tables."""
+    clone = Checkout.make(tmp_path / "elsewhere" / "clone")
+    shutil.copytree(base.results / "store", clone.results / "store")
+    done = clone.run()
+    assert done.trained == 0
+    assert {"train", "measure", "table", "figure"} <= set(done.jobs)
+    assert clone.kept() == base.kept()
+    assert not differences(clone.table("paths"), base.table("paths"))
+
+
 def truncated(content: bytes) -> bytes:
     return content[:-100]
 
