@@ -6,7 +6,8 @@ the path goes through,
     X <- N( P_h X W_h + 1 b^T ),        N: the layer's norm without gain and bias, no residual; b: the whole output bias
 
 and, where the network has an MLP, its token-wise part follows as it is, X <- N(mlp_residual(X, MLP(X))): it mixes no tokens, so it
-lengthens no path. The states that n paths end in are added, passed through N once more, and read out by the network's own head.
+lengthens no path. A pre-norm block normalises what it looks at instead: X <- P_h N(X) W_h + 1 b^T, X <- mlp_residual(X, MLP(N(X))), and
+a frozen P_h there has seen the full pass through the layer's norm as it is. The states that n paths end in are added, passed through N once more, and read out by the network's own head.
 
 `recomputed`: P_h is computed from the path's own state, as the published code does. `frozen`: P_h is that of the network's full forward
 pass, as in the theorem (2.1). Neither is an exact decomposition of a network with norms; `decomposition` has one for those without.
@@ -64,7 +65,7 @@ def paths(
             for repeat in range(repeats):
                 labels.append({"length": length, "paths": count, "repeat": repeat})
                 sums.append(np.bincount(which[length, repeat, :count], minlength=len(distinct)))
-    sets = torch.from_numpy(np.stack(sums)).to(data.chance.device, next(network.parameters()).dtype)  # (S, U)
+    sets = torch.from_numpy(np.stack(sums)).to(data.test_inputs.device, next(network.parameters()).dtype)  # (S, U)
     # As many samples at a time as keep the ends of all paths near the processor: 16 MB was twice as fast as 256 MB.
     ends = len(cells) * len(distinct) * data.test_inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
     batch = max(1, (1 << 22) // ends)

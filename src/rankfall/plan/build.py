@@ -24,7 +24,7 @@ CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, what
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 PACKAGE = Path(components.__file__).parent
-NEEDS = ("cells", "nothing", "models", "tables")
+NEEDS = ("cells", "nothing", "tables")
 
 
 @dataclass(frozen=True)
