@@ -43,20 +43,27 @@ def walk(network: Network, x: Tensor, path: tuple[int, ...], frozen: bool, k: in
             continue
         block = network.blocks[layer]
         a, own = block.attention, slice(head * width // heads, (head + 1) * width // heads)
-        source = full[layer][k] if frozen else state
+        pre = block.placement == "pre"
+        before = norm(state) if pre else state
+        source = (block.norm1(full[layer]) if pre else full[layer])[k] if frozen else before
         q = source @ a.query.weight[k][:, own] + a.query.bias[k][:, own]
         key = source @ a.key.weight[k][:, own] + a.key.bias[k][:, own]
         weights = (q @ key.transpose(-1, -2) / (width // heads) ** 0.5).softmax(-1)
-        value = state @ a.value.weight[k][:, own] + a.value.bias[k][:, own]
-        state = norm(weights @ value @ a.output.weight[k][own] + a.output.bias[k])
+        value = before @ a.value.weight[k][:, own] + a.value.bias[k][:, own]
+        state = weights @ value @ a.output.weight[k][own] + a.output.bias[k]
+        state = state if pre else norm(state)
         if block.mlp is not None:
-            inner = torch.nn.functional.gelu(state @ block.mlp.inner.weight[k] + block.mlp.inner.bias[k])
-            state = norm(state + inner @ block.mlp.outer.weight[k] + block.mlp.outer.bias[k])
+            seen = norm(state) if pre else state
+            inner = torch.nn.functional.gelu(seen @ block.mlp.inner.weight[k] + block.mlp.inner.bias[k])
+            state = state + inner @ block.mlp.outer.weight[k] + block.mlp.outer.bias[k]
+            state = state if pre else norm(state)
     return state
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-@pytest.mark.parametrize("architecture", [{}, {"mlp": "gelu"}])
+@pytest.mark.parametrize(
+    "architecture", [{}, {"mlp": "gelu"}, {"norm_placement": "pre"}, {"norm_placement": "pre", "mlp": "gelu"}]
+)
 def test_every_path_ends_where_it_should(architecture: dict[str, Any], frozen: bool) -> None:
     """All nine paths of two layers and two heads, walked together and one by one."""
     network, data, _ = example(**architecture)

@@ -3,11 +3,11 @@
 A path of length k picks k of the L layers and one head in each; the other layers pass the state on unchanged. In a layer that
 the path goes through,
 
-    X <- N( P_h X W_h + 1 b^T ),        N: the layer's norm without gain and bias, no residual; b: the whole output bias
+    X <- N( P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O ),        N: the layer's norm without gain and bias; no residual
 
 and, where the network has an MLP, its token-wise part follows as it is, X <- N(mlp_residual(X, MLP(X))): it mixes no tokens, so it
-lengthens no path. A pre-norm block normalises what it looks at instead: X <- P_h N(X) W_h + 1 b^T, X <- mlp_residual(X, MLP(N(X))), and
-a frozen P_h there has seen the full pass through the layer's norm as it is. The states that n paths end in are added, passed through N once more, and read out by the network's own head.
+lengthens no path. In a pre-norm block N stands before: P_h and the value map see N(X), the MLP sees N(X), and nothing follows. The
+states that n paths end in are added, passed through N once more, and read out by the network's own head.
 
 `recomputed`: P_h is computed from the path's own state, as the published code does. `frozen`: P_h is that of the network's full forward
 pass, as in the theorem (2.1). Neither is an exact decomposition of a network with norms; `decomposition` has one for those without.
