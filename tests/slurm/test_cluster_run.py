@@ -55,13 +55,13 @@ def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, pla
     assert any(line in (b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1") for line in environment)
     wait_for("the measuring job", lambda: cluster.running("measure"), 120)
     details = cluster.details(cluster.running("measure")[0])
-    assert "gpu" not in details.lower()
+    assert "gres:" not in details and "GRES=gpu" not in details and "Partition=main" in details
     assert place.finish(process).code == 0
 
 
 MANY = changed(
     CONFIG,
-    grid=[{"task": "sorting", "architecture": ["soft", "far"], "training": "short", "depth": "1..60", "seed": 0}],
+    grid=[{"task": "sorting", "architecture": ["soft", "far"], "training": "short", "depth": "1..80", "seed": 0}],
     measures={},
     figures={},
     compute={"threads": 1, "shard_minutes": 0.0001},
@@ -73,11 +73,11 @@ def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterChecko
     place.configure(MANY)
     cluster.node("DRAIN")
     try:
-        process = place.start("--slurm-array-jobs", "train", "--jobs", "200")
+        process = place.start("--slurm-array-jobs", "train", "--jobs", "200", "--quiet", "rules")
         wait_for("the submission", lambda: len(cluster.jobs("PENDING")) > 1, 120)
         time.sleep(2)
         waiting = cluster.jobs("PENDING")
-        assert len(waiting) >= 100 * 0.8
+        assert len(waiting) >= 100
         assert len({job.split("_")[0] for job in waiting}) == 1, "one array"
         os.kill(process.pid, signal.SIGINT)
         assert place.finish(process).code != 0
