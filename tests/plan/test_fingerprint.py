@@ -255,6 +255,26 @@ def test_module_beside_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(Sources().code_files(["single"])) == {"single.py", "rankfall/__init__.py", "rankfall/streams.py"}
 
 
+def test_what_lies_beside_an_external_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A component beside the Snakefile may import its neighbours; what is installed is none of them."""
+    monkeypatch.syspath_prepend(tmp_path)
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    monkeypatch.syspath_prepend(installed)
+    (tmp_path / "single.py").write_text(
+        "import json, numpy, away\nfrom near import value\nfrom nearby.deep import more"
+    )
+    (tmp_path / "near.py").write_text("value = 1")
+    (tmp_path / "nearby").mkdir()
+    (tmp_path / "nearby" / "deep.py").write_text("import near\nmore = 1")
+    (installed / "away.py").write_text("")
+    assert set(Sources().code_files(["single"])) == {"single.py", "near.py", "nearby/deep.py"}
+    before = digest("single")
+    (tmp_path / "near.py").write_text("value = 2")
+    assert digest("single") != before
+    assert set(Sources().code_files(["away"])) == {"away.py"}
+
+
 def numerics() -> dict[str, str]:
     return Sources().code_files(["rankfall.train.loop"])
 

@@ -1,7 +1,8 @@
 """Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
 
-From some roots every import is followed inside our own package (and inside the package an external component lives in). Each file counts by
-its syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
+From some roots every import is followed inside our own package; for an external component, also inside its package and what lies
+beside it in the same folder (an installed package stands alone: what is installed is pinned). Each file counts by its syntax tree, so
+comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
 - `rankfall/errors.py`, which only ever ends a run;
@@ -15,7 +16,8 @@ import ast
 import functools
 import hashlib
 import importlib
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -26,6 +28,7 @@ from rankfall.plan.imports import Imports, ancestors, imports_of, without_type_c
 
 OWN = "rankfall"
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
+INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})
 SHORT = 12  # hex digits of a file's digest
 
 
@@ -68,21 +71,43 @@ class Sources:
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
             return dict(sorted({file: d for root in roots for file, d in self.code_files([root]).items()}.items()))
         (root,) = roots
-        tops = {OWN, root.partition(".")[0]}
         if self.source(root) is None:
             raise RankfallError(f"module {root}: no source file was found for it")
+        counts = self._counting(root.partition(".")[0])
         seen: dict[str, Source] = {}
         waiting = list(ancestors(root))
         while waiting:
             module = waiting.pop()
             source = self.source(module)
-            if module in seen or module in LEFT_OUT or module.partition(".")[0] not in tops or source is None:
+            if module in seen or module in LEFT_OUT or source is None or not counts(module):
                 continue
             seen[module] = source
-            waiting.extend(self._needs(source, tops))
+            waiting.extend(self._needs(source, counts))
         return dict(sorted((source.file, source.digest) for source in seen.values()))
 
-    def _needs(self, source: Source, tops: set[str]) -> Iterator[str]:
+    def _counting(self, top: str) -> Callable[[str], bool]:
+        """Whether a module counts, for a root in this top-level package or module."""
+        home = None if top == OWN else self._home(top)
+        near: dict[str, bool] = {OWN: True, top: True}
+
+        def counts(module: str) -> bool:
+            name = module.partition(".")[0]
+            if name not in near:
+                near[name] = home is not None and self._home(name) == home
+            return near[name]
+
+        return counts
+
+    def _home(self, top: str) -> Path | None:
+        """The folder that a top-level package or module lies in; None for built-in and installed ones."""
+        spec = self.spec(top)
+        if spec is None or top in sys.stdlib_module_names:
+            return None
+        places = list(spec.submodule_search_locations or []) or [spec.origin or ""]
+        home = Path(places[0]).parent
+        return None if INSTALLED.intersection(home.parts) else home
+
+    def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
         imports, top = source.imports, source.module.partition(".")[0]
         for line, text in imports.dynamic:
             if top == OWN:
@@ -92,7 +117,7 @@ class Sources:
                 )
             yield from self._whole(top)
         for module, line in imports.sure.items():
-            if module.partition(".")[0] not in tops:
+            if not counts(module):
                 continue
             if self.spec(module) is None:
                 if top == OWN:
@@ -101,9 +126,9 @@ class Sources:
             yield from ancestors(module)
         for module in imports.starred:
             listed = self.source(module)
-            if listed is not None and module.partition(".")[0] in tops:
+            if listed is not None and counts(module):
                 yield from (f"{module}.{name}" for name in listed.imports.listed)
-        yield from (name for module in imports.maybe if module.partition(".")[0] in tops for name in ancestors(module))
+        yield from (name for module in imports.maybe if counts(module) for name in ancestors(module))
 
     def _whole(self, top: str) -> Iterator[str]:
         spec = find_module(top)
