@@ -38,6 +38,7 @@ SlurmdLogFile={folder}/slurmd.log
 SlurmctldPort={port}
 SlurmdPort={port_node}
 AuthType=auth/munge
+AuthInfo=cred_expire=10
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SchedulerType=sched/backfill
@@ -56,8 +57,11 @@ KillWait=20
 OverTimeLimit=0
 MaxArraySize=1001
 GresTypes=gpu
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 NodeName={host} CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus} State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 PartitionName=gpu Nodes={host} MaxTime=INFINITE State=UP
 """
 

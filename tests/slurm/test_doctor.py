@@ -43,7 +43,7 @@ def failed(found: dict[str, list[dict[str, str]]], name: str) -> str:
 def test_content_with_a_profile_that_fits(cluster: Cluster, tmp_path: Path) -> None:
     code, found = doctor(tmp_path)
     assert code == 0
-    names = {"partition", "account", "gres", "status", "memory", "job", "shared", "clock"}
+    names = {"partition", "account", "gres", "status", "preemption", "memory", "job", "shared", "clock"}
     assert names <= set(found)
     assert {check["state"] for checks in found.values() for check in checks} == {"ok"}, found
     assert not list((tmp_path / "logs").iterdir()), "the probe leaves nothing behind"
@@ -58,7 +58,7 @@ def test_says_what_to_change(cluster: Cluster, tmp_path: Path) -> None:
         slurm_status_command="sacct",
     )
     assert code == 1
-    assert "'long', which does not exist: change it to one of main, gpu" in failed(found, "partition")
+    assert "'long', which does not exist: change it to one of main, urgent, gpu" in failed(found, "partition")
     assert "default-resources: slurm_account" in failed(found, "account")
     assert "'gpu:a100:1', but nodes have gpu:fake:2" in failed(found, "gres")
     assert "set slurm-status-command: squeue" in failed(found, "status")
@@ -67,10 +67,13 @@ def test_says_what_to_change(cluster: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_squeue_that_forgets_too_soon_and_gpus_that_do_not_arrive(cluster: Cluster, tmp_path: Path) -> None:
-    code, found = doctor(tmp_path, slurm_init_seconds_before_status_checks=120, set_resources={"train": {"gpus": 1}})
+    code, found = doctor(
+        tmp_path, slurm_init_seconds_before_status_checks=120, set_resources={"train": {"gpus": 1}}, slurm_requeue=False
+    )
     assert code == 1
     assert "set slurm-init-seconds-before-status-checks: 100" in failed(found, "status")
     assert "write gres: gpu:1 instead" in failed(found, "gres")
+    assert "set slurm-requeue: true" in failed(found, "preemption")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from checkout import Checkout, Run
-from cluster import Cluster, said, wait_for
+from cluster import CPUS, Cluster, said, wait_for
 from runs import CELLS, SLOW, ClusterCheckout, nothing_lost
 
 pytestmark = pytest.mark.slow
@@ -120,13 +120,30 @@ def test_memory_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbe
     nothing_lost(checkout, finished, undisturbed)
 
 
+def test_preempted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """SLURM starts it again when the more important job has gone: the same job, and for Snakemake the same attempt."""
+    process = checkout.start()
+    checkout.wait_until_in_the_middle()
+    finished, job = checkout.finished(), only(cluster.running("train"))
+    urgent = said(
+        "sbatch", "--parsable", "--partition=urgent", f"--cpus-per-task={CPUS}", "--output=/dev/null", "--wrap=sleep 5"
+    )
+    wait_for("the urgent job", lambda: state(cluster, urgent.strip()) == "RUNNING")
+    assert state(cluster, job) == "PENDING"
+    assert "checkpointed on SIGTERM" in checkout.log()
+    finish(checkout, process)
+    assert state(cluster, job) == "COMPLETED"
+    assert resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
 def test_node_fails(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     process = checkout.start()
     checkout.wait_until_in_the_middle()
     finished, job = checkout.finished(), only(cluster.running("train"))
     cluster.node("DOWN")
     try:
-        wait_for("the end of the job", lambda: state(cluster, job) == "NODE_FAIL")
+        wait_for("the end of the job", lambda: state(cluster, job) != "RUNNING" and not checkout.pids())
     finally:
         cluster.node("RESUME")
     finish(checkout, process)

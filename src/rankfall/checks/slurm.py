@@ -43,6 +43,7 @@ def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
     yield from account(settings)
     yield from gres(settings, config)
     yield from status_command(settings, config)
+    yield from preemption(settings, config, partitions)
     yield from memory(config)
     yield from probe(settings, results, probe_seconds)
 
@@ -168,6 +169,26 @@ def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> It
             "fail",
             f"this cluster has no accounting, {command or 'sacct'} would wait for ever: set slurm-status-command: squeue",
         )
+
+
+def preemption(
+    settings: Mapping[str, Any], config: Mapping[str, str], known: Mapping[str, Mapping[str, str]]
+) -> Iterator[Check]:
+    """Whether a preempted job comes back. For one that does not, Snakemake's plugin waits for ever."""
+    wanted = set(asked(settings, "slurm_partition").values())
+    used = {name: one for name, one in known.items() if name in wanted or (not wanted and one.get("Default") == "YES")}
+    modes = {name: one.get("PreemptMode", config.get("PreemptMode", "OFF")) for name, one in used.items()}
+    if config.get("PreemptType", "preempt/none") in ("preempt/none", "(null)") or set(modes.values()) <= {"OFF"}:
+        yield Check("preemption", "ok", "jobs are not preempted here")
+        return
+    for name, mode in modes.items():
+        if "CANCEL" in mode:
+            text = f"{name} cancels preempted jobs, and Snakemake would wait for them: use another partition, or Ctrl-C and run again"
+            yield Check("preemption", "warn", text)
+        elif "REQUEUE" in mode and not settings.get("slurm-requeue"):
+            yield Check("preemption", "fail", f"{name} requeues preempted jobs that may be: set slurm-requeue: true")
+        else:
+            yield Check("preemption", "ok", f"{name}: {mode.lower()}; a preempted job goes on from its checkpoint")
 
 
 def memory(config: Mapping[str, str]) -> Iterator[Check]:
