@@ -79,6 +79,18 @@ def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
     assert "rankfall/nets/positions/rope.py" not in plan.measures["paths"].code
 
 
+def test_what_is_in_a_file_that_a_measure_names_counts(tmp_path: Path) -> None:
+    text = tmp_path / "some.txt"
+    config = changed("measures", {"model_residuals": {"model": "bert", "text": str(text)}, "paths": {}})
+    text.write_text("one text")
+    before = make_plan(config).measures
+    text.write_text("another text")
+    after = make_plan(config).measures
+    assert before["model_residuals"].key != after["model_residuals"].key
+    assert before["model_residuals"].code[str(text)] != after["model_residuals"].code[str(text)]
+    assert before["paths"].key == after["paths"].key
+
+
 def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
     config, out = tmp_path / "config.json", tmp_path / "out.parquet"
     config.write_text(json.dumps(BOTH | {"measures": {"reproduction": {}}}))

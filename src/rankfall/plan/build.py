@@ -9,7 +9,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.plan.cell import Cell, digest
-from rankfall.plan.cells import make_cells, module_of
+from rankfall.plan.cells import make_cells, module_of, named_files
 from rankfall.plan.config import Config, parse, read
 from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Grid, resolved
@@ -162,6 +162,9 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
         roots += _parts(component.options)
     code, fingerprint = _code(sources, roots, facts)
+    files = named_files(component.options)
+    if files:
+        code, fingerprint = code | files, digest(fingerprint, files)
     wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()
     return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint, wanted)
 

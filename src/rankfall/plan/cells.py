@@ -1,7 +1,10 @@
 """From the grid's points to cells: keys, groups and shards; two points that mean the same cell are an error."""
 
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rankfall import components
@@ -9,7 +12,7 @@ from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
 from rankfall.plan.config import Architecture, Compute, Task, Training
 from rankfall.plan.cost import Cost
-from rankfall.plan.fingerprint import Sources
+from rankfall.plan.fingerprint import SHORT, Sources
 from rankfall.plan.grid import Point
 from rankfall.plan.history import History, read_history
 from rankfall.plan.problems import problem
@@ -76,16 +79,18 @@ class Drafts:
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = (self.module(kind, part) for kind, part in parts(task, architecture, training))
         roots = frozenset((*TRAIN_ROOTS, *data_roots, *used))
+        files = named_files(task.task.options)
+        data_fingerprint = self.sources.fingerprint(data_roots)
         group = digest("group", content["task"], content["architecture"], stacked)
         return Shared(
             content=content,
             digest=spec,
             group=group,
             cost=self.history.of(group, task, architecture, training),
-            code=self.sources.code_files(roots),
+            code=self.sources.code_files(roots) | files,
             fingerprint=self.sources.fingerprint(roots),
-            data_code=self.sources.code_files(data_roots),
-            data_fingerprint=self.sources.fingerprint(data_roots),
+            data_code=self.sources.code_files(data_roots) | files,
+            data_fingerprint=digest(data_fingerprint, files) if files else data_fingerprint,
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
 
@@ -124,6 +129,15 @@ def _finished(draft: Draft, bits: int) -> Cell:
         data_code=shared.data_code,
         cost=shared.cost,
     )
+
+
+def named_files(options: Mapping[str, Any]) -> dict[str, str]:
+    """Path -> digest of the files that options name: what is in them is part of what is made of them. A bare word is never a file."""
+    paths = {value for value in options.values() if isinstance(value, str) and re.search(r"[./\\]", value)}
+    found = {path: Path(path).expanduser() for path in sorted(paths)}
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest()[:SHORT] for name, path in found.items() if path.is_file()
+    }
 
 
 def module_of(kind: str, component: Component) -> str:

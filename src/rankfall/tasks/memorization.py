@@ -6,7 +6,7 @@ that is rare is known by itself.
 
 Published: RTE's sentence pairs, [CLS] one [SEP] two [SEP], cut or padded to 128 tokens of bert-base-uncased, 500 samples in batches of 8,
 evaluated on the first 11 batches; the network has no positions. The default text needs no network access: windows without padding from the
-documentation topics of CPython. A path is taken at its word: changed text needs a file of another name to be noticed.
+documentation topics of CPython. What is in a file that `text` names is part of the data's key.
 """
 
 from collections.abc import Iterator
