@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,25 +63,29 @@ def test_killed_without_warning(cluster: Cluster, checkout: ClusterCheckout, und
     nothing_lost(checkout, finished, undisturbed)
 
 
-def stands_still(pid: int) -> bool:
-    """Whether a process is stopped."""
+def warned(pid: int) -> bool:
+    """Whether a stopped process has a SIGTERM waiting for it, or was set going by one."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     except OSError:
-        return False
+        return True
+    return bool(int(status["ShdPnd"], 16) >> (signal.SIGTERM - 1) & 1) or "T" not in status["State"].split()[0]
 
 
 def test_warned_before_the_time_limit(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """The profile asks for a signal ahead of the limit; a checkpoint follows within five seconds. SLURM looks at limits twice a
-    minute, so the training process stands still meanwhile, lest it be done too soon; the warning sets it going again."""
+    minute, so the training process stands still meanwhile, lest it be done too soon. What is around it
+    hears the signal as well, and must not end the job before the checkpoint is written."""
     process = checkout.start()
     checkout.wait_until_in_the_middle()
     finished, job, pid = checkout.finished(), only(cluster.running("train")), checkout.pids()[0]
     os.kill(pid, signal.SIGSTOP)
-    wait_for("the process to stop", lambda: stands_still(pid))
+    wait_for("the process to stop", lambda: not warned(pid))
     said("scontrol", "update", f"JobId={job}", "TimeLimit=2")
-    wait_for("the warning", lambda: not stands_still(pid), 90, 0.02)
+    wait_for("the warning", lambda: warned(pid), 90, 0.02)
     began = time.monotonic()
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
     wait_for("a checkpoint", lambda: "checkpointed on SIGTERM" in checkout.log(), every=0.02)
     assert time.monotonic() - began < 5
     done = finish(checkout, process)

@@ -19,7 +19,7 @@ rule measure:
         config=CONFIG,
         results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli measure --config {params.config} --results {params.results}"
+        "exec python -m rankfall.cli measure --config {params.config} --results {params.results}"
         " --measure {wildcards.measure} --task {wildcards.task} --shard {wildcards.shard}"
         " --out {output} > {log} 2>&1"
 
@@ -40,5 +40,5 @@ rule measure_freely:
         config=CONFIG,
         results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli measure --config {params.config} --results {params.results}"
+        "exec python -m rankfall.cli measure --config {params.config} --results {params.results}"
         " --measure {wildcards.measure} --tables {params.results}/tables --out {output} > {log} 2>&1"

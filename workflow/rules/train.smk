@@ -25,6 +25,8 @@ rule train:
         config=CONFIG,
         results=lambda wildcards: RESULTS,
     shell:
-        "python -m rankfall.cli train --config {params.config} --results {params.results}"
+        # `exec`: a signal that goes to all processes of a job (SLURM's warning) must not end the shell, and with it the job,
+        # while the program writes its checkpoint.
+        "exec python -m rankfall.cli train --config {params.config} --results {params.results}"
         " --task {wildcards.task} --shard {wildcards.shard}"
         " --out {output.cells} --training-out {output.training} > {log} 2>&1"
