@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     measure = plan.measure(args.measure)
     store = Store(args.results / "store")
     compute = plan.config.compute
-    device = prepare(compute)
+    device = prepare(compute, insist=False)
     if measure.needs == "nothing":
         rows = components.load("measure", measure.component.name)(**measure.component.options)
         tables.write(measure.table, rows, args.out, tables.provenance(device=str(device)))

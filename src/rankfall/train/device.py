@@ -1,9 +1,12 @@
 """The machine as a job should use it: device, threads, number formats, memory."""
 
 import ctypes
+import os
 from typing import TYPE_CHECKING
 
 import torch
+
+from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
     from rankfall.plan.config import Compute
@@ -11,8 +14,9 @@ if TYPE_CHECKING:
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 
 
-def prepare(compute: "Compute") -> torch.device:
-    """Sets this process up and returns the device to compute on."""
+def prepare(compute: "Compute", insist: bool = True) -> torch.device:
+    """Sets this process up and returns the device to compute on. Without `insist` that is the processor where a GPU is wanted and
+    there is none: only training jobs ask a cluster for one."""
     torch.set_num_threads(compute.threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -20,6 +24,14 @@ def prepare(compute: "Compute") -> torch.device:
     name = compute.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        if insist:
+            seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+            raise RankfallError(
+                f"compute.device: {name!r}, but there is no GPU here (CUDA_VISIBLE_DEVICES: {seen}); "
+                "on a cluster the profile has to ask for one: `set-resources: train: gres: gpu:1`"
+            )
+        name = "cpu"
     return torch.device(name)
 
 
