@@ -165,7 +165,12 @@ class Cluster:
         return said("scontrol", "show", "job", "-d", job)
 
     def node(self, state: str) -> None:
-        said("scontrol", "update", f"NodeName={self.host}", f"State={state}", "Reason=test")
+        command = ("scontrol", "update", f"NodeName={self.host}", f"State={state}", "Reason=test")
+        if state != "RESUME":
+            said(*command)
+            return
+        succeeds(*command)  # it fails for a node that has come back by itself
+        wait_for("the node", lambda: said("sinfo", "-h", "-o", "%T").split()[0] in ("idle", "mixed", "allocated"))
 
     # How it is made.
 
