@@ -28,7 +28,7 @@ def path_counts(
         "GPT-3: 96 x 96",
     ],
 ) -> list[dict[str, Any]]:
-    """`models`: "name: layers x heads"."""
+    """`models`: "name: layers x heads"; a name alone is a Hugging Face model, whose own config says."""
     known = published()
     rows = []
     for text in models:
@@ -52,7 +52,12 @@ def path_counts(
 
 
 def model(text: str) -> tuple[str, int, int]:
-    """The parts of `name: layers x heads`."""
+    """The parts of `name: layers x heads`; of a name alone, what the model's config says."""
+    if ":" not in text and " " not in text.strip():
+        from rankfall.pretrained.load import Source, read_config
+
+        config = read_config(Source(text.strip()))
+        return text.strip(), config.num_hidden_layers, config.num_attention_heads
     name, _, sizes = text.rpartition(":")
     depth, _, heads = sizes.partition("x")
     try:
