@@ -1,5 +1,6 @@
 """The environment that `make` builds: pins complete and the same everywhere, and a clear word where it cannot be built."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -57,7 +58,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    # As a person types it, also when these tests were themselves started by make.
+    typed = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    return subprocess.run(["make", *arguments], cwd=folder, env=typed, capture_output=True, text=True, check=False)
 
 
 def interpreter(folder: Path, body: str) -> Path:
