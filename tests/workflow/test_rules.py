@@ -26,7 +26,9 @@ def test_every_rule_logs_and_calls_the_command_line() -> None:
     assert {"data", "train", "measure", "table", "figure"} <= set(rules())
     for name, body in rules().items():
         assert re.search(r"^    log:", body, re.MULTILINE), name
-        assert re.search(r"^    shell:\n(        #.*\n)*        \"(exec )?python -m rankfall\.cli ", body, re.MULTILINE), name
+        assert re.search(
+            r"^    shell:\n(        #.*\n)*        \"(exec )?python -m rankfall\.cli ", body, re.MULTILINE
+        ), name
         assert "{log} 2>&1" in body, name
         for unwanted in ("retries:", "script:", "run:", "notebook:", "ancient("):
             assert not re.search(rf"(^|[^\w`]){re.escape(unwanted)}", body, re.MULTILINE), (name, unwanted)
