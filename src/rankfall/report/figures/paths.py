@@ -37,7 +37,7 @@ def paths(
     panels = sorted(found, key=lambda panel: (-panel[2], panel[1] != "published", panel[1], ranks[panel[0]]))
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    figure, axes = canvas(rows, columns, 2.6 * columns + 0.5, 2.4 * rows + 0.5, sharey=True)
+    figure, axes = canvas(rows, columns, max(3.9, 2.6 * columns + 0.5), 2.4 * rows + 0.8, sharey=True)
     findings = []
     for place in range(rows * columns):
         axis = axes[place // columns][place % columns]
@@ -53,7 +53,9 @@ def paths(
         axis.set_xlabel("path length")
         if place % columns == 0:
             axis.set_ylabel("accuracy per token")
-    axes[0][0].legend(loc="upper right", bbox_to_anchor=(1.0, 0.97))
+    # Below the panels, clear of every curve; a narrow figure has room for two entries a line.
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4 if columns > 2 else 2)
     caption = (
         f"Path effectiveness on {task} ({evaluation} attention): accuracy of sums of random paths of one length. Lines are means over "
         f"{table.seed.nunique()} seeds, bands one standard deviation over seeds (each seed averaged over its repeats); the whole network "
