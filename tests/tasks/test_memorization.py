@@ -6,7 +6,7 @@ import torch
 from rankfall import texts
 from rankfall.errors import RankfallError
 from rankfall.streams import stream
-from rankfall.tasks.memorization import memorization, whole, windows
+from rankfall.tasks.memorization import memorization, renumbered, whole, windows
 
 SMALL = {"train": 60, "test": 16, "length": 24, "vocabulary": 1000}
 
@@ -47,11 +47,18 @@ def test_real_text_in_windows():
     assert data.train_inputs.shape == (60, 24) and data.train_inputs.max() < data.size_in <= 1000
     source = list(texts.read("topics"))
     cutter = texts.wordpiece(source, 1000)
-    known = {tuple(sample) for sample in windows(source, cutter, 24)}
-    assert {tuple(row) for row in data.train_inputs.tolist()} <= known
+    found = [tuple(sample) for sample in windows(source, cutter, 24)]
+    symbols = renumbered(found, cutter.padding)
+    known = {tuple(symbols[number] for number in sample) for sample in found}
+    assert {tuple(row) for row in data.train_inputs.tolist()} <= known and len(symbols) == data.size_in
     assert len({tuple(row) for row in data.train_inputs.tolist()}) == 60  # none twice, though the text repeats itself
-    unknown = (data.train_inputs == 1).double().mean()
+    unknown = sum(sample.count(1) for sample in found) / (24 * len(found))
     assert unknown < 0.001  # the vocabulary was learned from this very text
+
+
+def test_symbols_have_no_gaps_and_padding_is_the_first():
+    assert renumbered([(7, 101, 7), (9, 102, 50)], padding=50) == {50: 0, 7: 1, 9: 2, 101: 3, 102: 4}
+    assert renumbered([(7, 3)], padding=0) == {0: 0, 3: 1, 7: 2}  # kept free where nothing is padded
 
 
 def test_windows_are_consecutive_and_full():
@@ -65,8 +72,8 @@ def test_padding_asks_for_no_label(pairs):
     data = made(text=pairs, padded=True, train=40, length=20)
     padding = data.train_inputs == 0
     assert padding.any() and torch.equal(padding, data.train_targets == -1)
-    assert (data.train_inputs[:, 0] == 2).all()
-    assert ((data.train_inputs == 3).sum(1) == 2).all()  # both sentences end in [SEP]
+    assert (data.train_inputs[:, 0] == 1).all()  # [CLS]: nothing is unknown here, so that number is not used
+    assert ((data.train_inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
 
 
 def test_a_seed_is_the_samples_and_the_labels():

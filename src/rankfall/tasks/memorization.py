@@ -58,19 +58,27 @@ def memorization(
             f"lower train or length{'' if padded else ', or set padded: true'}"
         )
     chosen = rng.choice(len(samples), train, replace=False)
-    inputs = torch.tensor([samples[index] for index in chosen])  # (N, T)
+    symbols = renumbered(samples, cutter.padding)
+    inputs = torch.tensor([[symbols[number] for number in samples[index]] for index in chosen])  # (N, T)
     targets = torch.from_numpy(rng.integers(labels, size=tuple(inputs.shape)))
     if padded:
-        targets = targets.masked_fill(inputs == cutter.padding, -1)
+        targets = targets.masked_fill(inputs == symbols[cutter.padding], -1)
     return Dataset(
         train_inputs=inputs,
         train_targets=targets,
         test_inputs=inputs[:test],
         test_targets=targets[:test],
-        size_in=cutter.size,
+        size_in=len(symbols),
         size_out=labels,
         chance=majority_chance(targets, targets[:test], labels),
     )
+
+
+def renumbered(samples: list[tuple[int, ...]], padding: int) -> dict[int, int]:
+    """The text's own symbols without gaps, padding first. A vector that is never looked up never trains and changes nothing, but Adam
+    would still carry it through every step: most of a pretrained tokenizer's 30,000."""
+    used = {number for sample in samples for number in sample} - {padding}
+    return {number: symbol for symbol, number in enumerate((padding, *sorted(used)))}
 
 
 def whole(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
