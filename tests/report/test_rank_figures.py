@@ -1,5 +1,6 @@
 """Figures of the rank study: drawn from real rows of small networks, and their captions say the right numbers."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from helpers import cells, config
 
 from rankfall import components
+from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape, build
 from rankfall.plan import make_plan
 from rankfall.report import style, tables
@@ -58,6 +60,29 @@ def test_law(tmp_path: Path) -> None:
     rows = rows_of("law", residual="none", position="none")
     picture = components.load("figure", "law")(reader(tmp_path, "law", rows), training="short", architectures=["net"])
     assert "last local exponent 3.000" in saved(picture, tmp_path)
+
+
+def test_sweep(tmp_path: Path) -> None:
+    rows = [row for residual in ("none", {"name": "scaled", "scale": 0.5}, {"name": "scaled", "scale": 1.0})
+            for row in rows_of("law", residual=residual, position="none")]  # fmt: skip
+    read = reader(tmp_path, "law", rows)
+    sweep = components.load("figure", "sweep")
+    layers = sweep(read, lines=["residual"], panels=["norm"], where={"depth": 4})
+    # Pure attention cubes; the more skip, the more is kept.
+    caption = saved(layers, tmp_path)
+    assert re.search(
+        r"depth 4; 3 cells, 1 seeds.* none: from none 10\^-\d+.* to scaled 1.0 0\.\d+ at layer 4\.$", caption
+    )
+    (drawn,) = [axis for axis in layers.figure.axes if axis.lines]
+    assert [len(line.get_xdata()) for line in drawn.lines] == [5, 5, 5]
+    table = read("law")
+    wanted = table[(table.residual == "none") & (table.layer == 4)].log10_residual.mean()
+    assert drawn.lines[0].get_ydata()[-1] == pytest.approx(wanted)
+    assert "at depth 4" in saved(sweep(read, lines=["residual"], x="depth"), tmp_path)
+    with pytest.raises(RankfallError, match="no cell of the table law has depth 5; it has: 4"):
+        sweep(read, lines=["residual"], where={"depth": 5})
+    with pytest.raises(RankfallError, match="'lambda' is not a column"):
+        sweep(read, lines=["lambda"])
 
 
 def test_residuals(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""A sweep at a glance: the residual against depth, one line for each value of what was swept, one panel for each value of
+what else differs. Works for any axis of the grid, since every table of cells carries them all.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.errors import RankfallError
+from rankfall.report.labels import labels, matches, order, parts
+from rankfall.report.style import COLOURS, Picture, band, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame, Series
+
+TABLES = ["law"]
+# Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
+TICKS = {0.0: "1", np.log10(0.5): "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: "$10^{-10}$", -100.0: "$10^{-100}$"}
+TICKS |= {-(10.0**power): f"$10^{{-10^{power}}}$" for power in range(3, 9)}
+
+
+def sweep(
+    read: "Callable[[str], DataFrame]",
+    *,
+    lines: list[str],
+    panels: list[str] = [],
+    x: str = "layer",
+    where: dict[str, Any] = {},
+    columns: int = 4,
+) -> Picture:
+    """`lines`, `panels`: columns of the table whose values tell lines and panels apart. `where`: only these cells, by column,
+    a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn."""
+    data = chosen(read("law"), [*lines, *panels, x], where)
+    if x != "layer":
+        data = data[data.layer == data.depth]
+    data = data.assign(line=joined(data, lines), panel=joined(data, panels))
+    names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
+    columns = min(columns, len(titles))
+    rows = -(-len(titles) // columns)
+    figure, axes = canvas(rows, columns, max(2.5 * columns + 1.6, 5.5), 2.4 * rows + 0.9, sharex=True, sharey=True)
+    flat = [panel for row in axes for panel in row]
+    findings = []
+    for axis, title in zip(flat, titles):
+        part = data[data.panel == title]
+        for colour, name in zip(palette(len(names)), names):
+            mean = per_seed(part[part.line == name], x)
+            if len(mean):
+                marker = "o" if x != "layer" else None
+                band(axis, mean[x], mean["mean"], mean["std"], colour, name, marker=marker, markersize=3)
+        axis.set_title(title)
+        findings.append(finding(part, title, x))
+    for column in range(columns):
+        below = flat[column : len(titles) : columns][-1]  # the lowest that is used; shared axes label only the last row
+        below.set_xlabel(x)
+        below.tick_params(labelbottom=True)
+    for row in axes:
+        row[0].set_ylabel("|res(X)| / |X|")
+    for axis in flat[len(titles) :]:
+        axis.set_visible(False)
+    shared_axes(flat[0], data, x)
+    legend(figure, flat, names, ", ".join(lines))
+    text = (
+        f"Relative residual by {x} (composite norm, token mean; centred propagation where a centred form is known), "
+        f"{said(where)}; {data.key.nunique()} cells, {data.seed.nunique()} seeds. Lines are geometric means over seeds and "
+        "samples, bands one standard deviation over seeds of the logarithm. "
+    )
+    return Picture(figure, text + " ".join(findings))
+
+
+def chosen(data: "DataFrame", columns: list[str], where: dict[str, Any]) -> "DataFrame":
+    """The rows to draw. Those whose rows are identical to the last digit (null) have no place on the axis."""
+    for column in [*columns, *where]:
+        if column not in data:
+            raise RankfallError(f"figure sweep: {column!r} is not a column of the table law")
+    data = data[(data.status == "done") & data.log10_residual.notna()]
+    for column, wanted in where.items():
+        allowed = [value for value in data[column].unique() if any(matches(value, item) for item in listed(wanted))]
+        if not allowed:
+            found = ", ".join(map(str, data[column].unique()))
+            raise RankfallError(f"figure sweep: no cell of the table law has {said({column: wanted})}; it has: {found}")
+        data = data[data[column].isin(allowed)]
+    return data
+
+
+def joined(data: "DataFrame", columns: list[str]) -> "Series | str":
+    """The values of some columns as one label."""
+    texts = [data[column].map(labels(data[column].unique())) for column in columns]
+    return texts[0].str.cat(texts[1:], ", ") if texts else ""
+
+
+def palette(lines: int) -> list[Any]:
+    """A scale where there are more lines than colours that can be told apart."""
+    import matplotlib
+
+    return list(COLOURS if lines <= len(COLOURS) else matplotlib.colormaps["viridis"](np.linspace(0, 0.92, lines)))
+
+
+def per_seed(data: "DataFrame", x: str) -> "DataFrame":
+    """Mean and deviation over seeds of the logarithm, samples averaged within a seed first."""
+    each = data.groupby([x, "seed"]).log10_residual.mean()
+    return each.groupby(x).agg(["mean", "std"]).fillna(0.0).reset_index()
+
+
+def shared_axes(axis: "Axes", data: "DataFrame", x: str) -> None:
+    low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
+    axis.set_yscale("symlog", linthresh=1, linscale=0.8)
+    ticks = {value: label for value, label in TICKS.items() if low * 1.2 <= value <= high}
+    axis.set_yticks(list(ticks), list(ticks.values()))
+    axis.set_yticks([], minor=True)
+    axis.set_ylim(low * 1.3 - 0.02, high + 0.06)
+    if x in ("depth", "width", "heads"):
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter("{x:g}")
+
+
+def legend(figure: "Figure", axes: "list[Axes]", names: list[str], title: str) -> None:
+    """One for all panels, in the order of the names."""
+    drawn = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels())}
+    names = [name for name in names if name in drawn]
+    handles = [drawn[name] for name in names]
+    figure.legend(handles, names, loc="outside right upper", fontsize=8, title=title, title_fontsize=8)
+
+
+def finding(part: "DataFrame", title: str, x: str) -> str:
+    """Where rank is lost fastest and where it is kept best, at the end of the axis."""
+    end = part[part[x] == part[x].max()].groupby("line").log10_residual.mean().sort_values()
+    values = [f"{name} {10**value:.3g}" if value > -3 else f"{name} 10^{value:.4g}" for name, value in end.items()]
+    between = f"from {values[0]} to {values[-1]}" if len(values) > 1 else values[0]
+    return f"{title + ': ' if title else ''}{between} at {x} {part[x].max():g}."
+
+
+def said(where: dict[str, Any]) -> str:
+    """A filter in words."""
+    asked = {column: [parts(value) for value in listed(wanted)] for column, wanted in where.items()}
+    return "; ".join(
+        f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
+        for column, values in asked.items()
+    )
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,36 @@
+"""Labels and filters of figures: components as tables write them, short and still told apart."""
+
+from rankfall.plan.values import Component
+from rankfall.report.cell_columns import _text
+from rankfall.report.labels import labels, matches, order, parts
+
+
+def test_reads_what_tables_write() -> None:
+    for component in (
+        Component(name="local", options={"causal": True, "window": 4}),
+        Component(name="multistep", options={"milestones": [15, 30], "factor": 0.91, "mode": "a, b=c"}),
+        Component(name="none", options={}),
+    ):
+        config = {"name": component.name, **component.options}
+        assert parts(_text(component)) == parts(config)
+    assert parts(24) == ("24", {})
+
+
+def test_an_option_is_said_where_it_differs() -> None:
+    values = ["scaled(scale=0.1)", "scaled(scale=0.01)", "layer(eps=1e-12)"]
+    assert list(labels(values).values()) == ["scaled 0.1", "scaled 0.01", "layer"]
+    assert list(labels(["local(causal=true, window=4)", "local(causal=false, window=4)"]).values()) == [
+        "local causal",
+        "local",
+    ]
+
+
+def test_a_filter_names_as_much_as_it_wants() -> None:
+    assert matches("layer(eps=1e-12)", "layer") and matches("layer(eps=1e-12)", {"name": "layer", "eps": 1e-12})
+    assert not matches("layer(eps=1e-12)", {"name": "layer", "eps": 1e-5}) and not matches("layer(eps=1e-12)", "rms")
+    assert matches(24, 24) and not matches(24, 2)
+
+
+def test_numbers_sort_by_size() -> None:
+    given = ["scaled 0.1", "scaled 10", "scaled 0.03", "depth_scaled", "scaled 1e-3"]
+    assert sorted(given, key=order) == ["depth_scaled", "scaled 1e-3", "scaled 0.03", "scaled 0.1", "scaled 10"]
