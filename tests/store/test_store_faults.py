@@ -18,8 +18,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rankfall.disk import atomic
 from rankfall.store import Store, StoreError
-from rankfall.store.files import Vault, atomic
+from rankfall.store.files import Vault
 from rankfall.store.inventory import Live, removable, remove, verify
 from rankfall.tasks._dataset import Dataset
 

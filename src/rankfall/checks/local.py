@@ -85,7 +85,7 @@ def processors() -> Iterator[Check]:
 
 def results(folder: Path) -> Iterator[Check]:
     """Whether results can be written, whether there is room, and whether the file system's clock agrees with ours."""
-    from rankfall.store.files import atomic
+    from rankfall.disk import atomic
 
     probe = folder / "store" / f"doctor.{os.getpid()}"
     try:

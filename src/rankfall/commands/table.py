@@ -54,8 +54,8 @@ def _compare(one: Path, other: Path, tolerance: float) -> int:
 
 
 def _docs(path: Path, check: bool) -> int:
+    from rankfall.disk import atomic
     from rankfall.report.docs import document
-    from rankfall.store.files import atomic
 
     text = document()
     if path.is_file() and path.read_text() == text:

@@ -51,16 +51,19 @@ def _size(task: Task, option: str, default: int) -> int:
     return given if type(given) is int and given > 0 else default
 
 
+EVALUATED = 256  # samples at once without a gradient, as in train/loop.py
 MEGABYTES = 1500  # a job before its first network: interpreter, torch, libraries
 
 
 def member_megabytes(task: Task, architecture: Architecture, training: Training) -> int:
-    """Memory of one member while it trains: weights with gradients and optimiser state, and activations kept for the gradient."""
+    """Memory of one member: weights, and while it trains gradients, optimiser state and all layers' activations; the states of all
+    layers and the activations of one where it is only looked at."""
     a = architecture
     samples, length = (_size(task, name, default) for name, default in (("train", SAMPLES), ("length", LENGTH)))
     inner = a.heads * (a.head_width or a.width // a.heads)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     weights = 6 * a.depth * (4 * a.width * inner + 2 * a.width * hidden)
-    tokens = min(training.batch, samples) * length
-    kept = a.depth * tokens * (8 * a.width + 4 * inner + 3 * hidden + 4 * a.heads * length)
+    tokens = min(training.batch if training.epochs else EVALUATED, samples) * length
+    layer = tokens * (8 * a.width + 4 * inner + 3 * hidden + 4 * a.heads * length)
+    kept = a.depth * layer if training.epochs else layer + a.depth * tokens * a.width
     return 1 + (weights + kept) * (8 if training.dtype == "float64" else 4) // 2**20

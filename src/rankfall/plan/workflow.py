@@ -12,6 +12,7 @@ What depends on wildcards is a function of them; a `params:` block takes the who
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -164,9 +165,11 @@ class Wiring:
     def _memory(self, wildcards: Any) -> int:
         """What was measured and a quarter more, or what the model says on top of an empty job."""
         cells = self.plan.shard(wildcards.task, wildcards.shard)
-        members = min(self.plan.config.compute.stack, len(cells))
-        modelled = {  # by group: in a large plan many cells are alike
-            cell.group: cost.MEGABYTES + members * cost.member_megabytes(cell.task, cell.architecture, cell.training)
+        members = Counter(cell.group for cell in cells)
+        modelled = {  # by group: its cells are alike, and share a stack
+            cell.group: cost.MEGABYTES
+            + min(members[cell.group], self.plan.config.compute.stack)
+            * cost.member_megabytes(cell.task, cell.architecture, cell.training)
             for cell in {cell.group: cell for cell in cells}.values()
         }
         measured = {cell.group: cell.cost.megabytes * 5 // 4 for cell in cells if cell.cost.megabytes}

@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.store.files import atomic
+from rankfall.disk import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

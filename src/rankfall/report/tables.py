@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rankfall import __version__
+from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.report.schema import CELL_COLUMNS, Table, schema
-from rankfall.store.files import atomic
 
 if TYPE_CHECKING:
     import pandas as pd

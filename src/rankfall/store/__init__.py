@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.store.files import StoreError, Vault
+from rankfall.disk import StoreError
+from rankfall.store.files import Vault
 from rankfall.store.rows import Rows
 from rankfall.store.singles import Checkpoints, Datasets, check_name
 from rankfall.store.stacks import CellRecord, LoadedStack, Stacks, join

@@ -14,14 +14,13 @@ import json
 import logging
 import os
 import secrets
-import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from rankfall.disk import atomic, cannot, cause
 from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
@@ -36,53 +35,10 @@ DTYPES = {
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
-CAUSES = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the file system is read-only",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "the folder or file may not be changed",
-    errno.ENOTDIR: "a file is where a folder should be",
-}
 
 
 class Damaged(Exception):
     """The bytes are not what was written; the text says in what way."""
-
-
-class StoreError(RankfallError):
-    """The store cannot be read or written: disk full, read-only, ... The work in hand is not to blame."""
-
-
-def cannot(action: str, path: Path, error: OSError) -> StoreError:
-    """A failed system call as one line: what could not be done, to which path, why, and that nothing else suffered."""
-    cause = CAUSES.get(error.errno or 0, error.strerror or str(error))
-    return StoreError(f"cannot {action} {path}: {cause}; finished results are untouched, mend this and run again")
-
-
-@contextmanager
-def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A file handle whose content appears under `path` at once and complete, or never. The temporary name tells who
-    writes it.
-    """
-    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "xb") as handle:
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)  # the rename itself must survive a power cut
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise cannot("write", path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -260,12 +216,11 @@ class Vault:
         except FileNotFoundError:
             return  # another process was first
         except OSError as error:
-            cause = CAUSES.get(error.errno or 0, error.strerror)
             log.warning(
                 "%s is damaged: %s; it could not be moved to damaged/ (%s) and is treated as missing",
                 path,
                 reason,
-                cause,
+                cause(error),
             )
             return
         log.warning("%s is damaged: %s; moved to %s and treated as missing", path, reason, target)

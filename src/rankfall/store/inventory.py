@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rankfall.disk import cannot
 from rankfall.store import Store
-from rankfall.store.files import cannot, read_sealed
+from rankfall.store.files import read_sealed
 from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
 from rankfall.store.rows import read_rows
 

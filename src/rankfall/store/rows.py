@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankfall.disk import atomic
 from rankfall.errors import RankfallError
-from rankfall.store.files import Damaged, Vault, atomic
+from rankfall.store.files import Damaged, Vault
 
 SUFFIX = ".parquet"
 INDEX = "__key"  # which of the file's keys a row belongs to

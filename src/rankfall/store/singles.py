@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankfall.disk import cannot
 from rankfall.errors import RankfallError
-from rankfall.store.files import SUFFIX, Damaged, Vault, cannot, read_header, read_sealed, write_sealed
+from rankfall.store.files import SUFFIX, Damaged, Vault, read_header, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor

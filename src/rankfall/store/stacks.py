@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
-from rankfall.store.files import SUFFIX, Damaged, Header, StoreError, Vault, read_header, read_sealed, write_sealed
+from rankfall.store.files import SUFFIX, Damaged, Header, Vault, read_header, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from rankfall import components
+from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
-from rankfall.store.files import StoreError
 from rankfall.tasks._dataset import Dataset, draw
 from rankfall.train import loop
 from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack

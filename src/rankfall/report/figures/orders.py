@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 TABLES = ["orders"]
 
 # Dark for fast, warm for not at all; apart in lightness too, so that print and colour-blind readers keep them apart.
-FAST, SLOW, NEVER, UNKNOWN = "#08457e", "#8cc3ea", "#f0a202", "#eeeeee"
+FAST, MIDDLE, SLOW, NEVER, UNKNOWN = "#08457e", "#3d85c0", "#9fd0f0", "#f0a202", "#eeeeee"
 NAMES = {
     "softmax": "softmax",
     "l2": "l2 of exp",
@@ -36,16 +36,15 @@ def orders(
     read: "Callable[[str], DataFrame]", *, quantity: str = "res", heads: int = 2, biases: bool = True
 ) -> Picture:
     """`quantity`: res or sigma_ratio, for attention of so many heads, with or without biases."""
-    table = read("orders")
-    table = table[(table.quantity == quantity) & (table.heads == heads)]
+    everything = read("orders")
+    table = everything[(everything.quantity == quantity) & (everything.heads == heads)]
     grid = table[(table.block == BARE) & (table.biases == biases)]
     plain = (table.position == "none") & (table["mask"] == "none") & (table.sentinels == "none") & table.biases
     around = table[plain & (table.block != BARE)]
     present = {str(name) for name in grid.normaliser}
     rows = [name for name in NAMES if name in present] + sorted(present - set(NAMES))
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)
-    fastest = around.groupby("block", sort=False).order.max().round().sort_values(ascending=False, kind="stable")
-    blocks = [str(name) for name in fastest.index]
+    blocks = [name for name in block_order(everything) if name in set(around.block)]
     wide = [max(1, len(columns)), max(1, len(blocks))]
     figure, axes = canvas(
         1, 2, 0.42 * sum(wide) + 2.6, 0.4 * len(rows) + 2.3, gridspec_kw={"width_ratios": wide}, sharey=True
@@ -66,7 +65,7 @@ def orders(
     groups(left, columns)
     right.set_title("what stands around the attention", loc="center", pad=28)
     left.set_title("attention alone: position, mask, special token", loc="center", pad=28)
-    key(figure, quantity)
+    key(figure, quantity, {look(order)[0] for order in (*grid.order, *around.order)})
     return Picture(figure, caption(grid, around, quantity, heads))
 
 
@@ -78,6 +77,12 @@ def column_order(column: tuple[str, str, str]) -> tuple[int, int, int]:
     sentinels, mask, position = column
     names = list(NAMES)
     return (sentinels != "none", mask != "none", names.index(position) if position in names else len(names))
+
+
+def block_order(table: "DataFrame") -> list[str]:
+    """By how fast the residual goes, in every picture alike, whatever quantity it shows."""
+    fastest = table[table.quantity == "res"].groupby("block", sort=False).order.max().round()
+    return [str(name) for name in fastest.sort_values(ascending=False, kind="stable").index]
 
 
 def cells(panel: "Axes", rows: list[str], columns: int, orders: "dict[tuple[str, int], float]") -> None:
@@ -103,7 +108,7 @@ def look(order: float) -> tuple[str, str, str]:
         return UNKNOWN, "#777777", "–"
     number = f"{order:.0f}" if abs(order - round(order)) < 0.05 else f"{order:.1f}"
     if order > 1.5:
-        return FAST, "white", number
+        return FAST if order > 2.5 else MIDDLE, "white", number
     return (SLOW, "#10304a", number) if order > 0.5 else (NEVER, "#4a3000", "0" if number == "-0" else number)
 
 
@@ -117,18 +122,22 @@ def groups(panel: "Axes", columns: list[tuple[str, str, str]]) -> None:
         panel.text((places[0] + places[-1]) / 2, -0.88, text, ha="center", va="bottom", fontsize=8.5, color="#333333")
 
 
-def key(figure: object, quantity: str) -> None:
+def key(figure: object, quantity: str, colours: set[str]) -> None:
+    """What the colours mean, of those that occur."""
     from matplotlib.patches import Patch
 
     what = "residual" if quantity == "res" else "σ₂/σ₁"
+    meanings = {
+        FAST: f"3: {what} cubed by every layer, doubly exponential collapse",
+        MIDDLE: "2: squared, doubly exponential too",
+        SLOW: "1: a constant factor, exponential",
+        NEVER: "0: rows never become equal" if quantity == "res" else "0: never close to rank one",
+        UNKNOWN: "–: depends on the draw of the weights",
+    }
     figure.legend(  # type: ignore[attr-defined]
-        handles=[
-            Patch(color=FAST, label=f"3: {what} cubed by every layer, doubly exponential collapse"),
-            Patch(color=SLOW, label="1: a constant factor, exponential"),
-            Patch(color=NEVER, label="0: rows never become equal"),
-        ],
+        handles=[Patch(color=colour, label=text) for colour, text in meanings.items() if colour in colours],
         loc="outside lower center",
-        ncols=3,
+        ncols=min(3, len(colours)),
         fontsize=9,
     )
 

@@ -61,7 +61,7 @@ def against(panel: "Axes", table: "DataFrame") -> None:
     """Logarithmic, since a collapse is; a straight line where both agree."""
     least = 1e-8
     for colour, (good, part) in zip((COLOURS[4], COLOURS[2]), table.groupby(table.holds.astype(bool))):
-        label = "reproduced" if good else "not"
+        label = "reproduced" if good else "not reproduced"
         panel.plot(
             part.published.clip(lower=least), part.ours.clip(lower=least), "o", color=colour, markersize=3, label=label
         )
