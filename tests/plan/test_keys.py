@@ -2,6 +2,7 @@
 
 import copy
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,26 @@ def test_what_is_in_a_file_that_a_task_names_is_part_of_its_data(tmp_path: Path)
     differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key, b.spec != a.spec) for b, a in zip(before, after)}
     assert differ == {"memorization": (True, True, False), "plain": (False, False, False)}
     assert {file for file in before[0].code if before[0].code[file] != after[0].code[file]} == {str(text)}
+
+
+def test_a_text_that_comes_with_python_counts_as_it_stands_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython's documentation topics differ between its versions: another version's data is other data."""
+    config = changed("tasks", {"memorization": {}, "file": {"task": "memorization", "text": "none.txt"}})
+    config["grid"] = [{"task": ["memorization", "file"], "architecture": "san", "training": "short", "seed": 0}]
+    config["measures"] = {"chains": {"model": "bert"}}
+    before = make_plan(config)
+    package = tmp_path / "pydoc_data"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "topics.py").write_text("topics = {}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pydoc_data", raising=False)
+    after = make_plan(config)
+    differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key) for b, a in zip(before.cells, after.cells)}
+    assert differ == {"memorization": (True, True), "file": (False, False)}
+    assert before.measures["chains"].key != after.measures["chains"].key
 
 
 def test_measure_key_follows_cell_options_and_code() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 TABLE = "chains"
 NEEDS = "nothing"
+READS = {"topics": "pydoc_data.topics"}
 
 
 def chains(

@@ -4,6 +4,7 @@ from typing import Any
 
 TABLE = "model_law"
 NEEDS = "nothing"
+READS = {"topics": "pydoc_data.topics"}
 
 
 def model_law(

@@ -4,6 +4,7 @@ from typing import Any
 
 TABLE = "model_residuals"
 NEEDS = "nothing"
+READS = {"topics": "pydoc_data.topics"}
 
 
 def model_residuals(

@@ -162,7 +162,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
         roots += _parts(component.options)
     code, fingerprint = _code(sources, roots, facts)
-    files = named_files(component.options)
+    files = named_files(component.options, facts)
     if files:
         code, fingerprint = code | files, digest(fingerprint, files)
     wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()

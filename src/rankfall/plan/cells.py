@@ -79,7 +79,7 @@ class Drafts:
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = (self.module(kind, part) for kind, part in parts(task, architecture, training))
         roots = frozenset((*TRAIN_ROOTS, *data_roots, *used))
-        files = named_files(task.task.options)
+        files = named_files(task.task.options, self.facts("task", task.task))
         data_fingerprint = self.sources.fingerprint(data_roots)
         group = digest("group", content["task"], content["architecture"], stacked)
         return Shared(
@@ -93,6 +93,10 @@ class Drafts:
             data_fingerprint=digest(data_fingerprint, files) if files else data_fingerprint,
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
+
+    def facts(self, kind: str, component: Component) -> Mapping[str, Any]:
+        found = components.describe(kind, component.name)
+        return found.facts if found else {}
 
     def module(self, kind: str, component: Component) -> str:
         if (kind, component.name) not in self.modules:
@@ -131,10 +135,16 @@ def _finished(draft: Draft, bits: int) -> Cell:
     )
 
 
-def named_files(options: Mapping[str, Any]) -> dict[str, str]:
-    """Path -> digest of the files that options name: what is in them is part of what is made of them. A bare word is never a file."""
+def named_files(options: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
+    """Path -> digest of the files that options name: what is in them is part of what is made of them. A bare word is never a file
+    of the user's; the component's READS says which words stand for a module whose source text is read: it may differ between
+    versions of Python."""
+    words = facts.get("READS", {})
+    modules = sorted({words[value] for value in options.values() if isinstance(value, str) and value in words})
+    specs = {module: components.find_module(module) for module in modules}
+    sources = {module: Path(spec.origin) for module, spec in specs.items() if spec and spec.origin}
     paths = {value for value in options.values() if isinstance(value, str) and re.search(r"[./\\]", value)}
-    found = {path: Path(path).expanduser() for path in sorted(paths)}
+    found = {path: Path(path).expanduser() for path in sorted(paths)} | sources
     return {
         name: hashlib.sha256(path.read_bytes()).hexdigest()[:SHORT] for name, path in found.items() if path.is_file()
     }

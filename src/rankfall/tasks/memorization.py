@@ -20,6 +20,7 @@ from rankfall.tasks._dataset import Dataset, majority_chance
 
 INPUTS = "tokens"
 TARGETS = "classes"
+READS = {"topics": "pydoc_data.topics"}
 
 
 def memorization(
