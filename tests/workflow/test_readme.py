@@ -1,8 +1,10 @@
 """What README.md tells people to type, typed."""
 
+import math
 import re
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from checkout import CONFIG, ROOT, Checkout, changed
@@ -27,6 +29,26 @@ def test_the_example_component_is_a_file_and_a_name(tmp_path: Path) -> None:
     rows = checkout.table("cells").to_pylist()
     assert {row["status"] for row in rows} == {"done"}
     assert all(row["normaliser"].startswith("square") for row in rows)
+
+
+@pytest.mark.slow
+def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
+    """Each file of docs/components.md is written where the page says, and all of them take part in one benchmark."""
+    page = (ROOT / "docs/components.md").read_text()
+    files = re.findall(r"`src/rankfall/([\w/]+\.py)`:\n\n```python\n(.*?)```", page, re.DOTALL)
+    assert len(files) == page.count("```python") == 5
+    checkout = Checkout.make(tmp_path / "checkout")
+    for place, code in files:
+        checkout.source(place).write_text(code)
+    config = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
+    config["architectures"]["near"] |= {"heads": 2, "width": 8, "depth": 2}
+    grid = [{"task": "parity", "architecture": "near", "training": "short", "seed": [0, 1]}]
+    checkout.configure(changed(CONFIG, **config, grid=grid))
+    assert checkout.run().trained == 2
+    rows = pq.read_table(checkout.results / "tables/entropy.parquet").to_pylist()  # this process knows no such table
+    assert {(row["seed"], row["layer"]) for row in rows} == {(0, 1), (0, 2), (1, 1), (1, 2)}
+    assert all(0 < row["entropy"] <= math.log(6) and row["position"] == "distance(steepest=1.0)" for row in rows)
+    assert (checkout.results / "figures/entropy.png").stat().st_size > 5000
 
 
 def test_files_that_it_names_are_there() -> None:

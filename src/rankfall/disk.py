@@ -1,0 +1,62 @@
+"""How a file appears: under its name at once and complete, or never; and what a failed system call means in plain words."""
+
+import errno
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from rankfall.errors import RankfallError
+
+CAUSES = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "the folder or file may not be changed",
+    errno.ENOTDIR: "a file is where a folder should be",
+}
+
+
+class StoreError(RankfallError):
+    """The store cannot be read or written: disk full, read-only, ... The work in hand is not to blame."""
+
+
+def cause(error: OSError) -> str:
+    """Why a system call failed, in plain words."""
+    return CAUSES.get(error.errno or 0, error.strerror or str(error))
+
+
+def cannot(action: str, path: Path, error: OSError) -> StoreError:
+    """A failed system call as one line: what could not be done, to which path, why, and that nothing else suffered."""
+    return StoreError(
+        f"cannot {action} {path}: {cause(error)}; finished results are untouched, mend this and run again"
+    )
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[BinaryIO]:
+    """A file handle whose content appears under `path` at once and complete, or never. The temporary name tells who
+    writes it.
+    """
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "xb") as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+        folder = os.open(path.parent, os.O_RDONLY)  # the rename itself must survive a power cut
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise cannot("write", path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
