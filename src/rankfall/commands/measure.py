@@ -108,6 +108,7 @@ def measured(
             if time.monotonic() - saved >= plan.config.compute.checkpoint_seconds:  # what a killed job loses at most
                 store.save_rows(measure.name, unsaved)
                 fresh, unsaved, saved = fresh | unsaved, {}, time.monotonic()
+                print(f"{measure.name}: {len(fresh)}/{len(missing)} measured", flush=True)
     if unsaved:
         store.save_rows(measure.name, unsaved)
         fresh |= unsaved

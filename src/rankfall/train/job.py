@@ -45,6 +45,17 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
 
+@dataclass(frozen=True)
+class Job:
+    """What all stacks of a job share."""
+
+    store: "Store"
+    settings: Settings
+    progress: "Progress"
+    code: "Callable[[Cell], dict[str, Any]]"  # what to record about a cell's origin
+    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+
+
 def train_cells(
     cells: "Sequence[Cell]",
     store: "Store",
@@ -57,28 +68,22 @@ def train_cells(
     missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
+        job = Job(store, settings, progress, code, stopped)
         for _, group in groupby(sorted(missing, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda c: c.group):
             members = list(group)
             for start in range(0, len(members), settings.stack):
-                train_some(members[start : start + settings.stack], store, settings, progress, code, stopped)
+                train_some(members[start : start + settings.stack], job)
     progress.end()
 
 
-def train_some(
-    cells: "list[Cell]",
-    store: "Store",
-    settings: Settings,
-    progress: "Progress",
-    code: "Callable[[Cell], dict[str, Any]]",
-    stopped: Callable[[], str | None],
-) -> None:
+def train_some(cells: "list[Cell]", job: Job) -> None:
     """One stack; halved where it does not fit into memory, or where something fails, until the cell that fails stands alone."""
     began = time.monotonic()
-    reason = stopped()
+    reason = job.stopped()
     if reason:  # came while no step was taken, such as in an evaluation
         raise Interrupted(f"{reason} between stacks")
     try:
-        train_stack(cells, store, settings, progress, code, stopped)
+        train_stack(cells, job)
         return
     except (Interrupted, StoreError):  # a full disk is no fault of the cells
         raise
@@ -86,30 +91,24 @@ def train_some(
         last = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({last.filename}:{last.lineno})"
         full = out_of_memory(error)
-    store.drop_checkpoint(stack_id(cells))
+    job.store.drop_checkpoint(stack_id(cells))
     if len(cells) > 1:
-        progress.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        job.progress.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
         for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
-            train_some(half, store, settings, progress, code, stopped)
+            train_some(half, job)
         return
-    progress.note(f"failed: {cells[0].key}: {reason}")
-    record = {**code(cells[0]), "status": "failed", "reason": reason, "seconds": time.monotonic() - began}
-    store.save_stack(cells[0].group, [cells[0].key], {"none": torch.zeros(1)}, [record], {})
-    progress.cells_done(1)
+    job.progress.note(f"failed: {cells[0].key}: {reason}")
+    record = {**job.code(cells[0]), "status": "failed", "reason": reason, "seconds": time.monotonic() - began}
+    job.store.save_stack(cells[0].group, [cells[0].key], {"none": torch.zeros(1)}, [record], {})
+    job.progress.cells_done(1)
 
 
-def train_stack(
-    cells: "list[Cell]",
-    store: "Store",
-    settings: Settings,
-    progress: "Progress",
-    code: "Callable[[Cell], dict[str, Any]]",
-    stopped: Callable[[], str | None],
-) -> None:
+def train_stack(cells: "list[Cell]", job: Job) -> None:
+    store, progress = job.store, job.progress
     datasets = [dataset_of(cell, store) for cell in cells]
     shape = shape_of(cells[0], datasets[0])
-    stack = Stack(cells, shape, settings.device)
-    data = loop.Data.of(datasets, getattr(torch, cells[0].training.dtype), settings.device)
+    stack = Stack(cells, shape, job.settings.device)
+    data = loop.Data.of(datasets, getattr(torch, cells[0].training.dtype), job.settings.device)
     history = loop.new_history(stack)
     identity = stack_id(cells)
     seconds = 0.0
@@ -127,8 +126,8 @@ def train_stack(
         nonlocal saved
         now = time.monotonic()
         progress.step(len(cells), stack, history)
-        reason = stopped()
-        if reason or now - saved >= settings.checkpoint_seconds:
+        reason = job.stopped()
+        if reason or now - saved >= job.settings.checkpoint_seconds:
             state = {f"stack.{name}": value for name, value in stack.state().items()}
             state |= {f"history.{name}": value for name, value in history.items()}
             about = {"seconds": seconds + now - began, "step": stack.step_count, "cells": [cell.key for cell in cells]}
@@ -154,7 +153,7 @@ def train_stack(
         fate = int(stack.fate[member])
         steps = int(stack.last_step[member])
         record = {
-            **code(cell),
+            **job.code(cell),
             "status": "diverged" if fate == DIVERGED else "done",
             "reason": {
                 RUNNING: "",
@@ -165,7 +164,7 @@ def train_stack(
             "seconds": seconds / len(cells),
             "megabytes": peak_megabytes(),
             "chance": datasets[member].chance,
-            "device": str(settings.device),
+            "device": str(job.settings.device),
             "dtype": cell.training.dtype,
             "threads": torch.get_num_threads(),
             "stack": identity,
