@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plans import VALID, changed
 
+from rankfall.plan import cost
 from rankfall.plan.workflow import Param, Wiring
 
 CONFIG = changed(
@@ -144,3 +145,21 @@ def test_limits_grow_with_the_attempt() -> None:
     job = SimpleNamespace(task=task, shard=shard)
     assert wiring.train_minutes(job, attempt=2) == 2 * wiring.train_minutes(job)
     assert wiring.train_memory(job) > 1000
+    asked = SimpleNamespace(task=task, shard=shard, measure="paths")
+    assert wiring.measure_minutes(asked) > wiring.train_minutes(job)
+
+
+def test_untrained_networks_ask_for_no_memory_to_train_in() -> None:
+    """Ninety-six layers, looked at: their states, not what a gradient needs; and no more members than there are seeds."""
+    deep = changed(
+        "grid", [{"task": "sorting", "architecture": "san", "training": ["short", "init"], "depth": 96, "seed": [0, 1]}]
+    )
+    deep |= {"measures": {}, "figures": {}}
+    wiring = Wiring(changed("tasks/sorting/train", 10000, changed("trainings/short/batch", 256, deep)))
+    memory = {}
+    for name in ("short", "init"):
+        cells = [cell for cell in wiring.plan.cells if cell.training.name == name]
+        memory[name] = cost.member_megabytes(cells[0].task, cells[0].architecture, cells[0].training)
+    assert memory["init"] * 5 < memory["short"]
+    most = cost.MEGABYTES + 2 * max(memory.values())
+    assert all(wiring.train_memory(SimpleNamespace(task=t, shard=s)) <= most for t, s in wiring.plan.shards)

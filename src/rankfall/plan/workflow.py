@@ -27,6 +27,7 @@ Param = Callable[[Any], str]
 Place = tuple[str, ...]  # values of a rule's wildcards
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # what puts shards together, and checks them
+MEASURED = 10  # seconds a cell, at most, for a measure of a small network
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
 ROW_ROOTS = ("rankfall.report.cell_columns",)  # what a shard's rows begin with
 
@@ -152,7 +153,9 @@ class Wiring:
         return self._memory(wildcards) * min(attempt, MOST)
 
     def measure_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._minutes(wildcards) * min(attempt, MOST)
+        """As for training, and a while a cell: an untrained network costs nothing to train, but as much as any to measure."""
+        cells = self.plan.measured_cells(wildcards.measure, wildcards.task, wildcards.shard)
+        return (self._minutes(wildcards) + math.ceil(len(cells) * MEASURED / 60)) * min(attempt, MOST)
 
     def measure_memory(self, wildcards: Any, attempt: int = 1) -> int:
         return self._memory(wildcards) * min(attempt, MOST)
