@@ -14,6 +14,8 @@ rule train:
         f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/train/{{task}}/{{shard}}.tsv"
+    # Everything waits for networks, and the longest jobs train: measures that need none can fill the gaps.
+    priority: 1
     conda:
         "../../envs/environment.yaml"
     threads: config.get("compute", {}).get("threads", 1)
