@@ -22,6 +22,7 @@ from torch import Tensor
 from rankfall import components
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
+from rankfall.plan.unchanged import Edited, check_unchanged
 from rankfall.tasks._dataset import Dataset, draw
 from rankfall.train import loop
 from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
@@ -85,9 +86,10 @@ def train_some(cells: "list[Cell]", job: Job) -> None:
     try:
         train_stack(cells, job)
         return
-    except (Interrupted, StoreError):  # a full disk is no fault of the cells
+    except (Interrupted, StoreError, Edited):  # a full disk is no fault of the cells
         raise
     except Exception as error:  # anything a component may raise
+        check_code(cells)  # half an edit may well raise
         last = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({last.filename}:{last.lineno})"
         full = out_of_memory(error)
@@ -131,6 +133,7 @@ def train_stack(cells: "list[Cell]", job: Job) -> None:
             state = {f"stack.{name}": value for name, value in stack.state().items()}
             state |= {f"history.{name}": value for name, value in history.items()}
             about = {"seconds": seconds + now - began, "step": stack.step_count, "cells": [cell.key for cell in cells]}
+            check_code(cells)
             store.save_checkpoint(identity, state, about)
             saved = time.monotonic()
         if reason:
@@ -172,6 +175,7 @@ def train_stack(cells: "list[Cell]", job: Job) -> None:
         }
         records.append(record)
     tensors = stack.tensors() | {f"history.{name}": value for name, value in history.items()}
+    check_code(cells)
     store.save_stack(cells[0].group, [cell.key for cell in cells], on_cpu(tensors), records, {"members": identity})
     store.drop_checkpoint(identity)
     progress.cells_done(len(cells))
@@ -179,8 +183,18 @@ def train_stack(cells: "list[Cell]", job: Job) -> None:
 
 def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made from its seed once, then read."""
-    make = components.load("task", cell.task.task.name)
-    return store.dataset(cell.data_key, lambda: draw(make, cell.seed, cell.task.task.options))
+
+    def make() -> Dataset:
+        made = draw(components.load("task", cell.task.task.name), cell.seed, cell.task.task.options)
+        check_unchanged(cell.data_code)
+        return made
+
+    return store.dataset(cell.data_key, make)
+
+
+def check_code(cells: "Sequence[Cell]") -> None:
+    """Raise if the code that these cells are named after was edited: what is in hand may be the new code's."""
+    check_unchanged(*(cell.code for cell in cells))
 
 
 def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
