@@ -113,7 +113,7 @@ def load(kind: str, name: str) -> Any:
     location = locate(kind, name)
     if location is None:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
-    if ":" in name and os.getcwd() not in sys.path:
+    if os.getcwd() not in sys.path:  # where components of one's own lie, and what any component imports
         sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
     module = importlib.import_module(location.module)
     for attribute in location.attributes:

@@ -275,6 +275,28 @@ def test_what_lies_beside_an_external_component_counts(tmp_path: Path, monkeypat
     assert set(Sources().code_files(["away"])) == {"away.py"}
 
 
+@pytest.mark.parametrize("importer", ["rankfall", "another folder", "working directory"])
+def test_helper_outside_the_package_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write, importer: str
+) -> None:
+    """A component imports a helper beside the Snakefile, wherever the component itself lies."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    if importer == "working directory":
+        monkeypatch.chdir(beside)  # the last place that is looked into, on no path
+    else:
+        monkeypatch.syspath_prepend(beside)
+    (beside / "helper.py").write_text("from helped import SCALE")
+    (beside / "helped.py").write_text("SCALE = 1")
+    if importer == "rankfall":
+        monkeypatch.setattr(fingerprint, "OWN", "pkg")
+    write(root="import json, numpy, notinstalled\nfrom helper import SCALE")
+    before = Sources()
+    assert {"helper.py", "helped.py", "pkg/root.py"} <= set(before.code_files(["pkg.root"]))
+    (beside / "helped.py").write_text("SCALE = 2")
+    assert digest() != before.fingerprint(["pkg.root"])
+
+
 def numerics() -> dict[str, str]:
     return Sources().code_files(["rankfall.train.loop"])
 

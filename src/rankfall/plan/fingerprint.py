@@ -1,8 +1,8 @@
 """Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
 
-From some roots every import is followed inside our own package; for an external component, also inside its package and what lies
-beside it in the same folder (an installed package stands alone: what is installed is pinned). Each file counts by its syntax tree, so
-comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
+From some roots every import is followed, wherever it leads but into the standard library and into what is installed, which is pinned:
+inside our own package, a component's own, and any helper that lies beside the Snakefile or on PYTHONPATH. Each file counts by its
+syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
 - `rankfall/errors.py`, which only ever ends a run;
@@ -51,6 +51,7 @@ class Sources:
         self.read: dict[str, Source | None] = {}
         self.closures: dict[frozenset[str], dict[str, str]] = {}
         self.hashes: dict[frozenset[str], str] = {}
+        self.local: dict[str, bool] = {}
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """File -> short digest, sorted by file, of everything that importing `roots` runs in the packages they belong to."""
@@ -73,7 +74,12 @@ class Sources:
         (root,) = roots
         if self.source(root) is None:
             raise RankfallError(f"module {root}: no source file was found for it")
-        counts = self._counting(root.partition(".")[0])
+        top = root.partition(".")[0]
+
+        def counts(module: str) -> bool:
+            name = module.partition(".")[0]
+            return name in (OWN, top) or self._is_local(name)
+
         seen: dict[str, Source] = {}
         waiting = list(ancestors(root))
         while waiting:
@@ -85,27 +91,13 @@ class Sources:
             waiting.extend(self._needs(source, counts))
         return dict(sorted((source.file, source.digest) for source in seen.values()))
 
-    def _counting(self, top: str) -> Callable[[str], bool]:
-        """Whether a module counts, for a root in this top-level package or module."""
-        home = None if top == OWN else self._home(top)
-        near: dict[str, bool] = {OWN: True, top: True}
-
-        def counts(module: str) -> bool:
-            name = module.partition(".")[0]
-            if name not in near:
-                near[name] = home is not None and self._home(name) == home
-            return near[name]
-
-        return counts
-
-    def _home(self, top: str) -> Path | None:
-        """The folder that a top-level package or module lies in; None for built-in and installed ones."""
-        spec = self.spec(top)
-        if spec is None or top in sys.stdlib_module_names:
-            return None
-        places = list(spec.submodule_search_locations or []) or [spec.origin or ""]
-        home = Path(places[0]).parent
-        return None if INSTALLED.intersection(home.parts) else home
+    def _is_local(self, top: str) -> bool:
+        """Whether a top-level package or module is somebody's own: neither Python's nor installed."""
+        if top not in self.local:
+            spec = None if top in sys.stdlib_module_names else self.spec(top)
+            places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec else []
+            self.local[top] = bool(places) and not INSTALLED.intersection(Path(places[0]).parts)
+        return self.local[top]
 
     def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
         imports, top = source.imports, source.module.partition(".")[0]
@@ -120,7 +112,7 @@ class Sources:
             if not counts(module):
                 continue
             if self.spec(module) is None:
-                if top == OWN:
+                if top == module.partition(".")[0] == OWN:
                     raise RankfallError(f"{source.file}, line {line}: imports {module}, which does not exist")
                 continue
             yield from ancestors(module)
