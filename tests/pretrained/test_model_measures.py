@@ -9,6 +9,7 @@ from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
 from rankfall.measures import _residual as res
+from rankfall.measures._bounds import ONE_LAYER
 from rankfall.measures.chains import chains
 from rankfall.measures.model_law import model_law
 from rankfall.measures.model_residuals import model_residuals
@@ -180,18 +181,49 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
     assert san[5]["exponent"] == pytest.approx(3, abs=0.05)
 
 
-def test_the_bound_holds_where_its_condition_does():
-    """Small weights, so that the condition is met: what a layer leaves is below factor * ||res||^3 (the norm after it left out)."""
+def test_the_exponent_survives_any_depth():
+    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
+    deep = {**CONFIGS["bert"], "num_hidden_layers": 40}
+    rows = model_law(model="bert", config=deep, seeds=1, text="zipf", samples=1, length=9, variants=["SAN"])
+    assert rows[-1]["log10_residual"] < -1e17
+    assert all(row["exponent"] == pytest.approx(3, abs=1e-6) for row in rows if row["layer"] > 20)
+
+
+def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
+    """Small weights meet the condition, large ones miss it in the first layer; written out from the states."""
     from rankfall.pretrained import theory
 
-    it = on_table(Source("bert", config={**CONFIGS["bert"], "initializer_range": 0.02}))
-    network = convert.as_network(it, VARIANTS["SAN"])
-    start = convert.first_states(it, 0, 3)
-    terms = theory.of_attention(network.blocks[0], theory.begin(network, start))
-    left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
-    size = res.matrix_norm(res.residual(start), "composite").log10()
-    assert bool((terms.score_range <= 1.256).all())
-    assert bool((left <= terms.log10_factor + 3 * size).all())
+    for spread, held in ((0.02, True), (1.0, False)):
+        config = {**CONFIGS["bert"], "initializer_range": spread}
+        options = {"seeds": 1, "text": "zipf", "samples": 3, "length": 9, "variants": ["SAN", "SAN+skip"]}
+        rows = model_law(model="bert", config=config, **options)
+        tables.conform("model_law", rows)
+        first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
+        it = on_table(Source("bert", config=config))
+        network, start = convert.as_network(it, VARIANTS["SAN"]), convert.first_states(it, 0, 3)
+        left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
+        size = res.matrix_norm(res.residual(start), "composite").log10()
+        terms = theory.bounds(theory.attention_alone(network.blocks[0]), theory.begin(network, start))
+        for row in first:
+            sample = row["sample"]
+            assert row["theory_applies"]
+            assert row["condition"] is held
+            assert row["log10_attention"] == pytest.approx(float(left[0, sample]), abs=1e-8)
+            assert row["score_range"] == pytest.approx(float(terms.score_range[0, sample]))
+            if held:
+                lemma = float(terms.log10_factor[0, sample] + 3 * size[0, sample])
+                assert row["lemma_slack"] == pytest.approx(lemma - float(left[0, sample]), abs=1e-8)
+                assert min(row["lemma_slack"], row["lemma_no_gamma_slack"], row["proven_slack"]) > 0
+                assert row["theory_reason"] == ""
+            else:
+                assert all(row[name] is None for name in ONE_LAYER)
+                assert "1.256" in row["theory_reason"]
+        for row in rows:
+            if row["layer"] == 0 or row["variant"] == "SAN+skip":
+                assert not row["theory_applies"]
+                assert row["theory_reason"] == (
+                    "a skip connection: no upper bound holds" if row["layer"] else "the input"
+                )
 
 
 def test_models_without_a_form_in_our_blocks_give_no_law():

@@ -1,16 +1,25 @@
 """The theorems' bounds on the residual, evaluated on the weights and states at hand (Dong et al. 2021; notation as there).
 
-For a layer of plain softmax attention (no skip, norm, mask, or position in the scores), with R = res(X), E_h = R W_QK,h R^T / sqrt(d),
-D_i = range of row i of E_h, and composite norm |A| = sqrt(|A|_1 |A|_inf):
+For a layer of plain softmax attention (no skip, norm, mask, or position in the scores), with R = res(X) of T tokens,
+E_h = R W_QK,h R^T / sqrt(d), D_i = range of row i of E_h, and composite norm |A| = sqrt(|A|_1 |A|_inf):
 
     condition       max_i D_i <= 1.256                                                       (e^t - 1 <= 2 t up to there)
-    lemma           |res(SA(X))| <= 4 gamma beta H lambda / sqrt(d) |R|^3,    beta = max_h |W_QK,h|_1 |W_h|
+    lemma           |res(SA(X))| <= factor |R|^3,    factor = 4 gamma beta H lambda / sqrt(d),    beta = max_h |W_QK,h|_1 |W_h|
     gamma           max_h sqrt( sum_i D_i / (2 |E_h|_1) )                     what the published proof needs and its first version left out
-    lemma, proven   lambda sqrt( sum_h 4 |E_h|_1 |R|_1 |W_h|_1 * sum_h 4 max|E_h| |R|_inf |W_h|_inf )         needs no gamma
-    theorem         (4 gamma beta H lambda / sqrt(d))^((3^L - 1) / 2) |res(X_0)|^(3^L), beta, gamma, lambda the largest up to layer L
-    contracts       |res(X_0)|^2 < sqrt(d) / (4 gamma beta H lambda)                          where the theorem says anything at all
+    contraction     factor |R|^2, what the lemma says |R| is multiplied by; from 1 on the lemma is vacuous
+    lemma, proven   2 (1 - 1/T) lambda sqrt( sum_h 4 |E_h|_1 |R|_1 |W_h|_1 * sum_h 4 max|E_h| |R|_inf |W_h|_inf )     needs no gamma
+    theorem         factor^((3^L - 1) / 2) |res(X_0)|^(3^L), factor the largest up to layer L
+    contracts       factor |res(X_0)|^2 < 1                                                   where the theorem says anything at all
 
 lambda is a Lipschitz constant of the layer's MLP in both operator norms, |W_1| |W_2| max|f'|; 1 without an MLP. All sizes as log10.
+
+Whose residual: the published statements are about the x that minimises |X - 1 x^T|; what they are set beside here is about the token
+mean, which is never smaller and at most 2 (1 - 1/T) times as large (the row and column sum norm of I - 11^T/T). The proven bound
+has that factor in it; the published ones stand as published.
+Its proof: with q the softmax of what all rows of scores share, SA(X) is equal rows plus M = sum_h (P_h - 1 q_h^T) R W_h, and under
+the condition |P_ij - q_j| <= 2 q_j sum_k q_k |E_ij - E_ik|, so |P - 1 q^T|_1 <= 4 |E|_1 and |P - 1 q^T|_inf <= 4 max|E|. An MLP maps
+equal rows to equal rows, and differences as lambda says. The composite norm has no triangle inequality, so heads are summed in
+either norm on its own; the published lemma's factor H does without, and for one head only follows from this (with gamma = 1).
 """
 
 import math
@@ -34,6 +43,28 @@ STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042} 
 LIMIT = 1.256
 
 
+ONE_LAYER = (
+    "log10_factor",
+    "log10_contraction",
+    "vacuous",
+    "log10_lemma",
+    "lemma_slack",
+    "log10_lemma_no_gamma",
+    "lemma_no_gamma_slack",
+    "log10_proven",
+    "proven_slack",
+)  # columns that say something only where the layer's condition holds
+ALL_LAYERS = (
+    "log10_theorem",
+    "theorem_slack",
+    "log10_theorem_no_gamma",
+    "theorem_no_gamma_slack",
+    "theorem_contracts",
+)  # ... only where it holds in every layer so far
+WIDE_HERE = f"scores of a row spread over more than {LIMIT}: no bound"
+WIDE_BEFORE = f"scores of a row spread over more than {LIMIT} in a layer before: no bound over all layers"
+
+
 @dataclass(frozen=True)
 class Bounds:
     """One layer's terms, each (K, B)."""
@@ -42,9 +73,21 @@ class Bounds:
     gamma: Tensor
     log10_lipschitz: Tensor
     score_range: Tensor  # max_i D_i over heads
-    log10_factor: Tensor  # log10 of 4 gamma beta H lambda / sqrt(d)
-    log10_lemma: Tensor
+    log10_rest: Tensor  # log10 |R| of what enters
+    log10_factor_no_gamma: Tensor  # log10 of 4 beta H lambda / sqrt(d)
     log10_proven: Tensor
+
+    @property
+    def condition(self) -> Tensor:
+        return self.score_range <= LIMIT
+
+    @property
+    def log10_factor(self) -> Tensor:
+        return self.log10_factor_no_gamma + self.gamma.log10()
+
+    @property
+    def log10_lemma(self) -> Tensor:
+        return self.log10_factor + 3 * self.log10_rest
 
 
 def refusal(block: Any, state: State) -> str:
@@ -84,24 +127,67 @@ def bounds(block: Any, state: State) -> Bounds:
     lipschitz = mlp_lipschitz(block.mlp).to(beta)  # (K,) or ()
     log_beta = beta.log10().unsqueeze(1).expand_as(gamma)
     log_lipschitz = lipschitz.log10().reshape(-1, 1).expand_as(gamma)
-    factor = math.log10(4 * heads / width**0.5) + gamma.log10() + log_beta + log_lipschitz
     r_one, r_inf = log10_norm(state.rest, "l1"), log10_norm(state.rest, "linf")
     log_e = e.log / math.log(10)
     first = (e_one * matrix_norm(maps, "l1").unsqueeze(1)).sum(-1).log10() + log_e + r_one
     second = (e_max * matrix_norm(maps, "linf").unsqueeze(1)).sum(-1).log10() + log_e + r_inf
+    tokens = max(2, ranges.shape[-1])  # one alone leaves no R, whatever the factor
     return Bounds(
         log10_beta=log_beta,
         gamma=gamma,
         log10_lipschitz=log_lipschitz,
         score_range=(ranges.amax((-2, -1)) * e.log.exp()),
-        log10_factor=factor,
-        log10_lemma=factor + 3 * log10_norm(state.rest, "composite"),
-        log10_proven=math.log10(4) + 0.5 * (first + second) + log_lipschitz,
+        log10_rest=log10_norm(state.rest, "composite"),
+        log10_factor_no_gamma=math.log10(4 * heads / width**0.5) + log_beta + log_lipschitz,
+        log10_proven=math.log10(8 * (1 - 1 / tokens)) + 0.5 * (first + second) + log_lipschitz,
     )
 
 
+def one_layer(terms: Bounds, log10_left: Tensor) -> dict[str, Any]:
+    """A layer's bounds as columns (K, B), and how far each is above what the layer left; to be passed through `withhold`."""
+    no_gamma = terms.log10_factor_no_gamma + 3 * terms.log10_rest
+    contraction = terms.log10_factor + 2 * terms.log10_rest
+    return {
+        "theory_applies": True,
+        "theory_reason": "",
+        "score_range": terms.score_range,
+        "condition": terms.condition,
+        "log10_beta": terms.log10_beta,
+        "gamma": terms.gamma,
+        "log10_factor": terms.log10_factor,
+        "log10_contraction": contraction,
+        "vacuous": contraction >= 0,
+        "log10_lemma": terms.log10_lemma,
+        "lemma_slack": slack(terms.log10_lemma, log10_left),
+        "log10_lemma_no_gamma": no_gamma,
+        "lemma_no_gamma_slack": slack(no_gamma, log10_left),
+        "log10_proven": terms.log10_proven,
+        "proven_slack": slack(terms.log10_proven, log10_left),
+    }
+
+
+def nothing_of_theory(reason: str) -> dict[str, Any]:
+    """The columns of a layer that no theorem speaks of."""
+    return {"theory_applies": False, "theory_reason": reason}
+
+
+def withhold(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a sample without the bounds whose condition fails there, and with the reason."""
+    if not row["theory_applies"] or (row["condition"] and row.get("condition_all", True)):
+        return row
+    names, reason = (ALL_LAYERS, WIDE_BEFORE) if row["condition"] else (ONE_LAYER + ALL_LAYERS, WIDE_HERE)
+    return row | {name: None for name in names if name in row} | {"theory_reason": reason}
+
+
+def slack(log10_bound: Tensor, log10_left: Tensor) -> Tensor:
+    """Right side over left side as log10; NaN where logs are so large that their rounding hides the difference."""
+    difference = log10_bound - log10_left
+    known = difference.abs() > 1e3 * torch.finfo(difference.dtype).eps * log10_left.abs()
+    return torch.where(known, difference, torch.nan)
+
+
 def theorem(factor: Tensor, log10_start: Tensor, layers: int) -> Tensor:
-    """log10 of the bound after so many layers, from the largest factor so far and the residual of the input."""
+    """log10 of the bound after so many layers, from the log10 of the largest factor so far and of the input's residual."""
     return (3.0**layers - 1) / 2 * factor + 3.0**layers * log10_start
 
 

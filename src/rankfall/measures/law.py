@@ -4,6 +4,11 @@ The residual is relative, |res(X)| / |X| in the composite norm about the token m
 The local exponent of a layer is d log|res out| / d log|res in|: how the layer answers to rows a little more alike, 3 where the cubic law
 holds, 1 where decay is exponential, 0 where rows come out different anyway. The same residual from plain float64 and float32 passes
 shows where their floors are. A block for which no centred form is known is measured by the plain float64 pass, and says so.
+
+A bound is there only where its proof speaks: for a layer, where scores spread over at most 1.256 within a row (`condition`); over
+all layers, where they do in each of them (`condition_all`). Elsewhere it is null and `theory_reason` says why. Its slack is its
+right side over its left, in decades. The published bounds speak of the residual about the minimiser of the norm, and the one beside
+them is about the token mean, up to 2 (1 - 1/T) times as large for T tokens; `log10_proven` has that factor in it.
 """
 
 import copy
@@ -13,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.measures._bounds import LIMIT, Bounds, bounds, log10_norm, refusal, theorem
+from rankfall.measures._bounds import (
+    bounds,
+    log10_norm,
+    nothing_of_theory,
+    one_layer,
+    refusal,
+    slack,
+    theorem,
+    withhold,
+)
 from rankfall.measures._residual import at_floor, matrix_norm, relative_residual
 from rankfall.measures.centred.attention import Unknown
 from rankfall.measures.centred.block import propagate, step
@@ -57,7 +71,7 @@ def law(network: "Network", data: "Data", cells: "Sequence[Cell]", *, samples: i
         for member in range(len(cells)):
             for sample in range(inputs.shape[1]):
                 picked = {name: pick(value, member, sample) for name, value in found.items()}
-                rows.append({"member": member, "layer": layer, "sample": sample} | picked)
+                rows.append({"member": member, "layer": layer, "sample": sample} | withhold(picked))
     return rows
 
 
@@ -70,8 +84,9 @@ def directly(network: "Network", inputs: Tensor) -> list[Tensor]:
 def centred_columns(network: "Network", states: list[State]) -> list[dict[str, Any]]:
     """The table's columns by layer, each a text or a tensor (K, B)."""
     rows = [columns_of(states[0]) | nothing_of_theory("the input")]
-    start = log10_norm(states[0].rest, "composite")
-    largest = torch.full_like(start, -torch.inf)
+    start = log10_norm(states[0].rest, "composite")  # (K, B)
+    largest = start.new_full((2, *start.shape), -torch.inf)  # factors with and without gamma
+    holds = torch.ones_like(start, dtype=torch.bool)
     stopped = ""
     for layer, (block, before, after) in enumerate(zip(network.blocks, states, states[1:]), 1):
         found = columns_of(after) | {"exponent": exponent(block, before, after)}
@@ -80,10 +95,10 @@ def centred_columns(network: "Network", states: list[State]) -> list[dict[str, A
             rows.append(found | nothing_of_theory(stopped))
             continue
         terms = bounds(block, before)
-        largest = torch.maximum(largest, terms.log10_factor)
-        rows.append(
-            found | theory(terms, theorem(largest, start, layer), 2 * start + largest < 0, found["log10_absolute"])
-        )
+        largest = torch.maximum(largest, torch.stack([terms.log10_factor, terms.log10_factor_no_gamma]))
+        holds = holds & terms.condition
+        found |= one_layer(terms, found["log10_absolute"]) | {"log10_lipschitz": terms.log10_lipschitz}
+        rows.append(found | all_layers(largest, start, layer, found["log10_absolute"]) | {"condition_all": holds})
     return rows
 
 
@@ -117,27 +132,15 @@ def plain_columns(relative: Tensor, reason: str) -> dict[str, Any]:
     } | nothing_of_theory(reason)
 
 
-def nothing_of_theory(reason: str) -> dict[str, Any]:
-    return {"theory_applies": False, "theory_reason": reason}
-
-
-def theory(terms: Bounds, log10_theorem: Tensor, contracts: Tensor, log10_absolute: Tensor) -> dict[str, Any]:
-    """Bounds, with whether their condition holds, and how far above the residual they are."""
+def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -> dict[str, Any]:
+    """The theorem's columns after so many layers, from the largest factors so far (2, K, B) and the input's residual (K, B)."""
+    published, no_gamma = theorem(largest, start, layer)
     return {
-        "theory_applies": True,
-        "theory_reason": "",
-        "score_range": terms.score_range,
-        "condition": terms.score_range <= LIMIT,
-        "log10_beta": terms.log10_beta,
-        "gamma": terms.gamma,
-        "log10_lipschitz": terms.log10_lipschitz,
-        "log10_lemma": terms.log10_lemma,
-        "lemma_slack": terms.log10_lemma - log10_absolute,
-        "log10_lemma_no_gamma": terms.log10_lemma - terms.gamma.log10(),
-        "log10_proven": terms.log10_proven,
-        "proven_slack": terms.log10_proven - log10_absolute,
-        "log10_theorem": log10_theorem,
-        "theorem_contracts": contracts,
+        "log10_theorem": published,
+        "theorem_slack": slack(published, log10_left),
+        "log10_theorem_no_gamma": no_gamma,
+        "theorem_no_gamma_slack": slack(no_gamma, log10_left),
+        "theorem_contracts": 2 * start + largest[0] < 0,
     }
 
 

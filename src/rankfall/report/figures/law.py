@@ -121,17 +121,19 @@ def exponents(panel: "Axes", table: "DataFrame", colour: str, aside: float) -> N
 
 
 def slack(panel: "Axes", table: "DataFrame") -> None:
-    holds = table[table.theory_applies.fillna(False).astype(bool) & table.condition.fillna(False).astype(bool)]
+    """A bound is null wherever its condition fails."""
     for colour, (column, label) in zip(
         COLOURS[2:], (("lemma_slack", "published lemma with γ"), ("proven_slack", "bound with a proof, no γ"))
     ):
-        for style, (name, part) in zip(("-", "--", ":"), holds.groupby("architecture")):
+        for style, (name, part) in zip(("-", "--", ":"), table[table[column].notna()].groupby("architecture")):
             lines = per_seed(part, column)
             band(panel, lines["layer"], lines["mean"], lines["std"], colour, f"{label}: {name}", linestyle=style)
     panel.set(xlabel="layer", ylabel="decades above the residual", title="how loose the bounds are")
-    if len(holds):
-        panel.set_ylim(bottom=0)
+    if panel.lines:
+        panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
         panel.legend(fontsize=7, loc="lower right")
+    else:
+        panel.text(0.5, 0.5, "no layer here has a bound", ha="center", va="center", transform=panel.transAxes)
 
 
 def finding(table: "DataFrame", name: str) -> str:

@@ -26,11 +26,7 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = ["SAN
     for panel, (model, phase) in zip(axes[0], groups):
         part = table[(table.model == model) & (table.phase == phase)]
         for colour, variant in zip(COLOURS, variants):
-            lines = (
-                part[part.variant == variant]
-                .groupby("layer")[["log10_residual", "direct", "exponent", "vacuous"]]
-                .median()
-            )
+            lines = part[part.variant == variant].groupby("layer")[["log10_residual", "direct", "exponent"]].median()
             shown = lines[lines.log10_residual < -0.05]
             panel.plot(shown.index, np.log10(-shown.log10_residual), color=colour, marker="o", label=variant)
             direct = lines[(lines.direct > -299) & (lines.direct < -0.05)]

@@ -1,6 +1,7 @@
 """model_law.parquet: residuals of real models below every floor, and the one-layer bound on their weights."""
 
 from rankfall.report.schema import Column, Table
+from rankfall.report.schemas.law import ONE_LAYER, size
 from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
 
 
@@ -14,39 +15,17 @@ def model_law() -> Table:
             Column("variant", "text", "what is left of every block: see docs/models.md"),
             Column("layer", "int", "0 is the state that enters the first layer"),
             Column("sample", "int", "which text of the batch"),
-            Column(
-                "log10_residual",
-                "float",
-                "relative residual, composite norm, token mean, without a floor; null: rows identical",
-                nullable=True,
-            ),
+            size("log10_residual", "|res(X)|/|X|, composite norm, token mean, without a floor; null: rows identical"),
             Column("direct", "float", "the same, not its log, computed in the ordinary way in float64", nan=True),
-            Column(
-                "exponent",
-                "float",
-                "of the layer below: d log res out / d log res in; 3 where the cubic law holds",
-                nullable=True,
+            size("exponent", "of the layer below: d log res out / d log res in; 3 where the cubic law holds", ""),
+            size(
+                "log10_attention", "|res(SA(X_l-1))|, what the layer below leaves before its norm: left of every bound"
             ),
+            Column("theory_applies", "bool", "whether there is a layer below whose attention the lemma speaks of"),
             Column(
-                "log10_factor",
-                "float",
-                "4 gamma H beta / sqrt(d_qk) of the layer above; null at the end and with a skip",
-                nullable=True,
+                "theory_reason", "text", "why not, or that its condition fails, so that bounds are null; else empty"
             ),
-            Column(
-                "log10_contraction",
-                "float",
-                "that times ||res||^2: what the bound says res is multiplied by",
-                nullable=True,
-            ),
-            Column(
-                "score_range",
-                "float",
-                "largest range of a row of scores due to differences between tokens",
-                nullable=True,
-            ),
-            Column("condition", "bool", "the range is at most 1.256, as the bound requires", nullable=True),
-            Column("vacuous", "bool", "the bound allows growth, so it says nothing", nullable=True),
+            *ONE_LAYER,
         ),
         key=("model", "revision", "phase", "text", "length", "variant", "seed", "layer", "sample"),
         cells=False,
