@@ -15,6 +15,7 @@ from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import loop
 from rankfall.train.dropout import SeededDropout
+from rankfall.train.losses import asked
 from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
 
 CPU = torch.device("cpu")
@@ -98,16 +99,19 @@ def test_resume_is_bit_identical(step: int) -> None:
         assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
 
 
-def test_resume_remembers_who_has_stopped() -> None:
-    """A member that stopped or diverged before the checkpoint stays as it was."""
+@pytest.mark.parametrize("step", [1, 3, 7, 9, 20])
+def test_resume_remembers_who_has_stopped(step: int) -> None:
+    """A member that stopped or diverged before the checkpoint stays as it was, and so does its record."""
     run = {"training": RUN | {"optimizer": "sgd"}, "architecture": {"norm": "none"}}
     members = [{}, {"stop_loss": 10.0}, {"lr": 1e30}]
-    whole = trained([3, 1, 2], members=members, **run)[0]
-    saved = trained([3, 1, 2], stop_at=20, members=members, **run)[2]
-    again = trained([3, 1, 2], resume=saved, members=members, **run)[0]
+    whole, history, _ = trained([3, 1, 2], members=members, **run)
+    saved = trained([3, 1, 2], stop_at=step, members=members, **run)[2]
+    again, again_history, _ = trained([3, 1, 2], resume=saved, members=members, **run)
     assert again.fate.tolist() == whole.fate.tolist() == [RUNNING, STOPPED, DIVERGED]
     assert again.last_step.tolist() == whole.last_step.tolist()
     assert torch.equal(again.weights, whole.weights)
+    for name in history:
+        assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
 
 
 def test_order_of_the_data_belongs_to_seed_and_epoch() -> None:
@@ -147,6 +151,26 @@ def test_stop_loss_stops_one_member() -> None:
     stack, history, _ = trained([0, 1], members=[{"stop_loss": 10.0}, {}])
     assert stack.last_step.tolist() == [7, 28]
     assert not math.isnan(float(history["test_loss"][0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("own", "epochs"), [({"stop_loss": 10.0}, 1), ({"stop_loss": 1.79}, 2), ({"lr": 1e30}, 1), ({}, 4)]
+)
+def test_the_record_of_a_member_does_not_depend_on_its_neighbours(own: dict[str, Any], epochs: int) -> None:
+    """One that has stopped or diverged has no epochs after, though a neighbour runs on; one that runs does not see it."""
+    run = {"training": RUN | {"optimizer": "sgd", "lr": 1.0, "dtype": "float64"}, "architecture": {"norm": "none"}}
+    alone = trained([1], members=[own], **run)[1]
+    together = trained([0, 1, 2], members=[{}, own, {"lr": 1e30}], **run)[1]
+    assert int((together["asked"][1] > 0).sum()) == epochs
+    for name, value in alone.items():
+        torch.testing.assert_close(together[name][1], value[0], rtol=1e-12, atol=1e-12, equal_nan=True, msg=name)
+
+
+def test_every_value_is_asked() -> None:
+    """-1 says that no class is asked for; of a value it is as good as any."""
+    targets = torch.tensor([[[[-1.0, 0.0], [0.5, 0.2]], [[0.0, -1.0], [1.0, 0.0]]]])  # K, B, T, C
+    assert asked(targets).tolist() == [4]
+    assert asked(torch.tensor([[[-1, 0], [2, -1]]])).tolist() == [2]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch import Tensor
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset
 from rankfall.train.losses import LOSSES, asked
-from rankfall.train.stack import RUNNING, STOPPED, Stack
+from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
 
 EVALUATIONS = 50  # at most about this many evaluations on the test set in a run
 
@@ -63,6 +63,9 @@ def train(
         if not (stack.fate == RUNNING).any():
             break
         stack.begin_epoch(epoch)
+        # Who has stopped before has no part in this epoch's record, so that it does not depend on who shares the stack. Told from
+        # the steps that counted, not from now: training may go on from the middle of the epoch.
+        taking = (stack.fate == RUNNING) | ((stack.fate == DIVERGED) & (stack.last_step >= epoch * steps))
         order = orders(stack, data.train_inputs.shape[1], epoch)  # (K, N)
         for step in range(stack.step_count - epoch * steps, steps):
             index = order[:, step * settings.batch : (step + 1) * settings.batch]  # (K, B)
@@ -70,13 +73,14 @@ def train(
             loss, right = stack.step(inputs, wanted, loss_of)
             # Sums over the epoch, weighted by the tokens asked; divided when the epoch is read.
             weight = asked(wanted)
-            history["loss"][:, epoch] += loss * weight
-            history["right"][:, epoch] += right
-            history["asked"][:, epoch] += weight
+            history["loss"][:, epoch] += torch.where(taking, loss * weight, 0)
+            history["right"][:, epoch] += torch.where(taking, right, 0)
+            history["asked"][:, epoch] += torch.where(taking, weight, 0)
             if step + 1 < steps:
                 after_step()
         if (epoch + 1) % max(1, settings.epochs // EVALUATIONS) == 0 or epoch + 1 == settings.epochs:
-            history["test_loss"][:, epoch], history["test_accuracy"][:, epoch] = evaluate(stack, data, targets)
+            for name, value in zip(("test_loss", "test_accuracy"), evaluate(stack, data, targets)):
+                history[name][:, epoch] = torch.where(taking, value, torch.nan)
         mean = history["loss"][:, epoch] / history["asked"][:, epoch]
         stack.fate.masked_fill_((mean < limit) & (stack.fate == RUNNING), STOPPED)
         after_step()  # only now is the epoch whole, and a checkpoint of it complete

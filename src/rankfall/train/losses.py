@@ -1,5 +1,6 @@
 """What is minimised and what counts as right, member by member."""
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -19,7 +20,9 @@ def values(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def asked(targets: Tensor) -> Tensor:
-    """How many tokens of each member ask for an answer (K,)."""
+    """How many tokens of each member ask for an answer (K,): those of a class but -1, and all of a value."""
+    if targets.is_floating_point():
+        return targets.new_full((len(targets),), targets[0, ..., 0].numel(), dtype=torch.int64)
     return (targets != -1).flatten(1).sum(1)
 
 
