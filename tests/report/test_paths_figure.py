@@ -13,14 +13,15 @@ def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFram
     for seed in range(3):
         shift = 0.01 * (seed - 1)
         rows += [
-            {"seed": seed, "kind": "whole", "accuracy": whole + shift},
-            {"seed": seed, "kind": "chance", "accuracy": chance},
+            {"kind": "whole", "accuracy": whole + shift},
+            {"kind": "chance", "accuracy": chance},
         ]
         for length, mean in enumerate(curve):
             for repeat in range(4):
                 place = {"length": length, "paths": 20, "repeat": repeat, "evaluation": "recomputed"}
                 value = mean + shift + (0.1 if repeat % 2 else -0.1)
-                rows.append({"seed": seed, "kind": "path", "accuracy": value, **place})
+                rows.append({"kind": "path", "accuracy": value, **place})
+        rows = [{"seed": seed, "key": f"cell {seed}"} | row for row in rows]
     about = {
         "task": "sorting",
         "status": "done",
@@ -64,6 +65,18 @@ def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:
         "other, converged, 1 layers",
         "net, converged, 1 layers",
     ]
+
+
+def test_different_networks_are_not_lumped_together_as_seeds() -> None:
+    wide = table(0.9, [0.5, 0.7]).assign(width=64)
+    both = pd.concat([wide.assign(width=32), wide.assign(key=wide.key + " wide")])
+    with pytest.raises(
+        RankfallError, match=r"net, converged, 1 is 2 networks a seed, which differ in width: 32, 64; pick one"
+    ):
+        paths(lambda name: both)
+    assert "over 3 seeds" in paths(lambda name: both, where={"width": 32}).caption
+    with pytest.raises(RankfallError, match=r"figure paths: no finished cell has width 48; there is: 32, 64"):
+        paths(lambda name: both, where={"width": [48]})
 
 
 def test_nothing_to_draw_is_one_line() -> None:

@@ -79,7 +79,7 @@ def test_sweep(tmp_path: Path) -> None:
     wanted = table[(table.residual == "none") & (table.layer == 4)].log10_residual.mean()
     assert drawn.lines[0].get_ydata()[-1] == pytest.approx(wanted)
     assert "at depth 4" in saved(sweep(read, lines=["residual"], x="depth"), tmp_path)
-    with pytest.raises(RankfallError, match="no cell of the table law has depth 5; it has: 4"):
+    with pytest.raises(RankfallError, match="no finished cell has depth 5; there is: 4"):
         sweep(read, lines=["residual"], where={"depth": 5})
     with pytest.raises(RankfallError, match="'lambda' is not a column"):
         sweep(read, lines=["lambda"])

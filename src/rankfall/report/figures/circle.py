@@ -1,9 +1,10 @@
 """Two points that a network moves along a circle, or together: paths in the plane, time as colour, and their distance below."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.selection import finished, one_a_seed
 from rankfall.report.style import CHANCE, COLOURS, Picture, canvas
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ def circle(
     seed: int = 0,
     width: int | None = None,
     limit: float = 0.56,
+    where: dict[str, Any] = {},
     columns: int = 5,
 ) -> Picture:
-    """A pair of panels a task x architecture (all that the table has, unless named); the plane shows one seed at one width."""
-    table = read("circle")
-    table = table[(table.training == training) & (table.status == "done")]
+    """A pair of panels a task x architecture (all that the table has, unless named); the plane shows one seed at one width. `where`:
+    only these cells, by any column."""
+    table = finished(read("circle"), "circle", where)
+    table = table[table.training == training]
     for column, names in (("task", tasks), ("architecture", architectures)):
         table = table[table[column].isin(names)] if names else table
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
@@ -37,6 +40,7 @@ def circle(
         raise RankfallError(
             f"figure circle: no finished cell of training {training!r} among the tasks and architectures asked for"
         )
+    one_a_seed(table, "circle", ["task", "architecture", "width"])
     columns = min(columns, len(pairs))
     lines = -(-len(pairs) // columns)
     figure, axes = canvas(2 * lines, columns, 2.2 * columns + 1.3, 4.4 * lines, height_ratios=[1.2, 1.0] * lines)

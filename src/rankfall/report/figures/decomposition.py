@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rankfall.report.selection import finished, one_a_seed
 from rankfall.report.style import CHANCE, COLOURS, WHOLE, Picture, band, canvas
 
 if TYPE_CHECKING:
@@ -13,10 +14,14 @@ if TYPE_CHECKING:
 TABLES = ["decomposition"]
 
 
-def decomposition(read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "bare") -> Picture:
-    table = read("decomposition")
-    table = table[(table.task == task) & (table.architecture == architecture) & (table.status == "done")]
+def decomposition(
+    read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "bare", where: dict[str, Any] = {}
+) -> Picture:
+    """Of the deepest networks, a column of panels a training. `where`: only these cells, by any column."""
+    table = finished(read("decomposition"), "decomposition", where)
+    table = table[(table.task == task) & (table.architecture == architecture)]
     table = table[table.depth == table.groupby("training").depth.transform("max")]
+    one_a_seed(table, "decomposition", ["training"])
     trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
     figure, axes = canvas(2, max(1, len(trainings)), 3.2 * max(1, len(trainings)) + 0.8, 5.4, sharex=True, sharey="row")
     findings = []

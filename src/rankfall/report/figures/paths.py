@@ -1,9 +1,10 @@
 """Accuracy against path length, between the whole network and a guess: one panel an architecture and way of training."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.selection import finished, one_a_seed
 from rankfall.report.style import CHANCE, COLOURS, WHOLE, Picture, band, canvas
 
 if TYPE_CHECKING:
@@ -21,17 +22,19 @@ def paths(
     trainings: list[str] = [],
     depths: list[int] = [],
     evaluation: str = "recomputed",
+    where: dict[str, Any] = {},
     columns: int = 4,
 ) -> Picture:
-    """Empty lists stand for all there is; panels follow the order of the lists."""
-    table = read("paths")
-    table = table[(table.task == task) & (table.status == "done")]
+    """Empty lists stand for all there is; panels follow the order of the lists. `where`: only these cells, by any column."""
+    table = finished(read("paths"), "paths", where)
+    table = table[table.task == task]
     for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
         table = table[table[column].isin(wanted)] if wanted else table
     if table.empty:
         raise RankfallError(
             f"figure paths: no finished cell of task {task!r} has one of {architectures or 'all architectures'}"
         )
+    one_a_seed(table, "paths", ["architecture", "training", "depth"])
     found = set(table[["architecture", "training", "depth"]].itertuples(index=False, name=None))
     ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
     panels = sorted(found, key=lambda panel: (-panel[2], panel[1] != "published", panel[1], ranks[panel[0]]))

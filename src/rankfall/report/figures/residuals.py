@@ -1,8 +1,9 @@
 """Residuals by layer, trained beside untrained: how much of its rank each architecture keeps."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rankfall.report.selection import finished, one_a_seed
 from rankfall.report.style import COLOURS, Picture, band, canvas
 
 if TYPE_CHECKING:
@@ -20,16 +21,17 @@ def residuals(
     norm: str = "composite",
     centre: str = "mean",
     architectures: list[str] = ["SAN", "SAN+MLP", "SAN+skip", "transformer"],
+    where: dict[str, Any] = {},
 ) -> Picture:
-    """States after each block, of the deepest networks; one panel a training. `norm` and `centre` are for `residual` alone."""
-    table = read("residuals")
-    table = table[
-        (table.task == task) & (table.status == "done") & (table.place == "state") & (table.quantity == quantity)
-    ]
+    """States after each block, of the deepest networks; one panel a training. `norm` and `centre` are for `residual` alone. `where`:
+    only these cells, by any column."""
+    table = finished(read("residuals"), "residuals", where)
+    table = table[(table.task == task) & (table.place == "state") & (table.quantity == quantity)]
     table = table[table.architecture.isin(architectures)]
     if quantity == "residual":
         table = table[(table.matrix_norm == norm) & (table.centre == centre)]
     table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
+    one_a_seed(table, "residuals", ["architecture", "training"])
     trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
     figure, axes = canvas(1, max(1, len(trainings)), 2.9 * max(1, len(trainings)) + 1.0, 3.3, sharey=True)
     findings = []

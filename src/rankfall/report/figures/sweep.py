@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankfall.errors import RankfallError
-from rankfall.report.labels import labels, matches, order, parts
+from rankfall.report.labels import labels, order
+from rankfall.report.selection import finished, one_a_seed, said
 from rankfall.report.style import COLOURS, Picture, band, canvas
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 TABLES = ["law"]
 # Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
 TICKS = {0.0: "1", np.log10(0.5): "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: "$10^{-10}$", -100.0: "$10^{-100}$"}
-TICKS |= {-(10.0**power): f"$10^{{-10^{power}}}$" for power in range(3, 9)}
 
 
 def sweep(
@@ -30,27 +30,36 @@ def sweep(
     x: str = "layer",
     where: dict[str, Any] = {},
     columns: int = 4,
+    shared: bool = True,
 ) -> Picture:
     """`lines`, `panels`: columns of the table whose values tell lines and panels apart. `where`: only these cells, by column,
-    a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn."""
-    data = chosen(read("law"), [*lines, *panels, x], where)
+    a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels have
+    one vertical axis."""
+    data = finished(read("law"), "sweep", where)
+    for needed in (*lines, *panels, x):
+        if needed not in data:
+            raise RankfallError(f"figure sweep: {needed!r} is not a column of the table law")
     if x != "layer":
         data = data[data.layer == data.depth]
-    data = data.assign(line=joined(data, lines), panel=joined(data, panels))
+    data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
+    one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
+    identical = int(data.log10_residual.isna().sum())  # to the last digit: nothing is left that an axis could show
+    data = data[data.log10_residual.notna()]
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure, axes = canvas(rows, columns, max(2.5 * columns + 1.6, 5.5), 2.4 * rows + 0.9, sharex=True, sharey=True)
+    figure, axes = canvas(rows, columns, max(2.5 * columns + 1.6, 5.5), 2.4 * rows + 0.9, sharex=True, sharey=shared)
     flat = [panel for row in axes for panel in row]
     findings = []
     for axis, title in zip(flat, titles):
         part = data[data.panel == title]
-        for colour, name in zip(palette(len(names)), names):
+        for place, (colour, name) in enumerate(zip(palette(len(names)), names)):
             mean = per_seed(part[part.line == name], x)
             if len(mean):
-                marker = "o" if x != "layer" else None
-                band(axis, mean[x], mean["mean"], mean["std"], colour, name, marker=marker, markersize=3)
-        axis.set_title(title)
+                look = {"linewidth": 3.6 - 2.4 * place / len(names), "marker": "o" if x != "layer" else None}
+                band(axis, mean[x], mean["mean"], mean["std"], colour, name, markersize=3, **look)
+        scaled(axis, data if shared else part, x)
+        axis.set_title(title, fontsize=8.5)
         findings.append(finding(part, title, x))
     for column in range(columns):
         below = flat[column : len(titles) : columns][-1]  # the lowest that is used; shared axes label only the last row
@@ -60,34 +69,23 @@ def sweep(
         row[0].set_ylabel("|res(X)| / |X|")
     for axis in flat[len(titles) :]:
         axis.set_visible(False)
-    shared_axes(flat[0], data, x)
     legend(figure, flat, names, ", ".join(lines))
     text = (
         f"Relative residual by {x} (composite norm, token mean; centred propagation where a centred form is known), "
-        f"{said(where)}; {data.key.nunique()} cells, {data.seed.nunique()} seeds. Lines are geometric means over seeds and "
+        f"{said(where) or 'all cells'}; {data.key.nunique()} cells, {data.seed.nunique()} seeds. Lines are geometric means over seeds and "
         "samples, bands one standard deviation over seeds of the logarithm. "
+        + (f"{identical} values are left out, of rows that are identical to the last digit. " if identical else "")
     )
     return Picture(figure, text + " ".join(findings))
 
 
-def chosen(data: "DataFrame", columns: list[str], where: dict[str, Any]) -> "DataFrame":
-    """The rows to draw. Those whose rows are identical to the last digit (null) have no place on the axis."""
-    for column in [*columns, *where]:
-        if column not in data:
-            raise RankfallError(f"figure sweep: {column!r} is not a column of the table law")
-    data = data[(data.status == "done") & data.log10_residual.notna()]
-    for column, wanted in where.items():
-        allowed = [value for value in data[column].unique() if any(matches(value, item) for item in listed(wanted))]
-        if not allowed:
-            found = ", ".join(map(str, data[column].unique()))
-            raise RankfallError(f"figure sweep: no cell of the table law has {said({column: wanted})}; it has: {found}")
-        data = data[data[column].isin(allowed)]
-    return data
-
-
-def joined(data: "DataFrame", columns: list[str]) -> "Series | str":
-    """The values of some columns as one label."""
-    texts = [data[column].map(labels(data[column].unique())) for column in columns]
+def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
+    """The values of some columns as one label; `named`: with the columns' names, but for those that say what they are."""
+    texts = []
+    for column in columns:
+        said = labels(data[column].unique())
+        prefix = f"{column} " if named and column not in ("task", "architecture", "training") else ""
+        texts.append(data[column].map({value: prefix + label for value, label in said.items()}))
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
 
 
@@ -104,10 +102,17 @@ def per_seed(data: "DataFrame", x: str) -> "DataFrame":
     return each.groupby(x).agg(["mean", "std"]).fillna(0.0).reset_index()
 
 
-def shared_axes(axis: "Axes", data: "DataFrame", x: str) -> None:
+def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
+    """Axes for these residuals; ticks as far apart as it takes to read them."""
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
-    ticks = {value: label for value, label in TICKS.items() if low * 1.2 <= value <= high}
+    powers = range(3, 1 + max(2, int(np.log10(max(1.0, -low)))))
+    step = next(step for step in (1, 2, 5, 10, 20, 50) if len(powers) <= 7 * step)
+    known = TICKS if step == 1 else {value: TICKS[value] for value in (0.0, -10.0)}
+    ticks = known | {-(10.0**power): f"$10^{{-10^{{{power}}}}}$" for power in powers if power % step == 0}
+    if low < -(10**5):  # no room between the first
+        ticks.pop(np.log10(0.5), None)
+    ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
     axis.set_ylim(low * 1.3 - 0.02, high + 0.06)
@@ -130,16 +135,3 @@ def finding(part: "DataFrame", title: str, x: str) -> str:
     values = [f"{name} {10**value:.3g}" if value > -3 else f"{name} 10^{value:.4g}" for name, value in end.items()]
     between = f"from {values[0]} to {values[-1]}" if len(values) > 1 else values[0]
     return f"{title + ': ' if title else ''}{between} at {x} {part[x].max():g}."
-
-
-def said(where: dict[str, Any]) -> str:
-    """A filter in words."""
-    asked = {column: [parts(value) for value in listed(wanted)] for column, wanted in where.items()}
-    return "; ".join(
-        f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
-        for column, values in asked.items()
-    )
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

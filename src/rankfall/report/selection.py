@@ -1,0 +1,64 @@
+"""Which rows of a table a figure draws, and that a line's seeds are seeds: of one network each, not of several lumped together."""
+
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.report.labels import matches, parts
+from rankfall.report.schema import CELL_COLUMNS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NAMES = ("key", "seed", "status", "reason")
+SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
+
+
+def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFrame":
+    """The rows of cells that are done, narrowed by column to a value or a list of values: `{depth: 24, norm: [none, layer]}`."""
+    table = table[table.status == "done"]
+    for column, wanted in where.items():
+        if column not in table:
+            raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
+        allowed = [value for value in table[column].unique() if any(matches(value, item) for item in listed(wanted))]
+        if not allowed:
+            found = ", ".join(map(str, table[column].unique()))
+            raise RankfallError(
+                f"figure {figure}: no finished cell has {said({column: wanted})}; there is: {found or 'nothing'}"
+            )
+        table = table[table[column].isin(allowed)]
+    return table
+
+
+def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":
+    """The same table, if within what `by` tells apart a seed is one network; any field of an architecture may be an axis, and a mean
+    over different networks would look like one over seeds."""
+    counts = table.groupby([*by, "seed"]).key.nunique()
+    if len(counts) and counts.max() > 1:
+        first = counts[counts > 1].index[0]
+        mixed = table
+        for column, value in zip([*by, "seed"], first):
+            mixed = mixed[mixed[column] == value]
+        differ = {
+            column: sorted(mixed[column].map(str).unique())
+            for column in mixed.columns.intersection(SPECS)
+            if mixed[column].nunique(dropna=False) > 1
+        }
+        values = "; ".join(f"{column}: {', '.join(found)}" for column, found in differ.items())
+        raise RankfallError(
+            f"figure {figure}: {', '.join(map(str, first[:-1]))} is {int(counts.max())} networks a seed, which differ in {values}; "
+            "pick one by the figure's `where`, or draw them apart with figure `sweep`"
+        )
+    return table
+
+
+def said(where: dict[str, Any]) -> str:
+    """A filter in words."""
+    asked = {column: [parts(value) for value in listed(wanted)] for column, wanted in where.items()}
+    return "; ".join(
+        f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
+        for column, values in asked.items()
+    )
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
