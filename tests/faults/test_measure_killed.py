@@ -1,41 +1,172 @@
-"""A measuring job that ends early keeps what it has measured, as of the last time it saved."""
+"""A measuring job that ends early keeps what it has measured, and nothing that it cannot be sure of."""
 
-import copy
+import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import config
 
-from rankfall.commands import measure as command
+from rankfall import cli
 from rankfall.plan import make_plan
 from rankfall.store import Store
 
-
-@pytest.mark.parametrize(("interval", "kept"), [(1e-9, 2), (3600.0, 0)])
-def test_measured_rows_outlive_the_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: float, kept: int
-) -> None:
-    raw = config(
-        grid={"seed": [0, 1, 2, 3]}, measures={"paths": {}}, compute={"stack": 2, "checkpoint_seconds": interval}
-    )
-    plan = make_plan(copy.deepcopy(raw))
-    measure, store = plan.measure("paths"), Store(tmp_path / "store")
-    monkeypatch.setattr(store, "find_cells", lambda keys, groups: {key: Done() for key in keys})
-    calls: list[Any] = []
-
-    def measure_stack(measure: Any, cells: Any, *rest: Any) -> dict[str, list[dict[str, Any]]]:
-        calls.append(cells)
-        if len(calls) == 2:
+# A measure whose value is a cell's seed; `TROUBLE` names what befalls it when it comes to a seed.
+PROBE = """
+import os, signal
+from pathlib import Path
+TABLE = "paths"
+def probe(network, data, cells):
+    rows = []
+    for member, cell in enumerate(cells):
+        with open("calls", "a") as calls:
+            calls.write(f"{cell.seed} ")
+        trouble = os.environ.get(f"TROUBLE{cell.seed}")
+        if trouble == "term":
+            os.kill(os.getpid(), signal.SIGTERM)
+        if trouble == "ctrl-c":
             raise KeyboardInterrupt
-        return {cell.key: [] for cell in cells}
+        if trouble == "error":
+            raise ValueError("no such number")
+        if trouble == "edit":
+            Path(__file__).write_text(Path(__file__).read_text().replace("cell.seed)}", "cell.seed + 1)}"))
+        rows.append({"member": member, "kind": "whole", "accuracy": float(cell.seed)})
+    return rows
+"""
+FREE = """
+NEEDS = "nothing"
+TABLE = "path_counts"
+def free():
+    with open("calls", "a") as calls:
+        calls.write("free ")
+    common = {"model": "m", "depth": 1, "heads": 1, "log10_paths": 0.0, "proportion": 0.5}
+    return [{**common, "length": n} for n in range(2)]
+"""
 
-    monkeypatch.setattr(command, "measure_stack", measure_stack)
-    with pytest.raises(KeyboardInterrupt):
-        command.measured(plan, measure, plan.cells, store, None, None)  # type: ignore[arg-type]
-    assert [len(cells) for cells in calls] == [2, 2]
-    assert len(store.find_rows("paths", [plan.measure_key("paths", cell) for cell in plan.cells])) == kept
+
+class Lab:
+    """A folder with a configuration of four cells, of which two make a stack, and measures of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.store = folder, Store(folder / "results" / "store")
+        self.configure({"mine": {"measure": "probe_lab:probe"}})
+        (folder / "probe_lab.py").write_text(PROBE)
+        ((self.task, self.shard),) = self.plan().shards
+        self.run("train", "--task", self.task, "--shard", self.shard)
+
+    def configure(self, measures: dict[str, Any], **compute: Any) -> None:
+        raw = config(grid={"seed": [0, 1, 2, 3]}, measures=measures, compute={"threads": 1, "stack": 2} | compute)
+        (self.folder / "config.json").write_text(json.dumps(raw))
+
+    def plan(self) -> Any:
+        return make_plan(self.folder / "config.json")
+
+    def run(self, verb: str, *rest: str) -> int:
+        return cli.main([verb, "--config", "config.json", "--results", "results", *rest])
+
+    def measure(self, name: str = "mine") -> int:
+        return self.run(
+            "measure", "--measure", name, "--task", self.task, "--shard", self.shard, "--out", "out.parquet"
+        )
+
+    def kept(self, name: str = "mine") -> int:
+        plan = self.plan()
+        keys = [plan.measure_key(name, cell) for cell in plan.cells]
+        return len(self.store.find_rows(plan.measures[name].component.name, keys))
+
+    def calls(self) -> list[str]:
+        found = (self.folder / "calls").read_text().split() if (self.folder / "calls").exists() else []
+        (self.folder / "calls").unlink(missing_ok=True)
+        return found
 
 
-class Done:
-    status = "done"
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # or an edit within a second would not be seen
+    for name in ("probe_lab", "free_lab"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return Lab(tmp_path)
+
+
+@pytest.mark.parametrize("interval", [1e-9, 3600.0])
+def test_ctrl_c_loses_the_running_stack_only(lab: Lab, monkeypatch: pytest.MonkeyPatch, interval: float) -> None:
+    lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=interval)
+    monkeypatch.setenv("TROUBLE3", "ctrl-c")
+    assert lab.measure() == 130
+    assert lab.kept() == 2
+
+
+def test_sigterm_ends_after_the_running_stack_and_the_next_run_goes_on(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TROUBLE0", "term")
+    assert lab.measure() == 75
+    assert "SIGTERM between stacks; run again" in capsys.readouterr().err
+    assert (lab.kept(), lab.calls()) == (2, ["0", "1"])
+    assert not (lab.folder / "out.parquet").exists()
+    assert lab.measure() == 0
+    assert "2 in store, 2 to measure" in capsys.readouterr().out
+    assert lab.calls() == ["2", "3"]
+
+
+def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TROUBLE3", "error")
+    assert lab.measure() == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "measure mine fails at sorting / net / short, depth 2, seed 3: ValueError: no such number (" in error
+    assert lab.calls() == ["0", "1", "2", "3", "2", "3"]
+    assert lab.kept() == 2
+    monkeypatch.delenv("TROUBLE3")
+    assert lab.measure() == 0
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_rows_of_edited_code_are_not_kept(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=1e-9)
+    monkeypatch.setenv(f"TROUBLE{seed}", "edit")
+    assert lab.measure() == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "probe_lab.py changed while the job ran" in error
+    (lab.folder / "probe_lab.py").write_text(PROBE)
+    assert lab.kept() == (2 if seed == 3 else 0)
+
+
+def test_a_new_label_measures_nothing(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lab.measure() == 0
+    lab.configure({"yours": {"measure": "probe_lab:probe"}})
+    assert lab.measure("yours") == 0
+    assert "4 in store, 0 to measure" in capsys.readouterr().out
+    assert lab.run("plan", "--measure-too") == 0
+    assert "yours: 4 of 4 cells measured" in capsys.readouterr().out
+    assert os.listdir(lab.store.root / "measures") == ["probe_lab.probe"]
+    assert lab.run("gc", "--delete") == 0
+    assert lab.kept("yours") == 4
+    lab.configure({"paths": {}})
+    assert lab.run("gc", "--delete") == 0
+    assert "rows" in capsys.readouterr().out
+
+
+def test_an_edit_undone_finds_the_rows_of_a_measure_without_cells(lab: Lab) -> None:
+    measures = {"free": {"measure": "free_lab:free"}}
+    file = lab.folder / "free_lab.py"
+    command = ("measure", "--measure", "free", "--out", "free.parquet")
+    for text, calls in ((FREE, 1), (FREE, 0), (FREE.replace("0.5", "0.25"), 1), (FREE, 0)):
+        file.write_text(text)
+        sys.modules.pop("free_lab", None)
+        lab.configure(measures)
+        assert lab.run(*command) == 0
+        assert len(lab.calls()) == calls
+    assert lab.run("gc", "--delete") == 0
+    assert lab.run(*command) == 0
+    assert not lab.calls()
+    lab.configure({"mine": {"measure": "probe_lab:probe"}})
+    assert lab.run("gc", "--delete") == 0
+    assert not list((lab.store.root / "measures").rglob("*.parquet"))

@@ -27,7 +27,7 @@ def measured(chosen: list[Any], weights: dict[str, torch.Tensor]) -> list[list[d
         found = network(data.test_inputs).sum((1, 2, 3))
         return [{"member": k, "sum": float(found[k])} for k in reversed(range(len(given)))]
 
-    return apply(outputs, {}, chosen, SHAPE, weights, datasets, torch.device("cpu"))
+    return apply(outputs, chosen, SHAPE, weights, datasets, torch.device("cpu"))
 
 
 def test_rows_belong_to_the_cell_whose_weights_made_them() -> None:

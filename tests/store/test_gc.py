@@ -62,11 +62,10 @@ def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
     kept = store.save_rows("paths", {"k1": [], "k2": [{"x": 1}]})
     old = store.save_rows("paths", {"k3": [{"x": 1}]})
     gone = store.save_rows("no longer in the config", {"k1": []})
-    whole = store.save_rows("law", {"anything": []})
-    items = removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}}, whole={"law"}))
+    store.save_rows("mylab.curves:Drift", {"k1": []})
+    items = removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}, "mylab.curves:Drift": {"k1"}}))
     assert kinds(items) == sorted([("dataset", "d2.safetensors"), ("rows", old.name), ("rows", gone.name)])
     assert kept.exists()
-    assert whole.exists()
 
 
 def test_a_checkpoint_stays_while_one_of_its_cells_waits(store):
@@ -106,13 +105,16 @@ class Plan:
     def __init__(self, keys):
         self.cells = [SimpleNamespace(key=key, data_key="d" + key) for key in keys]
         self.shards = {("sorting", "0"): self.cells}
-        self.measures = {"paths": SimpleNamespace(needs="cells"), "law": SimpleNamespace(needs="nothing")}
+        self.measures = {
+            label: SimpleNamespace(needs=needs, component=SimpleNamespace(name=name))
+            for label, needs, name in (("short ones", "cells", "paths"), ("law", "nothing", "law"))
+        }
 
     def measured_cells(self, measure, task, shard):
         return self.shards[task, shard]
 
-    def measure_key(self, measure, cell):
-        return f"{measure}-{cell.key}"
+    def measure_key(self, measure, cell=None):
+        return f"{measure}-{cell.key if cell else None}"
 
 
 @pytest.fixture
@@ -124,7 +126,8 @@ def plans(monkeypatch):
 def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, capsys):
     store = Store(tmp_path / "store")
     live, dead, other = save(store, "ab"), save(store, "c"), save(store, "x")
-    store.save_rows("paths", {"paths-b": [], "paths-z": []})
+    store.save_rows("paths", {"short ones-b": [], "paths-z": []})
+    store.save_rows("law", {"law-None": []})
     command = ["gc", "--config", "a.yaml", "bx.yaml", "--results", str(tmp_path)]
     assert cli.main(command) == 0
     output = capsys.readouterr().out
@@ -139,7 +142,8 @@ def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, cap
     assert not dead.exists()
     assert live.exists()
     assert other.exists()
-    assert store.find_rows("paths", ["paths-b"]) == {"paths-b": []}
+    assert store.find_rows("paths", ["short ones-b"]) == {"short ones-b": []}
+    assert store.find_rows("law", ["law-None"]) == {"law-None": []}
     assert cli.main(command) == 0
     assert "nothing to remove" in capsys.readouterr().out
 

@@ -53,15 +53,14 @@ def live(configs: "Iterable[Path]") -> "Live":
         needed.cells.update(cell.key for cell in plan.cells)
         needed.data.update(cell.data_key for cell in plan.cells)
         for name in plan.measures:
-            if plan.measures[name].needs == "cells":
-                needed.measures.setdefault(name, set()).update(measure_keys(plan, name))
-            else:
-                needed.whole.add(name)
+            needed.measures.setdefault(plan.measures[name].component.name, set()).update(measure_keys(plan, name))
     return needed
 
 
 def measure_keys(plan: Any, name: str) -> set[str]:
     """The keys under which a measure's rows lie in the store."""
+    if plan.measures[name].needs != "cells":
+        return {plan.measure_key(name)}
     shards = [plan.measured_cells(name, task, shard) for task, shard in plan.shards]
     return {plan.measure_key(name, cell) for cells in shards for cell in cells}
 

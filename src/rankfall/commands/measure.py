@@ -3,18 +3,20 @@
 import argparse
 import sys
 import time
-from itertools import groupby
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import torch
 
     from rankfall.plan import MeasurePlan, Plan
     from rankfall.plan.cell import Cell
-    from rankfall.store import Store
+    from rankfall.store import CellRecord, Store
+
+    Rows = list[dict[str, Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,120 +31,185 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
+@dataclass(frozen=True)
+class Job:
+    """What all stacks of a measuring job share."""
+
+    plan: "Plan"
+    measure: "MeasurePlan"
+    store: "Store"
+    device: "torch.device"
+
+    def train(self, cells: "Sequence[Cell]") -> None:
+        """What the training job left may since have been lost or damaged: make it good."""
+        from rankfall.train.job import Settings, train_cells
+        from rankfall.train.progress import Progress
+
+        compute = self.plan.config.compute
+        settings = Settings(self.device, compute.stack, compute.checkpoint_seconds)
+        train_cells(cells, self.store, settings, Progress(), self.plan.origin)
+
+
 def run(args: argparse.Namespace) -> int:
-    from rankfall import components
     from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
-    from rankfall.train.job import INTERRUPTED, Interrupted, Settings, train_cells
-    from rankfall.train.progress import Progress
+    from rankfall.train.job import INTERRUPTED, Interrupted, stop_signals
 
     plan = make_plan(args.config)
-    measure = plan.measure(args.measure)
-    store = Store(args.results / "store")
-    compute = plan.config.compute
-    device = prepare(compute, insist=False)
-    if measure.needs == "nothing":
-        rows = components.load("measure", measure.component.name)(**measure.component.options)
-        tables.write(measure.table, rows, args.out, tables.provenance(device=str(device)))
-        return 0
-    if measure.needs == "tables":
-        folder = args.tables or args.results / "tables"
-        given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in measure.tables}
-        rows = components.load("measure", measure.component.name)(given.get, **measure.component.options)
-        tables.write(measure.table, rows, args.out, tables.provenance())
-        return 0
-    cells = plan.measured_cells(args.measure, args.task, args.shard)
-
-    def train(absent: "Sequence[Cell]") -> None:
-        train_cells(absent, store, Settings(device, compute.stack, compute.checkpoint_seconds), Progress(), plan.origin)
-
-    try:
-        rows = measured(plan, measure, cells, store, device, train)
-    except Interrupted as reason:  # while training what the store has lost
-        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
-        return INTERRUPTED
-    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))
-    tables.write(measure.table, rows, args.out, about)
+    device = prepare(plan.config.compute, insist=False)
+    job = Job(plan, plan.measure(args.measure), Store(args.results / "store"), device)
+    about = tables.provenance(device=str(device))
+    if job.measure.needs == "nothing":
+        rows = measured_freely(job)
+    elif job.measure.needs == "tables":
+        rows = measured_tables(job, args.tables or args.results / "tables")
+    else:
+        cells = plan.measured_cells(args.measure, args.task, args.shard)
+        about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))
+        try:
+            with stop_signals() as stopped:
+                rows = measured(cells, job, stopped)
+        except Interrupted as reason:
+            print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+            return INTERRUPTED
+    tables.write(job.measure.table, rows, args.out, about)
     return 0
 
 
-def measured(
-    plan: "Plan",
-    measure: "MeasurePlan",
-    cells: "Sequence[Cell]",
-    store: "Store",
-    device: "torch.device",
-    train: "Callable[[Sequence[Cell]], None]",
-) -> list[dict[str, Any]]:
-    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why.
+def measured_freely(job: Job) -> "Rows":
+    """Rows of a measure that needs no cells."""
+    from rankfall import components
+    from rankfall.plan.unchanged import check_unchanged
 
-    What the training job left may since have been lost or damaged: `train` makes good what is absent.
-    """
-    from rankfall.report.cell_columns import cell_columns
-
-    keys_and_groups = [cell.key for cell in cells], {cell.group for cell in cells}
-    records = store.find_cells(*keys_and_groups)
-    if len(records) < len(cells):
-        train([cell for cell in cells if cell.key not in records])
-        records = store.find_cells(*keys_and_groups)
-    done = [cell for cell in cells if cell.key in records and records[cell.key].status == "done"]
-    keys = {cell.key: plan.measure_key(measure.name, cell) for cell in done}
-    found = store.find_rows(measure.name, keys.values())
-    missing = [cell for cell in done if keys[cell.key] not in found]
-    print(
-        f"{measure.name}: {len(cells)} cells: {len(done) - len(missing)} in store, {len(missing)} to measure",
-        flush=True,
-    )
-    fresh: dict[str, list[dict[str, Any]]] = {}
-    unsaved: dict[str, list[dict[str, Any]]] = {}
-    saved = time.monotonic()
-    for _, members in groupby(
-        sorted(missing, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group
-    ):
-        group = list(members)
-        for start in range(0, len(group), plan.config.compute.stack):
-            part = group[start : start + plan.config.compute.stack]
-            unsaved |= {keys[key]: rows for key, rows in measure_stack(measure, part, store, device, train).items()}
-            if time.monotonic() - saved >= plan.config.compute.checkpoint_seconds:  # what a killed job loses at most
-                store.save_rows(measure.name, unsaved)
-                fresh, unsaved, saved = fresh | unsaved, {}, time.monotonic()
-                print(f"{measure.name}: {len(fresh)}/{len(missing)} measured", flush=True)
-    if unsaved:
-        store.save_rows(measure.name, unsaved)
-        fresh |= unsaved
-    rows = []
-    for cell in cells:
-        record = records[cell.key].record if cell.key in records else None
-        columns = cell_columns(cell, record)
-        own = (fresh | found)[keys[cell.key]] if cell.key in keys else [{}]
-        rows += [columns | row for row in own]
+    component, key = job.measure.component, job.plan.measure_key(job.measure.name)
+    found = job.store.find_rows(component.name, [key]) if lasting(component.options) else {}
+    if key in found:
+        print(f"{job.measure.name}: in store", flush=True)
+        return found[key]
+    rows: Rows = components.load("measure", component.name)(**component.options)
+    check_unchanged(job.measure.code)
+    if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow
+        job.store.save_rows(component.name, {key: rows})
     return rows
 
 
-def measure_stack(
-    measure: "MeasurePlan",
-    cells: "list[Cell]",
-    store: "Store",
-    device: "torch.device",
-    train: "Callable[[Sequence[Cell]], None]",
-) -> dict[str, list[dict[str, Any]]]:
-    """Rows by cell key, for cells of one group."""
+def lasting(options: "Mapping[str, Any]") -> bool:
+    """Whether the key tells all that the rows depend on: a hub's weights without a revision are whatever they are today."""
+    return options.get("phase") != "pretrained" or options.get("revision") is not None
+
+
+def measured_tables(job: Job, folder: Path) -> "Rows":
+    """Rows of a measure of tables; they are as quickly computed as looked up."""
     from rankfall import components
+    from rankfall.plan.unchanged import check_unchanged
+    from rankfall.report import tables
+
+    component = job.measure.component
+    given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
+    rows: Rows = components.load("measure", component.name)(given.get, **component.options)
+    check_unchanged(job.measure.code)
+    return rows
+
+
+def measured(cells: "Sequence[Cell]", job: Job, stopped: "Callable[[], str | None]") -> "Rows":
+    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
+    from rankfall.report.cell_columns import cell_columns
+
+    records = recorded(cells, job)
+    done = [cell for cell in cells if cell.key in records and records[cell.key].status == "done"]
+    keys = {cell.key: job.plan.measure_key(job.measure.name, cell) for cell in done}
+    found = job.store.find_rows(job.measure.component.name, keys.values())
+    missing = [cell for cell in done if keys[cell.key] not in found]
+    count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
+    print(f"{job.measure.name}: {len(cells)} cells: {count}", flush=True)
+    found |= measure_missing(missing, keys, job, stopped)
+    rows = []
+    for cell in cells:
+        columns = cell_columns(cell, records[cell.key].record if cell.key in records else None)
+        rows += [columns | row for row in (found[keys[cell.key]] if cell.key in keys else [{}])]
+    return rows
+
+
+def recorded(cells: "Sequence[Cell]", job: Job) -> "dict[str, CellRecord]":
+    """What the store says of the cells, all of which have been trained."""
+    keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
+    records = job.store.find_cells(keys, groups)
+    if len(records) < len(cells):
+        job.train([cell for cell in cells if cell.key not in records])
+        records = job.store.find_cells(keys, groups)
+    return records
+
+
+def measure_missing(
+    cells: "Sequence[Cell]", keys: "Mapping[str, str]", job: Job, stopped: "Callable[[], str | None]"
+) -> "dict[str, Rows]":
+    """Rows by measure key, given by cell key. They are saved from time to time, and whatever ends the job."""
+    from rankfall.plan.unchanged import check_unchanged
+    from rankfall.train.job import Interrupted, stacks
+
+    compute = job.plan.config.compute
+    fresh: dict[str, Rows] = {}
+    unsaved: dict[str, Rows] = {}
+    saved = time.monotonic()
+
+    def save() -> None:
+        check_unchanged(job.measure.code, *(cell.code for cell in cells))
+        job.store.save_rows(job.measure.component.name, unsaved)
+        fresh.update(unsaved)
+        unsaved.clear()
+        print(f"{job.measure.name}: {len(fresh)}/{len(cells)} measured", flush=True)
+
+    try:
+        for part in stacks(cells, compute.stack):
+            reason = stopped()
+            if reason:
+                raise Interrupted(f"{reason} between stacks")
+            unsaved |= {keys[key]: rows for key, rows in measure_some(part, job).items()}
+            if time.monotonic() - saved >= compute.checkpoint_seconds:  # what a killed job loses at most
+                save()
+                saved = time.monotonic()
+    finally:
+        if unsaved:
+            save()
+    return fresh
+
+
+def measure_some(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
+    """Rows by cell key of one stack; halved where something fails, until the cell that fails stands alone and can be named."""
+    from rankfall.disk import StoreError
+    from rankfall.errors import RankfallError
+    from rankfall.plan.unchanged import Edited, check_unchanged
+    from rankfall.train.job import Interrupted, reason_of
+
+    try:
+        return measure_stack(cells, job)
+    except (Interrupted, StoreError, Edited):  # no fault of the cells
+        raise
+    except Exception as error:  # anything a component may raise
+        check_unchanged(job.measure.code, *(cell.code for cell in cells))  # half an edit may well raise
+        if len(cells) == 1:
+            where = f"{' / '.join(cells[0].labels)}, depth {cells[0].architecture.depth}, seed {cells[0].seed}"
+            raise RankfallError(
+                f"measure {job.measure.name} fails at {where}: {reason_of(error)}; what was measured before is kept"
+            ) from error
+        print(f"{reason_of(error)}: halving a stack of {len(cells)}", flush=True)
+    half = len(cells) // 2
+    return measure_some(cells[:half], job) | measure_some(cells[half:], job)
+
+
+def measure_stack(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
+    """Rows by cell key, for cells of one group."""
     from rankfall.measures._apply import apply
     from rankfall.store import join
-    from rankfall.train.job import dataset_of, shape_of
+    from rankfall.train.job import dataset_of, loaded, shape_of
+    from rankfall.train.stack import bound
 
     keys = [cell.key for cell in cells]
-    loaded = store.load_cells(keys, cells[0].group)
-    there = {key for stack in loaded for key in stack.keys}
-    if len(there) < len(keys):  # damage shows only now; the store has set the file aside
-        train([cell for cell in cells if cell.key not in there])
-        loaded = store.load_cells(keys, cells[0].group)
-    tensors, _ = join(loaded, keys)
-    datasets = [dataset_of(cell, store) for cell in cells]
+    tensors, _ = join(loaded(cells, job.store, job.train), keys)
     weights = {name: value for name, value in tensors.items() if not name.startswith("history.")}
-    function, options = components.load("measure", measure.component.name), measure.component.options
-    rows = apply(function, options, cells, shape_of(cells[0], datasets[0]), weights, datasets, device)
+    datasets = [dataset_of(cell, job.store) for cell in cells]
+    shape = shape_of(cells[0], datasets[0])
+    rows = apply(bound("measure", job.measure.component), cells, shape, weights, datasets, job.device)
     return dict(zip(keys, rows))

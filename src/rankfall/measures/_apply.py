@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 def apply(
     measure: Callable[..., list[dict[str, Any]]],
-    options: dict[str, Any],
     cells: "Sequence[Cell]",
     shape: Shape,
     weights: dict[str, Tensor],
     datasets: list[Dataset],
     device: torch.device,
 ) -> list[list[dict[str, Any]]]:
-    """The rows of each cell. `weights` are (K, ...), in the order of `cells`, which are of one group."""
+    """The rows of each cell, by a measure whose options are bound. `weights` are (K, ...), in the order of `cells`, which are of
+    one group."""
     dtype = getattr(torch, cells[0].training.dtype)
     network = build(cells[0].architecture, shape, len(cells), dtype)
     missing, unknown = network.load_state_dict(weights, strict=False)
@@ -33,6 +33,6 @@ def apply(
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
     found: list[list[dict[str, Any]]] = [[] for _ in cells]
-    for row in measure(network, Data.of(datasets, dtype, device), cells, **options):
+    for row in measure(network, Data.of(datasets, dtype, device), cells):
         found[row.pop("member")].append(row)
     return found

@@ -13,7 +13,7 @@ from rankfall.disk import cannot
 from rankfall.store import Store
 from rankfall.store.files import read_sealed
 from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
-from rankfall.store.rows import read_rows
+from rankfall.store.rows import folder_of, read_rows
 
 DAY = 86_400.0
 ABANDONED = 1 * DAY  # a temporary file of another machine is nobody's after this long
@@ -26,8 +26,7 @@ class Live:
 
     cells: set[str] = field(default_factory=set)
     data: set[str] = field(default_factory=set)
-    measures: dict[str, set[str]] = field(default_factory=dict)  # measure -> measure keys
-    whole: set[str] = field(default_factory=set)  # measures of which every row is kept
+    measures: dict[str, set[str]] = field(default_factory=dict)  # measure's component -> measure keys
 
 
 @dataclass(frozen=True)
@@ -98,11 +97,10 @@ def _datasets(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _rows(store: Store, live: Live) -> Iterator[Item]:
+    wanted = {folder_of(name): keys for name, keys in live.measures.items()}
     for name in store.vault.folders("measures"):
-        if name in live.whole:
-            continue
         covered = store.rows.covered(name)
-        used = {covered[key] for key in live.measures.get(name, set()) if key in covered}
+        used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
         for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
             if Path(entry.path) not in used:
                 yield from _item("rows", Path(entry.path), f"nothing in the plan's measure {name} is read from it")

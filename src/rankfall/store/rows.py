@@ -1,8 +1,8 @@
-"""Measured rows: Parquet files under measures/<name>/, each covering the measure keys of one batch of cells.
+"""Measured rows: Parquet files under measures/<measure>/, each covering the measure keys of one batch of cells.
 
 The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key
 that was measured and has no rows is still covered. Rows are the measure's own columns only: a cell's labels are not
-part of its key and are joined when a table is written.
+part of its key and are joined when a table is written. A measure is called by its component, as labels may change.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ INDEX = "__key"  # which of the file's keys a row belongs to
 KEYS = b"rankfall.keys"
 
 
+def folder_of(measure: str) -> str:
+    """Where the rows of a measure lie: `mylab.curves:Drift` in a folder that any file system can have."""
+    return f"measures/{measure.replace(':', '.')}"
+
+
 class Rows:
-    """measures/<name>/<keys>-<content>.parquet."""
+    """measures/<measure>/<keys>-<content>.parquet."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
@@ -45,7 +50,7 @@ class Rows:
         pq.write_table(table.replace_schema_metadata({KEYS: json.dumps(keys)}), buffer, compression="zstd")
         content = buffer.getvalue()
         identity = hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
-        path = self.vault.root / "measures" / name / f"{identity}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        path = self.vault.root / folder_of(name) / f"{identity}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
         with atomic(path) as handle:
             handle.write(content)
         return path
@@ -53,7 +58,7 @@ class Rows:
     def covered(self, name: str) -> dict[str, Path]:
         """Every key that a file of this measure covers, and the first such file by name; reads footers only."""
         found: dict[str, Path] = {}
-        for entry in self.vault.files(f"measures/{name}", SUFFIX):
+        for entry in self.vault.files(folder_of(name), SUFFIX):
             for key in self.vault.remembered(entry, _read_keys) or ():
                 found.setdefault(key, Path(entry.path))
         return found

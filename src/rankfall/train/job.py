@@ -70,11 +70,17 @@ def train_cells(
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         job = Job(store, settings, progress, code, stopped)
-        for _, group in groupby(sorted(missing, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda c: c.group):
-            members = list(group)
-            for start in range(0, len(members), settings.stack):
-                train_some(members[start : start + settings.stack], job)
+        for members in stacks(missing, settings.stack):
+            train_some(members, job)
     progress.end()
+
+
+def stacks(cells: "Sequence[Cell]", most: int) -> "Iterator[list[Cell]]":
+    """The cells in stacks of no more than so many; who meets follows from the cells alone."""
+    for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
+        members = list(group)
+        for start in range(0, len(members), most):
+            yield members[start : start + most]
 
 
 def train_some(cells: "list[Cell]", job: Job) -> None:
@@ -90,8 +96,7 @@ def train_some(cells: "list[Cell]", job: Job) -> None:
         raise
     except Exception as error:  # anything a component may raise
         check_code(cells)  # half an edit may well raise
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({last.filename}:{last.lineno})"
+        reason = reason_of(error)
         full = out_of_memory(error)
     job.store.drop_checkpoint(stack_id(cells))
     if len(cells) > 1:
@@ -226,6 +231,12 @@ def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def peak_megabytes() -> int:
     """The most memory that this process has used so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line: what, and where."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({last.filename}:{last.lineno})"
 
 
 def out_of_memory(error: Exception) -> bool:
