@@ -90,6 +90,34 @@ def test_any_flipped_bits_are_noticed_or_harmless(kind, tmp_path_factory, data):
     assert after == before or (after == [] and len(damaged(store)) == 1)
 
 
+@pytest.mark.parametrize("kind", ["stack", "rows"])
+@pytest.mark.parametrize("place", [20, -1], ids=["header", "content"])
+def test_damage_that_cannot_be_set_aside_is_read_around(kind, place, store, monkeypatch, caplog):
+    """As in a store of somebody else's: what is damaged counts as missing, is said once, and nobody waits for it for ever."""
+    write, read = KINDS[kind]
+    path = write(store)
+    good = path.read_bytes()
+    whole, reads = Vault.read, []
+
+    def counted(self, *rest):
+        reads.append(rest)
+        assert len(reads) < 20, "it looks again and again"
+        return whole(self, *rest)
+
+    monkeypatch.setattr(Vault, "read", counted)
+    (store.root / "damaged").write_text("a file where a folder should be")
+    spoiled = bytearray(good)
+    spoiled[place] ^= 1
+    path.write_bytes(spoiled)
+    assert read(store) == []
+    assert read(store) == []
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "could not be moved to damaged/" in message
+    path.unlink()
+    path.write_bytes(good)
+    assert read(store)  # made good by somebody
+
+
 @pytest.mark.parametrize("mask", [0x01, 0x02, 0x10, 0x49, 0xFF])
 def test_every_single_byte_of_a_stack_is_guarded(mask, store):
     path = save(store)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
+Stamp = tuple[int, int, int]  # by which a file is known to be the same: inode, time, size
 SUFFIX = ".safetensors"
 LONGEST_HEADER = 100_000_000  # what the safetensors library itself accepts
 # safetensors' name -> torch's; sizes are powers of two and the largest are written first, so every tensor is aligned
@@ -111,6 +112,10 @@ def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
     return tensors, header
 
 
+def _stamp(stat: os.stat_result) -> Stamp:
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
 def _parse_header(handle: BinaryIO) -> Header:
     size = os.fstat(handle.fileno()).st_size
     if size == 0:
@@ -139,16 +144,19 @@ def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:
 
 
 class Vault:
-    """The root folder of a store: lists files, reads them with damage handled, and remembers what it read by (name,
-    time, size).
+    """The root folder of a store: lists files, reads them with damage handled, and remembers what it read by name and
+    stamp.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
-        self._memory: dict[Path, tuple[tuple[int, int], Any]] = {}
+        self._memory: dict[Path, tuple[Stamp, Any]] = {}
+        self._unreadable: dict[Path, Stamp] = {}
 
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
-        """Finished files of a folder by name; an absent folder holds none. Hidden names are temporary files."""
+        """Finished files of a folder by name; an absent folder holds none. Hidden names are temporary files. A file that could not
+        be read is left out for as long as it stays the same, in case it could not be set aside: nobody has to look at it again.
+        """
         try:
             with os.scandir(self.root / folder) as entries:
                 found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
@@ -156,7 +164,14 @@ class Vault:
             return []
         except OSError as error:
             raise cannot("read", self.root / folder, error) from error
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted((entry for entry in found if not self._known_unreadable(entry)), key=lambda entry: entry.name)
+
+    def _known_unreadable(self, entry: os.DirEntry[str]) -> bool:
+        seen = self._unreadable.get(Path(entry.path))
+        try:
+            return seen is not None and seen == _stamp(entry.stat())
+        except FileNotFoundError:
+            return False
 
     def folders(self, folder: str) -> list[str]:
         """Names of the folders inside a folder."""
@@ -174,7 +189,7 @@ class Vault:
             stat = entry.stat()
         except FileNotFoundError:
             return None
-        stamp = (stat.st_mtime_ns, stat.st_size)
+        stamp = _stamp(stat)
         known = self._memory.get(path)
         if known is not None and known[0] == stamp:
             return known[1]
@@ -193,6 +208,7 @@ class Vault:
                 return read(path)
             except Damaged as damage:
                 if last:
+                    self._unreadable[path] = _stamp(before)
                     self.set_aside(path, str(damage), before)
                 else:
                     time.sleep(patience)  # a slow shared file system gets a second chance before a file is condemned
@@ -209,7 +225,7 @@ class Vault:
         target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
         try:
             now = os.stat(path)
-            if seen is not None and (now.st_ino, now.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
+            if seen is not None and _stamp(now) != _stamp(seen):
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, target)
