@@ -14,10 +14,10 @@ from rankfall.plan.config import Config, parse, read
 from rankfall.plan.files import files_of
 from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Grid, resolved
-from rankfall.plan.match import matches, parse_filter, unmatched
 from rankfall.plan.options import description
 from rankfall.plan.problems import problem, shown
-from rankfall.plan.rules import PARTS, task_facts
+from rankfall.plan.rules import PARTS
+from rankfall.plan.selection import select
 from rankfall.plan.values import Component
 
 MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
@@ -35,7 +35,6 @@ class MeasurePlan:
     component: Component
     table: str
     needs: str
-    targets: str | None  # the only targets it can deal with; None: any
     code: Mapping[str, str] = field(repr=False)
     fingerprint: str
     tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
@@ -143,7 +142,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     sources = Sources()
     cells = make_cells(Grid(config).points(), config.compute, sources)
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
-    selected = {name: frozenset(_selected(config, name, measures[name], cells)) for name in measures}
+    selected = select(measures, {name: entry.cells for name, entry in config.measures.items()}, cells)
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
     return Plan(config, cells, measures, figures, selected)
 
@@ -158,17 +157,15 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots, files = (
-        [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())],
-        files_of("measure", component, path),
-    )
+    roots = [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())]
+    files = files_of("measure", component, path)
     if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
         for kind, part in _parts(component.options):
             roots.append(module_of(kind, part))
             files |= files_of(kind, part, path)
     code, fingerprint = _code(sources, roots, files)
     wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()
-    return MeasurePlan(name, component, table, needs, facts.get("TARGETS"), code, fingerprint, wanted)
+    return MeasurePlan(name, component, table, needs, code, fingerprint, wanted)
 
 
 def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:
@@ -217,27 +214,3 @@ def _figure(config: Config, name: str, sources: Sources, measures: Iterable[Meas
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:
     found = description(kind, component.name, path)
     return found.facts if found else {}
-
-
-def _selected(config: Config, name: str, measure: MeasurePlan, cells: list[Cell]) -> Iterator[str]:
-    raw, path = config.measures[name].cells, f"measures.{name}.cells"
-    if measure.needs != "cells":
-        if raw:
-            raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
-        return
-    wanted = parse_filter(raw, path) if raw else {}
-    nobody = unmatched(cells, wanted)
-    if nobody:
-        raise problem(f"{path}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of the grid")
-    found = [cell for cell in cells if matches(cell, wanted)]
-    if not found:
-        raise problem(path, "matches no cell of the grid")
-    fitting = {
-        id(cell.task): measure.targets in (None, task_facts(cell.task.task.name, path)["TARGETS"]) for cell in found
-    }
-    refused = next((cell for cell in found if not fitting[id(cell.task)]), None)
-    if refused is not None:
-        has = task_facts(refused.task.task.name, path)["TARGETS"]
-        what = f"measure {measure.component.name!r} is for {measure.targets}, but task {refused.task.name!r} has {has}"
-        raise problem(path if raw else f"measures.{name}", what, hint="name the right cells in `cells`")
-    yield from (cell.key for cell in found)

@@ -4,7 +4,8 @@ Facts that components declare as literals in their files, and that are read here
 
 - a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values"`;
 - an embedding or a head: `ACCEPTS`, the inputs or targets that it is made for;
-- any component: `REFUSES = [({"mask": "causal"}, "reason"), ...]`: cells that match the filter cannot be combined with it.
+- any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, cells that match a filter
+  cannot be combined with it; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, only cells that match every filter can.
 """
 
 from collections.abc import Mapping
@@ -68,11 +69,9 @@ class Rules:
     def refuse(self, cell: Described, path: str) -> None:
         """Raise if one of the cell's components refuses the company of the others."""
         for kind, component in parts(cell.task, cell.architecture, cell.training):
-            for wanted, reason in self.of(kind, component.name, path).get("REFUSES", ()):
-                where = f"REFUSES of {kind} {component.name!r}"
-                if matches(cell, parse_filter(wanted, where)):
-                    what = f"{kind} {component.name!r} cannot be combined with {told(wanted)}: {reason}"
-                    raise problem(path, what)
+            what = objection(kind, component.name, self.of(kind, component.name, path), cell)
+            if what:
+                raise problem(path, what)
 
     def of(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
         """What a component declares."""
@@ -82,6 +81,15 @@ class Rules:
             if kind == "task":
                 self.facts[kind, name] = {**self.facts[kind, name], **task_facts(name, path)}
         return self.facts[kind, name]
+
+
+def objection(kind: str, name: str, facts: Mapping[str, Any], cell: Described) -> str | None:
+    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can."""
+    for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
+        for wanted, reason in facts.get(fact, ()):
+            if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
+                return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
+    return None
 
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:

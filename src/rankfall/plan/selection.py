@@ -1,0 +1,80 @@
+"""Which cells a measure is for: those that its entry names, all of which it must be able to deal with, and each of them once.
+
+Facts of a measure's component that are read here: `TARGETS`, `REFUSES` and `REQUIRES` (`rules.py` says what they mean).
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall.plan.cell import Cell
+from rankfall.plan.match import matches, parse_filter, unmatched
+from rankfall.plan.options import description
+from rankfall.plan.problems import problem, shown
+from rankfall.plan.rules import objection, task_facts
+
+if TYPE_CHECKING:
+    from rankfall.plan.build import MeasurePlan
+
+HINT = "name the right cells in `cells`"
+
+
+def select(
+    measures: Mapping[str, "MeasurePlan"], filters: Mapping[str, dict[str, Any]], cells: list[Cell]
+) -> dict[str, frozenset[str]]:
+    """Measure -> keys of its cells."""
+    found = {name: _cells_of(measure, filters[name], cells) for name, measure in measures.items()}
+    for one, other in itertools.combinations(measures.values(), 2):
+        _tell_apart(one, other, found[one.name], found[other.name])
+    return {name: frozenset(cell.key for cell in chosen) for name, chosen in found.items()}
+
+
+def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) -> list[Cell]:
+    path = f"measures.{measure.name}.cells"
+    if measure.needs != "cells":
+        if raw:
+            raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
+        return []
+    wanted = parse_filter(raw, path) if raw else {}
+    nobody = unmatched(cells, wanted)
+    if nobody:
+        raise problem(f"{path}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of the grid")
+    found = [cell for cell in cells if matches(cell, wanted)]
+    if not found:
+        raise problem(path, "matches no cell of the grid")
+    _check_able(measure, found, path if raw else path.removesuffix(".cells"))
+    return found
+
+
+def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> None:
+    """Raise if there is a cell that the measure cannot deal with; seeds make no difference."""
+    name = measure.component.name
+    about = description("measure", name, path)
+    facts = about.facts if about else {}
+    targets = facts.get("TARGETS")
+    alike = {(id(cell.task), id(cell.architecture), id(cell.training)): cell for cell in cells}
+    for cell in alike.values():
+        has = task_facts(cell.task.task.name, path)["TARGETS"]
+        if targets not in (None, has):
+            raise problem(path, f"measure {name!r} is for {targets}, but task {cell.task.name!r} has {has}", hint=HINT)
+        what = objection("measure", name, facts, cell)
+        if what:
+            raise problem(path, f"{' / '.join(cell.labels)}: {what}", hint=HINT)
+
+
+def _tell_apart(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:
+    """Raise if two entries would fill a table with the same rows: a row says what was measured, not which entry asked for it."""
+    if one.table != other.table or one.component.name != other.component.name:
+        return
+    if one.needs != "cells":
+        if one.key == other.key:
+            raise problem(f"measures.{other.name}", f"is the same as measures.{one.name}", hint="take one of them out")
+        return
+    keys = {cell.key for cell in first}
+    common = next((cell for cell in second if cell.key in keys), None)
+    if common is not None:
+        what = f"measures.{one.name} fills table {one.table!r} too, and both are for {' / '.join(common.labels)}"
+        hint = "write one entry, or name different cells in `cells`"
+        raise problem(
+            f"measures.{other.name}", f"{what}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
+        )

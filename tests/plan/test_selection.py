@@ -1,0 +1,69 @@
+"""Guards which cells a measure is for: none that it cannot deal with, and none twice in one table."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import changed, refusal
+
+from rankfall.plan import make_plan
+
+MEASURE = 'TABLE = "paths"\ndef own(network, data, cells, *, repeats: int = 5): ...\n'
+
+
+def measured(**measures: Any) -> dict[str, Any]:
+    return changed("measures", measures)
+
+
+@pytest.mark.parametrize(
+    ("fact", "why"),
+    [
+        ('REFUSES = [({"mlp": ["gelu", "relu"], "depth": 4}, "too much")]', "cannot be combined with mlp gelu or relu"),
+        ('REQUIRES = [({"residual": "none"}, "too much")]', "needs residual none"),
+    ],
+)
+def test_measure_refuses_cells(fact: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"sellab{len(fact)}"
+    (tmp_path / f"{name}.py").write_text(f"{fact}\n{MEASURE}")
+    message = refusal(measured(own={"measure": f"{name}:own"}))
+    assert message.startswith(f"measures.own: sorting / full / short: measure '{name}:own' {why}"), message
+    assert message.endswith(": too much; name the right cells in `cells`")
+    make_plan(measured(own={"measure": f"{name}:own", "cells": {"architecture": "san"}}))
+
+
+@pytest.mark.parametrize(("part", "value"), [("mlp", "gelu"), ("norm", "layer")])
+def test_decomposition_is_for_networks_that_are_sums_over_paths(part: str, value: str) -> None:
+    config = changed("architectures/san", {"residual": "none", "norm": "none"}, measured(decomposition={}))
+    config["architectures"].pop("full")
+    config["grid"][0]["architecture"] = "san"
+    make_plan(config)
+    message = refusal(changed(f"architectures/san/{part}", value, config))
+    assert message.startswith(
+        f"measures.decomposition: sorting / san / short: measure 'decomposition' needs {part} none"
+    )
+
+
+def test_a_cell_is_measured_once_for_a_table() -> None:
+    message = refusal(measured(paths={}, more={"measure": "paths", "repeats": 9, "cells": {"seed": 1}}))
+    assert message == (
+        "measures.more: measures.paths fills table 'paths' too, and both are for sorting / full / short, depth 2, seed 1; "
+        "write one entry, or name different cells in `cells`"
+    )
+    apart = {"cells": {"seed": [0, 2]}}, {"measure": "paths", "repeats": 9, "cells": {"seed": 1}}
+    assert make_plan(measured(paths=apart[0], more=apart[1])).tables == {"paths": ["paths", "more"]}
+
+
+def test_measures_that_share_a_table_may_share_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another component's rows may well differ."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "sharelab.py").write_text(MEASURE)
+    make_plan(measured(paths={}, own={"measure": "sharelab:own"}))
+
+
+def test_a_measure_of_no_cells_is_made_once() -> None:
+    message = refusal(measured(orders={}, more={"measure": "orders", "sentinels": ["none", "bos"]}))
+    assert message == "measures.more: is the same as measures.orders; take one of them out"
+    make_plan(measured(orders={}, more={"measure": "orders", "normalisers": ["softmax"]}))
+    models = {name: {"measure": "model_residuals", "model": name} for name in ("bert", "gpt2")}
+    assert make_plan(measured(**models)).tables == {"model_residuals": ["bert", "gpt2"]}
