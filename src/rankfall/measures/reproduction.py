@@ -1,40 +1,72 @@
 """Reproduction: every published number beside ours, with the deviation.
 
-The published numbers are facts in files of the package: `report/published/values.csv`, each with its source, the table of
-ours that has the same quantity and the rows to look at; and `report/published/rank_by_layer.csv`, curves by layer. Ours
-are the mean over seeds of each seed's mean. A number that nothing in the run measures keeps its row, with nothing beside it.
+The published numbers are facts in files of the package: `report/published/values.csv`, each with its source, the table of ours that
+has the same quantity and the rows to look at (`where`); `report/published/rank_by_layer.csv`, curves by layer; and
+`report/published/settings.csv`, what they were measured at. Some are about a difference (`less`) or a ratio (`over`) of two
+selections of rows, paired within a network: paths against the chance of the same cells, one variant against another.
+
+Ours is the mean over seeds of each seed's mean. A seed without a finite number, or whose network did not finish training or left the
+bounds (`within`: beyond the frame of the published picture), has failed: it is counted, and no comparison holds with one. A published
+number that nothing in the run measures keeps its row, with nothing beside it. How ours should lie (`sense`):
+
+    equal               within `tolerance`; for a curve's point three of its published deviations over samples, or 0.02 where that is
+                        more, but never more than a fifth of the value
+    magnitude           within `tolerance` decades; for values below 0.05, where an absolute tolerance would let 0 pass. 0.3, a factor of
+                        two: where these curves fall, neighbouring layers are a factor of four or more apart
+    floor               at most `tolerance`: the published value (2e-7) is rounding noise of float32 and says only that; 1e-6
+    above, below        than the published, to within `tolerance`
+    all above, below    the same for each seed: where runs end in one of two ways, a mean would hide those that end in the other
 """
 
+import math
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.labels import matches
+from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 TABLE = "reproduction"
 NEEDS = "tables"
-TABLES = ["paths", "circle", "path_counts", "model_residuals"]  # of these, what the run makes
-DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv"]
+TABLES = ["paths", "circle", "path_counts", "model_residuals", "chains", "law"]  # of these, what the run makes
+DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv", "report/published/settings.csv"]
 MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
 NORM = "metric=composite;centre=mean"
-SPREADS = 3.0  # a curve's point is reproduced if ours is within so many of its published deviations, over samples ...
-CLOSE = 0.02  # ... or within this
+SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
+SMALL, DECADES = 0.05, 0.3
+NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's noise; ours below the second is as small
+
+# What makes networks different, in tables of cells and of models: two that differ in any of these are never averaged.
+CELL = {column.name for column in CELL_COLUMNS}
+SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
+MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 
 Read = Callable[[str], "DataFrame | None"]
 
 
 def reproduction(read: Read) -> list[dict[str, Any]]:
     """`read` gives a table, or None where the run does not make it."""
-    return [row for value in published() for row in beside(value, read(value["table"]))]
+    given = {name: read(name) for name in TABLES}
+    # Texts as categories: the same few columns are searched for every number.
+    ready = {
+        name: frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
+        for name, frame in given.items()
+        if frame is not None
+    }
+    return [row for value in published() for row in beside(value, ready.get(value["table"]))]
 
 
 def published() -> Iterator[dict[str, Any]]:
     """All published numbers, in one form."""
     folder = files("rankfall.report").joinpath("published")
-    yield from table(folder.joinpath("values.csv")).to_dict("records")
+    settings = {one["name"]: one["where"] for one in table(folder.joinpath("settings.csv")).to_dict("records")}
+    for value in table(folder.joinpath("values.csv")).to_dict("records"):
+        yield value | {"at": settings[value["setting"]]}
     for point in table(folder.joinpath("rank_by_layer.csv")).itertuples():
         yield {
             "name": f"{point.model} {point.phase} {point.variant} layer {point.layer:02d}",
@@ -43,13 +75,21 @@ def published() -> Iterator[dict[str, Any]]:
             "what": f"relative residual of {point.model}, {point.phase}, {point.variant}, after layer {point.layer}",
             "kind": "measured",
             "published": point.mean,
-            "sense": "equal",
-            "tolerance": max(CLOSE, SPREADS * point.std),
+            **dict(zip(("sense", "tolerance"), judged(point.mean, point.std))),
             "table": "model_residuals",
             "column": "value",
             "where": f"model={MODELS[point.model]};phase={point.phase};variant={point.variant};layer={point.layer};{NORM}",
+            **dict.fromkeys(("less", "over", "least", "within"), ""),
+            "at": settings["models"],
             "by": "definition;text;dtype",
         }
+
+
+def judged(mean: float, deviation: float) -> tuple[str, float]:
+    """Sense and tolerance of a point of a curve."""
+    if mean <= NOISE:
+        return "floor", FLOOR
+    return ("magnitude", DECADES) if mean < SMALL else ("equal", min(max(CLOSE, SPREADS * deviation), SHARE * mean))
 
 
 def table(path: Any) -> "DataFrame":
@@ -60,46 +100,106 @@ def table(path: Any) -> "DataFrame":
         return pd.read_csv(handle, comment="#", keep_default_na=False)
 
 
-def beside(value: dict[str, Any], ours: "DataFrame | None") -> Iterator[dict[str, Any]]:
+def beside(value: dict[str, Any], ours: "DataFrame | None") -> list[dict[str, Any]]:
     """One row a setting of ours, or one row without ours."""
-    kept = ("name", "source", "place", "what", "kind", "sense", "published", "tolerance")
+    kept = ("name", "source", "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
         "published": float(value["published"]),
         "tolerance": float(value["tolerance"]),
     }
-    if ours is not None:
-        ours = matching(ours, value)
-        ours = ours[ours[value["column"]].notna()]
-    if ours is None or not len(ours):
-        yield row | {"setting": "", "ours": None, "deviation": None, "seeds": 0, "difference": None, "holds": None}
-        return
+    found = None if ours is None else compared(ours, value)
+    if found is None or not len(found):
+        nothing = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
+        return [row | nothing | {"setting": "", "seeds": 0, "held": 0, "failed": 0}]
+    keys = [name for name in found if name not in ("seed", "number")]
+    by = [name for name in value["by"].split(";") if name in keys]
+    if len(found[by].drop_duplicates()) < len(found[keys].drop_duplicates()):
+        by += [name for name in keys if found[name].nunique(dropna=False) > 1 and name not in by]
+    rows: dict[str, dict[str, Any]] = {}
+    for _, part in found.groupby(keys, sort=True, dropna=False, observed=True):
+        about = part.iloc[0]
+        one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
+        one["at_published"] = all(reads(about.get(name), wanted) for name, wanted in conditions(value["at"]))
+        said = {name: f"{name}={written(about[name])}" for name in by if about.notna()[name]}
+        one["setting"] = ", ".join(said.values())
+        rest = ", ".join(text for name, text in said.items() if name != value["least"])
+        rows[rest] = min(one, rows.get(rest, one), key=lambda row: (not row["failed"], row["ours"] or 0.0))
+    return list(rows.values())
+
+
+def verdict(number: "Series", published: float, sense: str, tolerance: float) -> dict[str, Any]:
+    """What the seeds of one setting come to."""
+    good = number.dropna()
+    ours = float(good.mean()) if len(good) else None
+    each = [holds(one, published, sense, tolerance) for one in good]
+    right = ours is not None and (all(each) if sense.startswith("all ") else holds(ours, published, sense, tolerance))
+    return {
+        "ours": ours,
+        "deviation": float(good.std(ddof=1)) if len(good) > 1 else None,
+        "seeds": len(good),
+        "held": sum(each),
+        "failed": len(number) - len(good),
+        "difference": None if ours is None else ours - published,
+        "holds": right and len(good) == len(number),
+    }
+
+
+def compared(ours: "DataFrame", value: dict[str, Any]) -> "DataFrame":
+    """A number for every network and seed, NaN where it failed: of the selection, or less or over that of another one."""
+    asked = conditions(value["where"])
     by = value["by"].split(";")
-    for setting, part in ours.groupby(by, sort=True, dropna=False):
-        seeds = part.groupby("seed", dropna=False)[value["column"]].mean() if "seed" in part else part[value["column"]]
-        mean = float(seeds.mean())
-        yield row | {
-            "setting": ", ".join(f"{name}={one}" for name, one in zip(by, setting)),
-            "ours": mean,
-            "deviation": float(seeds.std(ddof=1)) if len(seeds) > 1 else None,
-            "seeds": len(seeds),
-            "difference": mean - row["published"],
-            "holds": holds(mean, row["published"], value["sense"], row["tolerance"]),
-        }
+    changed = dict(conditions(value["less"] or value["over"]))
+    bounded = dict(conditions(value["within"]))
+    missing = {*dict(asked), *by, *changed, *bounded, value["column"]} - set(ours.columns)
+    if missing:
+        raise RankfallError(
+            f"published value {value['name']!r}: table {value['table']} has no column {', '.join(sorted(missing))}"
+        )
+    spec = SPEC if "status" in ours else MODEL
+    keys = [name for name in ours if name in spec or name in by or name == "seed"]
+    first = numbers(ours, asked, keys, value)
+    if not changed:
+        return first
+    # The other selection asks for the same but where it says otherwise; an empty condition leaves a column open.
+    other = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
+    shared = [name for name in keys if name not in changed]
+    both = first.merge(numbers(ours, other, shared, value), on=shared, suffixes=("", "_other"))
+    number = both.number - both.number_other if value["less"] else both.number / both.number_other
+    return both.assign(number=number.where(number.abs() < math.inf)).drop(columns="number_other")
 
 
-def matching(ours: "DataFrame", value: dict[str, Any]) -> "DataFrame":
-    """Rows whose columns read as asked in `where`: `column=value;column=value`; of cells, only those that are done."""
+def numbers(ours: "DataFrame", asked: list[tuple[str, str]], keys: list[str], value: dict[str, Any]) -> "DataFrame":
+    """Mean over the selected rows that agree in `keys`; NaN where one of them has no number or is out of bounds."""
+    rows = selected(ours, asked)
+    number = rows[value["column"]].astype("Float64").astype(float)
+    good = number.abs() < math.inf
+    for name, limit in conditions(value["within"]):
+        good &= (rows[name].abs() <= float(limit)).fillna(False).astype(bool)
+    grouped = rows[keys].assign(number=number.where(good)).groupby(keys, dropna=False, observed=True).number
+    return grouped.mean().where(grouped.count() == grouped.size()).reset_index()
+
+
+def selected(ours: "DataFrame", asked: list[tuple[str, str]]) -> "DataFrame":
+    """Rows that read as asked. A cell that failed or diverged has one row, which says nothing but what the cell is."""
     if "status" in ours:
-        ours = ours[ours.status == "done"]
-    for condition in value["where"].split(";"):
-        column, _, wanted = condition.partition("=")
-        missing = {column, value["column"], *value["by"].split(";")} - set(ours.columns)
-        if missing:
-            raise RankfallError(
-                f"published value {value['name']!r}: table {value['table']} has no column {', '.join(sorted(missing))}"
-            )
-        ours = ours[ours[column].map(written) == wanted]
+        ours = ours[ours.status != "missing"]
+    for name, wanted in asked:
+        fits = ours[name].isin([one for one in ours[name].dropna().unique() if reads(one, wanted)])
+        if "status" in ours and name not in CELL:
+            fits = fits | (ours.status != "done")
+        ours = ours[fits]
     return ours
+
+
+def conditions(text: str) -> list[tuple[str, str]]:
+    """`column=value;column=value`; of a component, the options that count: `task_component=circle(skip=none)`."""
+    return [(name, wanted) for name, _, wanted in (one.partition("=") for one in text.split(";") if one)]
+
+
+def reads(found: Any, wanted: str) -> bool:
+    """Whether a cell of a table is one of `value|value`."""
+    text = written(found).replace('"', "")
+    return any(matches(text, one) for one in wanted.split("|"))
 
 
 def written(value: Any) -> str:
@@ -108,6 +208,15 @@ def written(value: Any) -> str:
 
 
 def holds(ours: float, published: float, sense: str, tolerance: float) -> bool:
-    if sense == "equal":
-        return abs(ours - published) <= tolerance
-    return ours > published if sense == "above" else ours < published
+    match sense.removeprefix("all "):
+        case "equal":
+            return abs(ours - published) <= tolerance
+        case "magnitude":
+            return ours > 0 and abs(math.log10(ours / published)) <= tolerance
+        case "floor":
+            return ours <= tolerance
+        case "above":
+            return ours > published - tolerance
+        case "below":
+            return ours < published + tolerance
+    raise RankfallError(f"a published value has the sense {sense!r}")

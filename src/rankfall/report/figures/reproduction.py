@@ -1,7 +1,7 @@
 """Ours beside the published numbers: one row a number, the published as a ring, ours as dots with their deviation over seeds."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankfall.report.style import CHANCE, COLOURS, Picture, canvas
 
@@ -11,50 +11,76 @@ if TYPE_CHECKING:
 
 TABLES = ["reproduction"]
 CURVES = " layer "  # in the name of a point of a curve by layer: those are drawn against each other, not listed
-SIGN = {"equal": "=", "above": ">", "below": "<"}
+SIGN = {
+    "equal": "=",
+    "magnitude": "~",
+    "floor": "≤",
+    "above": ">",
+    "below": "<",
+    "all above": "all >",
+    "all below": "all <",
+}
+FRAME = (-0.6, 1.6)  # where accuracies, residuals and their differences lie; what is beyond is drawn at the edge
+FEW = 4  # settings that a caption says one by one
 
 
 def reproduction(read: "Callable[[str], DataFrame]") -> Picture:
     """Left: single numbers. Right: all points of published curves, ours against theirs."""
     table = read("reproduction")
-    measured = table[table.ours.notna()]
-    curves = measured[measured.name.str.contains(CURVES, regex=False)]
-    single = measured[~measured.name.str.contains(CURVES, regex=False)]
+    measured = table[table.holds.notna()]
+    curve = measured.name.str.contains(CURVES, regex=False)
+    curves, single = measured[curve], measured[~curve]
     names = list(dict.fromkeys(single.name))
-    height = max(3.0, 0.34 * len(names) + 1.0)
+    height = max(3.0, 0.28 * len(names) + 1.0)
     columns = 2 if len(curves) else 1
     figure, axes = canvas(1, columns, 7.4 + 3.6 * (columns - 1), height, width_ratios=[1.6, 1.0][:columns])
     listed(axes[0][0], single, names)
     if columns == 2:
         against(axes[0][1], curves)
-    missing = table[table.ours.isna()].name.nunique()
-    held = measured.holds.astype(bool)
+        axes[0][1].set_box_aspect(1)  # as high as wide, however long the list is
+        axes[0][1].set_anchor("N")
     caption = (
-        "Published numbers (rings; > and < mark claims that ours should lie above or below) and ours (dots, one a setting, with "
-        "one standard deviation over seeds; filled where the published number is reproduced). "
-        f"{int(held.sum())} of {len(measured)} comparisons hold; {missing} published numbers are not measured in this run. "
-        + " ".join(findings(single, names))
+        "Published numbers (rings; = and ~ are to be met, ~ in magnitude, < and > to stay below or above, all of them by every "
+        "seed, ≤ to be rounding noise too) and ours (dots, one a setting, with one standard deviation over seeds; filled where the "
+        f"comparison holds; beyond the frame at its edge). {counted(table)} " + " ".join(findings(single, names))
     )
     return Picture(figure, caption)
 
 
+def counted(table: "DataFrame") -> str:
+    """How many comparisons hold: at what the published numbers were measured at, and at other sizes, trainings or texts."""
+    measured = table[table.holds.notna()]
+    held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
+    broken = int((measured.failed > 0).sum())
+    parts = [
+        f"{int(held.sum())} of {len(measured)} comparisons hold: {int((held & alike).sum())} of {int(alike.sum())} at the "
+        f"published settings and {int((held & ~alike).sum())} of {int((~alike).sum())} at others"
+    ]
+    if broken:
+        parts.append(f"{broken} have failed seeds (no finite number, not done, or out of bounds) and so do not")
+    parts.append(f"{table[table.holds.isna()].name.nunique()} published numbers are not measured in this run")
+    return "; ".join(parts) + "."
+
+
 def listed(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
+    low, high = FRAME
     for place, name in enumerate(names):
         part = table[table.name == name]
-        first = part.iloc[0]
-        panel.plot([first.published], [place], "o", color="black", fillstyle="none", markersize=9, zorder=2)
-        for shift, (_, one) in enumerate(part.iterrows()):
+        ring = min(max(part.iloc[0].published, low), high)
+        panel.plot([ring], [place], "o", color="black", fillstyle="none", markersize=9, zorder=2)
+        for shift, one in enumerate(part[part.ours.notna()].itertuples()):
             y = place + 0.5 * ((shift + 0.5) / len(part) - 0.5)
-            colour = COLOURS[2] if bool(one.holds) else COLOURS[4]
-            style = "full" if bool(one.holds) else "none"
-            width = 0.0 if one.isna().deviation else float(one.deviation)
-            panel.errorbar(
-                one.ours, y, xerr=width, fmt="o", color=colour, fillstyle=style, markersize=4, linewidth=1.0, zorder=3
-            )
+            good = bool(one.holds)
+            look: dict[str, Any] = {"color": COLOURS[2 if good else 4], "fillstyle": "full" if good else "none"}
+            width = float(one.deviation) if one.deviation == one.deviation else 0.0
+            marker = "<" if one.ours < low else ">" if one.ours > high else "o"
+            x = min(max(one.ours, low), high)
+            panel.errorbar(x, y, xerr=width, fmt=marker, markersize=4, linewidth=1.0, zorder=3, **look)
     labels = [f"{name}  {SIGN[table[table.name == name].iloc[0].sense]}" for name in names]
     panel.set_yticks(range(len(names)), labels, fontsize=8)
     panel.set_ylim(len(names) - 0.4, -0.6)
-    panel.set_xlabel("value")
+    panel.set_xlim(low - 0.05, high + 0.05)
+    panel.set_xlabel("value, difference or ratio")
 
 
 def against(panel: "Axes", table: "DataFrame") -> None:
@@ -74,10 +100,25 @@ def against(panel: "Axes", table: "DataFrame") -> None:
 
 
 def findings(table: "DataFrame", names: list[str]) -> list[str]:
-    """A sentence a number."""
+    """A sentence a number; of many settings, only the range."""
     said = []
     for name in names:
         part = table[table.name == name]
-        ours = ", ".join(f"{one.ours:.3g} ({one.setting})" for one in part.itertuples())
-        said.append(f"{name}: published {SIGN[part.iloc[0].sense]} {part.iloc[0].published:.3g}, ours {ours}.")
+        first = part.iloc[0]
+        if len(part) <= FEW:
+            ours = ", ".join(
+                f"{'none' if one.ours != one.ours else format(one.ours, '.3g')} ({one.setting}{seeds(one)})"
+                for one in part.itertuples()
+            )
+        else:
+            held = int(part.holds.astype(bool).sum())
+            ours = f"{part.ours.min():.3g} to {part.ours.max():.3g} at {len(part)} settings, {held} of which hold"
+        said.append(f"{name}: published {SIGN[first.sense]} {first.published:.3g}, ours {ours}.")
     return said
+
+
+def seeds(one: Any) -> str:
+    """What the mean over seeds does not say."""
+    if one.failed:
+        return f"; {one.failed} of {one.failed + one.seeds} seeds failed"
+    return f"; {one.held} of {one.seeds} seeds" if one.sense.startswith("all ") else ""

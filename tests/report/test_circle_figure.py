@@ -1,0 +1,68 @@
+"""Guards the circle figure: roll-outs with known ends, and what its caption says of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankfall.errors import RankfallError
+from rankfall.report.figures.circle import circle
+
+STEPS = 11
+
+
+def roll_out(architecture: str, seed: int, end: float, width: int = 32, training: str = "published") -> pd.DataFrame:
+    """Two points that shrink from opposite places at radius 0.3 to `end` of that, in a straight line; they should stay."""
+    share = 1 + (end - 1) * np.arange(STEPS) / (STEPS - 1)
+    rows = [
+        {"step": step, "token": token, "x": sign * 0.3 * part, "y": 0.0, "distance": 0.6 * part, "error": 0.3 * abs(1 - part)}
+        for step, part in enumerate(share)
+        for token, sign in enumerate((1, -1))
+    ]  # fmt: skip
+    about = {"task": "circle", "architecture": architecture, "training": training, "seed": seed, "width": width}
+    return pd.DataFrame(rows).assign(**about, status="done", depth=1, key=f"{architecture}{seed}{width}{training}")
+
+
+TABLE = pd.concat(
+    [roll_out("SAN", seed, end) for seed, end in enumerate((0.0, 0.04, 0.5))]
+    + [roll_out("SAN+skip", seed, 1.0, width) for seed in range(3) for width in (32, 64)]
+    + [roll_out("SAN", 0, 0.0, training="long")],
+    ignore_index=True,
+)
+
+
+def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
+    caption = circle(lambda name: TABLE).caption
+    assert "training published" in caption and "at width 32, seed 0" in caption and "over 3 seeds" in caption
+    san = "circle, SAN: met in 2 of 3 roll-outs, median distance 0.04 of that at the start, median error 0.29."
+    skip = "circle, SAN+skip: met in 0 of 6 roll-outs, median distance 1.00 of that at the start, median error 0.00."
+    assert san in caption and skip in caption
+
+
+def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
+    figure = circle(lambda name: TABLE).figure
+    top, other, bottom, right = figure.axes[:4]
+    assert [panel.get_title(loc="left") or panel.get_title() for panel in (top, other)] == ["SAN", "SAN+skip"]
+    # One line a width, and the dashed one at the start's distance.
+    assert [len(bottom.lines), len(right.lines)] == [2, 3]
+    assert bottom.lines[0].get_ydata()[[0, -1]].tolist() == pytest.approx([1.0, 0.04])  # the median of 0, 0.04 and 0.5
+    (points,) = top.collections
+    assert len(points.get_offsets()) == 2 * STEPS  # seed 0 alone
+
+
+def test_what_is_asked_for() -> None:
+    caption = circle(lambda name: TABLE, architectures=["SAN+skip"], width=64, seed=1).caption
+    assert "at width 64, seed 1" in caption and "circle, SAN:" not in caption
+    assert "met in 1 of 1 roll-outs" in circle(lambda name: TABLE, training="long").caption
+
+
+def test_nothing_to_draw_is_one_line() -> None:
+    with pytest.raises(RankfallError, match=r"^figure circle: no finished cell of training 'gone' among"):
+        circle(lambda name: TABLE, training="gone")
+
+
+def test_lines_of_panels_where_there_are_many() -> None:
+    both = pd.concat([TABLE, TABLE.assign(task="script", key=TABLE.key + "s")])
+    figure = circle(lambda name: both, columns=3).figure
+    visible = [panel for panel in figure.axes if panel.get_visible()]
+    assert len(visible) == 8 + 1  # two panels each, and the scale of time
+    assert visible[0].get_title() or visible[0].get_title(loc="left") == "SAN\ncircle"
