@@ -29,9 +29,9 @@ def part(name, **options):
 def a_cell(key="k0", seed=0, **changes):
     architecture = {
         "name": "san", "block": part("attention"), "normaliser": part("softmax", power=2), "position": part("learned"),
-        "mask": part("none"), "residual": part("none"), "mlp": part("gelu"), "mlp_residual": None, "norm": part("layer"),
+        "mask": part("none"), "residual": part("none"), "mlp": part("none"), "mlp_residual": None, "norm": part("layer"),
         "norm_placement": "post", "embedding": part("auto"), "head": part("auto"), "sentinels": part("none"),
-        "init": part("published"), "depth": 6, "heads": 2, "width": 48, "head_width": None, "mlp_width": None,
+        "init": part("published"), "depth": 6, "heads": 2, "width": 48, "head_width": 24, "mlp_width": None,
     }  # fmt: skip
     training = SimpleNamespace(
         name="short", optimizer=part("adam"), lr=1e-3, weight_decay=0.0, clip=None, schedule=part("constant"),
@@ -203,11 +203,15 @@ def test_comparison_leaves_out_provenance_and_nothing_else(tmp_path):
 
 def test_a_cell_says_its_whole_spec_in_columns():
     columns = cell_columns(a_cell(residual=part("scaled", factor=0.5)), {"status": "done", "device": "cpu"})
-    assert list(columns) != []
     assert columns.keys() == {column.name for column in CELL_COLUMNS}
     assert columns["normaliser"] == "softmax(power=2)"
-    assert columns["mlp_residual"] == "scaled(factor=0.5)"
-    assert (columns["head_width"], columns["mlp_width"]) == (24, 192)
+    assert columns["residual"] == "scaled(factor=0.5)"
+    assert (columns["mlp_residual"], columns["mlp_width"]) == (None, None)  # there is no MLP
+    assert (columns["host"], columns["torch"]) == (None, None)  # of what an earlier version kept
+    mlp = {"mlp": part("gelu"), "mlp_residual": part("add"), "mlp_width": 192}
+    columns = cell_columns(a_cell(**mlp), {"status": "done", "host": "n7", "versions": {"torch": "2.9"}})
+    assert (columns["mlp_residual"], columns["mlp_width"]) == ("add", 192)
+    assert (columns["host"], columns["torch"]) == ("n7", "2.9")
     assert cell_columns(a_cell())["status"] == "missing"
 
 

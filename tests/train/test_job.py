@@ -1,10 +1,13 @@
 """A training job around its arithmetic: the store first, checkpoints on signals, memory, failures."""
 
 import os
+import platform
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from helpers import config
@@ -134,6 +137,16 @@ def test_a_damaged_checkpoint_costs_its_training_only(tmp_path: Path) -> None:
     progress = run(plan, store)
     assert not any("resuming" in line for line in progress.lines)
     assert {one.status for one in store.find_cells([c.key for c in plan.cells]).values()} == {"done"}
+
+
+def test_a_record_names_the_machine_and_what_computed_on_it(tmp_path: Path) -> None:
+    plan, store = plan_of(), Store(tmp_path)
+    run(plan, store)
+    for found in store.find_cells([cell.key for cell in plan.cells]).values():
+        assert found.record["host"] == socket.gethostname()
+        assert found.record["versions"] == {
+            "python": platform.python_version(), "torch": torch.__version__, "numpy": numpy.__version__
+        }  # fmt: skip
 
 
 def test_progress_in_a_log_is_plain_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,11 +27,8 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
         "task_component": _text(cell.task.task),
         "device": record.get("device"),
         "stack": record.get("stack"),
-        "mlp_residual": _text(
-            architecture.residual if architecture.mlp_residual is None else architecture.mlp_residual
-        ),
-        "head_width": architecture.head_width or architecture.width // architecture.heads,
-        "mlp_width": architecture.mlp_width or 4 * architecture.width,
+        "host": record.get("host"),
+        "torch": record.get("versions", {}).get("torch"),
     }
     for column in CELL_COLUMNS:
         if column.name not in values:

@@ -20,7 +20,8 @@ themselves, equations and options (`rankfall table --docs docs/tables.md`); a te
 - Rows are in a canonical order. Two runs of the same plan give the same table but for the columns marked *provenance*
   (times, machines, who was computed together), which comparisons leave out: `rankfall table --compare A B`.
 - Metadata of each file (`rankfall.*` keys): table, schema version, digests of config and cells, rankfall's version,
-  versions of Python, torch, transformers and others, device, time. Each column carries its unit and meaning.
+  versions of Python, torch, transformers and others, device, time: of what wrote the file. Where a cell was trained, maybe
+  earlier and elsewhere, is in its row: `device`, `host`, `torch`. Each column carries its unit and meaning.
 """
 
 

@@ -35,8 +35,8 @@ PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
 
 
 def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = "") -> dict[str, str]:
-    """What a table's metadata says about its making: digests of config and cells, versions (without importing
-    anything), time.
+    """What a table's metadata says about its writing: digests of config and cells, versions (without importing
+    anything), time. Where a cell was trained, maybe earlier and elsewhere, is in its row.
     """
     versions = {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
     return {

@@ -5,8 +5,10 @@ that fail. None of this is part of a cell's key.
 """
 
 import hashlib
+import platform
 import resource
 import signal
+import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,7 @@ from itertools import groupby
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -105,7 +108,8 @@ def train_some(cells: "list[Cell]", job: Job) -> None:
             train_some(half, job)
         return
     job.progress.note(f"failed: {cells[0].key}: {reason}")
-    record = {**job.code(cells[0]), "status": "failed", "reason": reason, "seconds": time.monotonic() - began}
+    ending = {"status": "failed", "reason": reason, "seconds": time.monotonic() - began}
+    record = {**job.code(cells[0]), **machine(), **ending}
     job.store.save_stack(cells[0].group, [cells[0].key], {"none": torch.zeros(1)}, [record], {})
     job.progress.cells_done(1)
 
@@ -162,6 +166,7 @@ def train_stack(cells: "list[Cell]", job: Job) -> None:
         steps = int(stack.last_step[member])
         record = {
             **job.code(cell),
+            **machine(),
             "status": "diverged" if fate == DIVERGED else "done",
             "reason": {
                 RUNNING: "",
@@ -226,6 +231,12 @@ def stack_id(cells: "Sequence[Cell]") -> str:
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def machine() -> dict[str, Any]:
+    """What computes here."""
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    return {"host": socket.gethostname(), "versions": versions}
 
 
 def peak_megabytes() -> int:
