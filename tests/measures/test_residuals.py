@@ -7,6 +7,10 @@ import pytest
 import torch
 from helpers import cells
 
+from rankfall.measures import _residual
+from rankfall.measures._rounding import second_apart
+from rankfall.measures.centred.block import propagate
+from rankfall.measures.law import law
 from rankfall.measures.residuals import places, residuals
 from rankfall.nets.network import Network, Shape, build
 from rankfall.train.loop import Data
@@ -65,6 +69,65 @@ def test_collapse_is_flagged_at_the_floor() -> None:
         )  # type: ignore[list-item]
         last = chosen(rows, layer=4, place="state", quantity="residual", matrix_norm="composite")
         assert [row["floor_share"] for row in last] == [share, share]
+
+
+def amplifying(placement: str, **architecture: Any) -> Network:
+    """Attention with a large bias in all features alike, which the next layer norm takes off: rounding beside it stays, and grows."""
+    made = network(depth=4, residual="none", norm="layer", norm_placement=placement, position="none", **architecture)
+    for block in made.blocks:
+        block.attention.output.bias.data += 1e5
+    return made
+
+
+@pytest.mark.parametrize(("placement", "missed"), [("post", True), ("pre", False)])
+def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
+    """Against what centred propagation says: wherever the plain value is wrong, old and new flags say so, and nowhere else."""
+    made = amplifying(placement)
+    rows = residuals(made, DATA, [None, None], samples=1, norms=["frobenius"], best=False)  # type: ignore[list-item]
+    exact, plain = propagate(made.double(), INPUTS[:, :1]), made.states(INPUTS[:, :1])
+    seen = set()
+    for member in (0, 1):
+        for layer, (state, x) in enumerate(zip(exact, plain)):
+            (row,) = chosen(rows, member=member, layer=layer, place="state", quantity="absolute_residual")
+            (relative,) = chosen(rows, member=member, layer=layer, place="state", quantity="residual")
+            true = state.rest.value()[member]
+            error = float((_residual.residual(x[member]) - true).norm() / true.norm())
+            wrong = error > 0.5
+            seen.add((wrong, relative["value"] < _residual.floor_of(torch.float64)))
+            if wrong or error < 0.01:
+                assert (row["floor_share"], relative["floor_share"]) == (wrong, wrong), (layer, member)
+    assert ((True, False) in seen) is missed  # above any fixed floor, and noise
+    assert (False, False) in seen
+
+
+def test_law_flags_what_is_not_the_true_value() -> None:
+    rows = law(amplifying("post"), DATA, [None, None], samples=2)  # type: ignore[list-item]
+    assert {row["method"] for row in rows} == {"centred"}
+    missed = 0
+    for row in rows:
+        for name, dtype in (("float64", torch.float64), ("float32", torch.float32)):
+            value = row[f"log10_{name}"]
+            off = value is None or abs(value - row["log10_residual"]) > 0.05
+            low = value is None or 10**value < _residual.floor_of(dtype)
+            assert row[f"{name}_floor"] == (off or low)
+            missed += off and not low
+    assert missed
+    clean = law(network(residual="add"), DATA, [None, None], samples=2)  # type: ignore[list-item]
+    assert not any(row["float64_floor"] or row["float32_floor"] for row in clean)
+
+
+def test_second_direction_is_noise_where_rows_are_multiples() -> None:
+    """Far from equal rows of rank one: res is all there, sigma_2 is rounding, whatever it is relative to sigma_1."""
+    generator = torch.Generator().manual_seed(0)
+    column, row, small, noise, again = (
+        torch.randn(shape, generator=generator, dtype=torch.float64)
+        for shape in ((6, 1), (1, 4), (6, 4), (6, 4), (6, 4))
+    )
+    x = column @ row
+    assert second_apart(x + 1e-9 * noise, x + 1e-9 * again) > 0.5
+    assert second_apart(x + small + 1e-9 * noise, x + small + 1e-9 * again) < 1e-7
+    # A turn of the first direction as small as rounding is no noise in the second.
+    assert second_apart(x + 1e-6 * small, (x + 1e-6 * small) * (1 + 1e-5)) < 1e-4
 
 
 @pytest.mark.parametrize("placement", ["post", "pre"])

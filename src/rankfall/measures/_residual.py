@@ -10,7 +10,8 @@ here:
   `composite_centre` for what is computed and how it is bracketed.
 
 Norms: l1 is the largest column sum, linf the largest row sum (operator norms), composite is sqrt(l1 * linf).
-A relative residual near the rounding unit of the dtype the states were computed in says nothing; `at_floor` marks it.
+A relative residual near the rounding unit of the dtype the states were computed in says nothing; `at_floor` marks it
+(norms make rounding larger than that: see `_rounding.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ CENTRES = ("mean", "best")
 # Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times
 # above that.
 FLOOR_UNITS = 16.0
+
+OFF = 0.05  # decades that a value may be from the true one: a tenth
 
 
 def matrix_norm(x: Tensor, norm: str) -> Tensor:
@@ -176,11 +179,12 @@ def floor_of(computed: torch.dtype) -> float:
     return FLOOR_UNITS * torch.finfo(computed).eps
 
 
-def at_floor(relative: Tensor, computed: torch.dtype) -> Tensor:
+def at_floor(relative: Tensor, computed: torch.dtype, log10_true: Tensor | None = None) -> Tensor:
     """True where a relative residual cannot be told from rounding in `computed` (the dtype of the forward pass, not
-    of this tensor).
+    of this tensor). Where the true value is known, also where it is another one: norms amplify rounding to any size.
     """
-    return relative < floor_of(computed)
+    floor = relative < floor_of(computed)
+    return floor if log10_true is None else floor | ((relative.log10() - log10_true).abs() > OFF)
 
 
 def sigma_ratio(x: Tensor) -> Tensor:

@@ -66,7 +66,7 @@ def law(network: "Network", data: "Data", cells: "Sequence[Cell]", *, samples: i
         for name, values, dtype in (("float64", direct[0], torch.float64), ("float32", direct[1], torch.float32)):
             found |= {
                 f"log10_{name}": values[layer].double().log10(),
-                f"{name}_floor": at_floor(values[layer], dtype),
+                f"{name}_floor": at_floor(values[layer], dtype, found["log10_residual"]),
             }
         for member in range(len(cells)):
             for sample in range(inputs.shape[1]):

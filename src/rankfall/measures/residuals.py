@@ -2,8 +2,8 @@
 
 Everything is computed in float64 from the trained (or untrained) weights, over the first test samples: mean and standard deviation over
 samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a norm changes
-the number without changing the rank. A value within rounding of float64 is counted in `floor_share`; `law` goes below that floor.
-Sentinels are left out.
+the number without changing the rank. A value that is rounding noise is counted in `floor_share`: one within a few units of float64, or
+that moves by a tenth when a second pass moves all states by a few units. `law` goes below that floor. Sentinels are left out.
 """
 
 import copy
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.measures import _residual
+from rankfall.measures._rounding import NOISE, apart, second_apart, shaken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,13 +38,15 @@ def residuals(
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],
     best: bool = True,
 ) -> list[dict[str, Any]]:
-    """`best`: also about the centre that minimises the norm (states only: it is found by search)."""
+    """`best`: also about the centre that minimises the norm, as nearly as a search finds it (states only: it takes long)."""
     made = copy.deepcopy(network).double()
     inputs = data.test_inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
-    rows = []
-    for layer, place, x in places(made, inputs):
-        for labels, values, floor in quantities(x, norms, best and place == STATE):
+    rows, again = [], copy.deepcopy(made)
+    with shaken(again):
+        passes = list(zip(places(made, inputs), places(again, inputs)))
+    for (layer, place, x), (_, _, other) in passes:
+        for labels, values, floor in quantities(x, other, norms, best and place == STATE):
             mean, deviation = values.mean(1), values.std(1) if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
             for member in range(len(cells)):
                 found = {
@@ -99,19 +102,21 @@ def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tenso
 
 
 def quantities(
-    x: Tensor, norms: "Sequence[str]", best: bool
+    x: Tensor, other: Tensor, norms: "Sequence[str]", best: bool
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
-    """(labels, values (K, B), whether each is at the floor) of states (K, B, T, D)."""
+    """(labels, values (K, B), whether each is rounding noise) of states (K, B, T, D), given the same states of a shaken pass."""
+    about_mean, shaken_mean = _residual.residual(x), _residual.residual(other)
     for norm in norms:
+        noise = apart(about_mean, shaken_mean, norm) > NOISE  # about either centre: the best is no search for noise
         for centre in ("mean", "best") if best else ("mean",):
             rest = _residual.matrix_norm(_residual.residual(x, centre, norm), norm)
             size = _residual.matrix_norm(x, norm)
             relative = torch.where(size > 0, rest / size.clamp_min(torch.finfo(x.dtype).tiny), torch.zeros_like(rest))
-            floor = _residual.at_floor(relative, x.dtype)
+            floor = _residual.at_floor(relative, x.dtype) | noise
             yield labelled("residual", norm, centre), relative, floor
             yield labelled("absolute_residual", norm, centre), rest, floor
     ratio = _residual.sigma_ratio(x)
-    yield labelled("sigma_ratio"), ratio, _residual.at_floor(ratio, x.dtype)
+    yield labelled("sigma_ratio"), ratio, _residual.at_floor(ratio, x.dtype) | (second_apart(x, other) > NOISE)
     yield labelled("stable_rank"), _residual.stable_rank(x), None
     yield labelled("numerical_rank"), _residual.numerical_rank(x).to(x.dtype), None
 

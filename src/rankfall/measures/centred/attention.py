@@ -5,27 +5,23 @@
 What is common to all rows goes into x; R takes the rest: row sums less their common part, and P less what its rows share.
 """
 
+import math
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
+from rankfall.measures.centred.assumptions import Unknown, constant_sums
 from rankfall.measures.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.measures.centred.scores import member, reach, scores
 from rankfall.measures.centred.state import State
-from rankfall.measures.centred.weights import Weights, rule_of, sums_to_one
-from rankfall.nets.normalisers.urpe import Urpe
+from rankfall.measures.centred.weights import Weights, is_urpe, rule_of, sums_to_one
 
 if TYPE_CHECKING:
     from rankfall.nets.attention import Attention
 
 VISIBLE = 0.5  # where what a pair adds to its score exceeds this, ordinary weights have all their digits
 
-ROUNDING = 4 * torch.finfo(torch.float64).eps  # of one term of a sum
-
-
-class Unknown(Exception):
-    """A component for which no centred form is known."""
+SEEN = 1e-10  # of the weights: what tells rows apart by less than this has lost its digits in ordinary weights
 
 
 def attend(attention: "Attention", state: State) -> State:
@@ -54,11 +50,11 @@ def weights(attention: "Attention", state: State, full: Tensor) -> Weights:
     apart = scores(attention, state)
     rule = rule_of(attention.normaliser)
     if apart is None:
-        return ordinary
+        return seen(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
     if rule is None:
-        if isinstance(attention.normaliser, Urpe) or bool(far.all()):
-            return ordinary  # its factors tell places apart at order one
+        if is_urpe(attention.normaliser) or bool(far.all()):
+            return seen(ordinary)  # its factors tell places apart at order one
         raise Unknown(f"no centred form of the normaliser {attention.normaliser}")
     close = rule(apart)
     if close.holds is not None:
@@ -70,15 +66,25 @@ def weights(attention: "Attention", state: State, full: Tensor) -> Weights:
 
 
 def visible(attention: "Attention", state: State, full: Tensor) -> Weights:
-    """Ordinary weights: rows less their first, row sums less theirs."""
-    p = attention.weights(full)[..., state.tokens, :]  # (K, B, H, T, J)
+    """Ordinary weights, and row sums less the first."""
+    logits = attention.logits(full)
+    p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
-    if sums_to_one(attention.normaliser):
+    own = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
+    if sums_to_one(attention.normaliser) or (own and constant_sums(attention.normaliser, attention.allowed, logits)):
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)
-    apart = sums - sums[..., :1, :]
-    if rule_of(attention.normaliser) is None and not isinstance(attention.normaliser, Urpe):
-        # Of a normaliser not known here, equal sums are known by their rounding alone.
-        noise = ROUNDING * p.shape[-1] * sums.abs().amax((-2, -1), keepdim=True)
-        apart = torch.where(apart.abs().amax((-2, -1), keepdim=True) > noise, apart, torch.zeros_like(apart))
-    return Weights(rows, plain(apart))
+    return Weights(rows, plain(sums - sums[..., :1, :]))
+
+
+def seen(ordinary: Weights) -> Weights:
+    """Ordinary weights, provided that rows, and their sums, differ by what is there and not by rounding."""
+    p, size = ordinary.rows.unit, ordinary.rows.log  # the largest entry of p is one, unless all are zero
+    hidden = (p - p[..., :1, :]).abs().flatten(2).amax(2) <= SEEN  # (K, B)
+    if ordinary.sums is not None:
+        hidden = hidden | (ordinary.sums.log - size <= math.log(SEEN))
+    if bool((hidden & size.isfinite()).any()):
+        raise Unknown(
+            "attention rows differ by too little to be seen, for a normaliser, position and mask of no centred form"
+        )
+    return ordinary

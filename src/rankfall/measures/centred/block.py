@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from rankfall.measures.centred.attention import Unknown, attend
+from rankfall.measures.centred.assumptions import Unknown, confirm, kept_by
+from rankfall.measures.centred.attention import attend
 from rankfall.measures.centred.state import State, begin
 from rankfall.measures.centred.tokenwise import join, mlp, norm
 from rankfall.nets.blocks.attention import Attention as Block
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def step(block: Any, state: State) -> State:
     """One block, in the order of `nets/blocks/attention.py`."""
-    if not isinstance(block, Block):
+    if not kept_by(block, Block, "forward"):
         raise Unknown(f"no centred form of the block {type(block).__name__}")
     pre = block.placement == "pre"
     state = join(block.residual, state, attend(block.attention, norm(block.norm1, state) if pre else state))
@@ -31,4 +32,5 @@ def propagate(network: "Network", inputs: Tensor) -> list[State]:
     states = [begin(network, network.embed(inputs))]
     for block in network.blocks:
         states.append(step(block, states[-1]))
+    confirm(network, inputs, states)
     return states

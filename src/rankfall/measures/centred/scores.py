@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rankfall.measures.centred.assumptions import adds
 from rankfall.measures.centred.scaled import Scaled, normal
 from rankfall.measures.centred.state import State
 from rankfall.nets.positions._base import Position
@@ -66,14 +67,15 @@ def scores(attention: "Attention", state: State) -> Scores | None:
 
 
 def key_bias(attention: "Attention", state: State) -> Tensor | None:
-    """The position's share of the scores (K, 1, H, 1, J) where it is the same for all queries, else None."""
+    """The position's share of the scores (K, 1, H, 1, J) where it is added and the same for all queries, else None."""
     position, weight = attention.position, attention.query.weight
     count = len(state.tokens) + len(state.others)
     zero = weight.new_zeros(weight.shape[0], 1, attention.heads, count, count)
     if type(position).bias is Position.bias:
         return zero[..., :1, :]
-    bias = position.bias(zero)[..., state.tokens, :]
-    return bias[..., :1, :] if bool((bias == bias[..., :1, :]).all()) else None
+    share = position.bias(zero)
+    bias = share[..., state.tokens, :]
+    return bias[..., :1, :] if bool((bias == bias[..., :1, :]).all()) and adds(position.bias, share) else None
 
 
 def member(weight: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rankfall.measures.centred.attention import Unknown
+from rankfall.measures.centred.assumptions import Unknown, factors, kept_by, token_wise
 from rankfall.measures.centred.scaled import Scaled, add, spread
 from rankfall.measures.centred.scores import member
 from rankfall.measures.centred.state import State, centre
@@ -20,6 +20,7 @@ from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
 
+ENTRYWISE = (functional.relu, functional.gelu)  # known to look at one number at a time
 NODES = 8  # of the quadrature: exact to the last digit for what it is used on
 VISIBLE = 0.05  # beyond it subtraction loses at most two digits
 INVISIBLE = -20.0  # log of a scale below which the slope does not change along R to any digit
@@ -27,13 +28,12 @@ INVISIBLE = -20.0  # log of a scale below which the slope does not change along 
 
 def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> State:
     """residual(X, F(X)): linear in both, so its two factors say all."""
-    one, zero = torch.ones(()).to(state.common), torch.zeros(()).to(state.common)
-    keep, take = residual(one, zero), residual(zero, one)
+    keep, take = factors(residual, state.full())
     rest = [x.map(x.unit * factor) for x, factor in ((state.rest, keep), (branch.rest, take))]
     return replace(
         state,
-        common=residual(state.common, branch.common),
-        sentinels=residual(state.sentinels, branch.sentinels),
+        common=keep * state.common + take * branch.common,
+        sentinels=keep * state.sentinels + take * branch.sentinels,
         rest=centre(add(*rest)),
     )
 
@@ -41,7 +41,10 @@ def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> St
 def mlp(function: Any, state: State) -> State:
     """An MLP of two linear maps by the difference of its activation; any other by the slope along R."""
     full = function(state.full())
-    if not isinstance(function, Mlp):
+    two_maps = kept_by(function, Mlp, "forward")
+    if not (two_maps and function.activation in ENTRYWISE):
+        token_wise(function, state.full(), "MLP")
+    if not two_maps:
         return state.moved(full, difference(function, state))
     inner = function.inner(state.common)  # (K, B, 1, M)
     step = state.rest.map(state.rest.unit @ member(function.inner.weight))
@@ -72,7 +75,7 @@ def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
 
 
 def difference(f: Callable[[Tensor], Tensor], state: State) -> Scaled:
-    """f(x + R_i) - f(x) of any smooth function of one token's state (..., D)."""
+    """f(x + R_i) - f(x) of any smooth function of one token's state (..., D); that it is one, `token_wise` says."""
     x = state.common.expand_as(state.rest.unit)
     slope = mean_slope(f, x, state.rest)
     # Where R is visible next to x it may be too large for the quadrature, and subtraction is good.
@@ -86,18 +89,19 @@ def norm(function: Any, state: State) -> State:
     if function is none or getattr(function, "func", None) is none:
         return state
     full = function(state.full())
-    if isinstance(function, Layer):
+    if kept_by(function, Layer, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=True)
         return state.moved(full, rest.map(rest.unit * function.gain))
-    if isinstance(function, Rms):
+    if kept_by(function, Rms, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=False)
         return state.moved(full, rest.map(rest.unit * function.gain))
-    if isinstance(function, Column):
+    if kept_by(function, Column, "forward", "plain"):
         if len(state.others):
             raise Unknown("a column norm mixes sentinels into the tokens' scale: no centred form")
         rest = columns(state.rest, function.eps)
         # Over tokens the mean is the bias, exactly; the ordinary output is 0 / 0 where rows are equal to the last digit.
         return state.moved(function.bias.expand_as(full), rest.map(rest.unit * function.gain))
+    token_wise(function, state.full(), "norm")
     return state.moved(full, difference(function, state))
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
+from rankfall.measures.centred.assumptions import kept_by
 from rankfall.measures.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.measures.centred.scores import Scores
 from rankfall.nets.normalisers.exp import exp
@@ -39,7 +40,7 @@ Rule = Callable[[Scores], Weights]
 
 def rule_of(normaliser: Any) -> Rule | None:
     """The rule for a network's normaliser, None where there is none."""
-    if isinstance(normaliser, Urpe):
+    if is_urpe(normaliser):
         excess = normaliser.excess
         # Equal factors scale every weight alike; unequal ones make rows differ at order one, which needs no rule.
         same = bool((excess == excess[..., :1]).all())
@@ -60,9 +61,13 @@ def rule_of(normaliser: Any) -> Rule | None:
 
 def sums_to_one(normaliser: Any) -> bool:
     """Whether rows sum to the same constant whatever the scores, which rounding would hide."""
-    if isinstance(normaliser, Urpe):
+    if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
     return (normaliser.func if isinstance(normaliser, partial) else normaliser) is softmax
+
+
+def is_urpe(normaliser: Any) -> bool:
+    return kept_by(normaliser, Urpe, "forward", "factors")
 
 
 def columns(s: Scores) -> Tensor:

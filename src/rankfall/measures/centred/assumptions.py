@@ -1,0 +1,105 @@
+"""What centred forms take for granted of components that anybody may write, each found out by trying it on random numbers.
+
+A form that does not fit gives a residual that looks like any other. So what cannot be seen in a component is tried, and where it
+fails there is no centred form: `Unknown`, with the reason. Beneath it all, `confirm` holds a network against its plain pass.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.measures._residual import relative_residual, residual
+from rankfall.measures._rounding import apart, shaken
+from rankfall.measures.centred.state import State
+
+if TYPE_CHECKING:
+    from rankfall.nets.network import Network
+
+SAME = 1e-12  # of the largest entry: two ways to compute one thing in float64
+NEAR, SLOPE = 1e-5, 1e-2  # a step that shows the slope of a map, as closely as it does over the kinks of a few entries
+RESOLVED = 1e-6  # a relative residual that a plain float64 pass resolves,
+STEADY = 1e-5  # if rounding does not move it by more than this
+AGREES = 1e-3  # how closely it must then be what its centred form gives
+FAR_OUT = 100.0  # linear maps are tried with large numbers too, for what clips or saturates
+
+
+class Unknown(Exception):
+    """A component for which no centred form is known."""
+
+
+def drawn(like: Tensor, seed: int = 0) -> Tensor:
+    """Numbers of sizes from 0.1 to 10 in the shape of another tensor, the same in every run."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = 10 ** (2 * torch.rand(like.shape, generator=generator, dtype=torch.float64) - 1)
+    return (sizes * torch.randn(like.shape, generator=generator, dtype=torch.float64)).to(like)
+
+
+def same(first: Tensor, second: Tensor) -> bool:
+    """Equal but for rounding, for each member (K, ...) by itself; a member that is not a number says nothing about the others."""
+    if first.shape != second.shape:
+        return False
+    size = second.abs().flatten(1).amax(1).view(-1, *[1] * (second.dim() - 1))
+    return not bool(((first - second).abs() > SAME * size).any())
+
+
+def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
+    """keep and take (K, B, 1, D) of join(X, F) = keep X + take F, for states like (K, B, T, D)."""
+    x, f, one, zero = FAR_OUT * drawn(like, 0), FAR_OUT * drawn(like, 1), torch.ones_like(like), torch.zeros_like(like)
+    keep, take = join(one, zero), join(zero, one)
+    level = all(bool((factor == factor[..., :1, :]).all()) for factor in (keep, take))
+    if not level or not same(join(x, f), keep * x + take * f):
+        raise Unknown("the residual is not a X + b F(X) with the same a and b for all tokens: no centred form")
+    return keep[..., :1, :], take[..., :1, :]
+
+
+def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) -> None:
+    """That a map of states like (K, B, T, D) does the same to each token, whatever stands beside it, and that torch knows its slope."""
+    x, step = drawn(like, 0), drawn(like, 1)
+    y, turned = function(x), function(x.roll((1, 1), (1, 2)))
+    alone = function(x[:, :1, :1].expand_as(x).contiguous())
+    if not same(turned, y.roll((1, 1), (1, 2))) or not same(alone, y[:, :1, :1].expand_as(y)):
+        raise Unknown(f"the {kind} does not act on each token alone and on all alike: no centred form")
+    try:
+        slope = torch.func.jvp(function, (x,), (step,))[1]
+    except RuntimeError as reason:
+        raise Unknown(f"the {kind} has no forward derivative: no centred form") from reason
+    seen = (function(x + NEAR * step) - function(x - NEAR * step)) / (2 * NEAR)
+    if bool(((slope - seen).flatten(1).norm(dim=1) > SLOPE * seen.flatten(1).norm(dim=1)).any()):
+        raise Unknown(f"the slope of the {kind} is not its derivative: no centred form")
+
+
+def adds(bias: Callable[[Tensor], Tensor], share: Tensor) -> bool:
+    """Whether bias(L) = L + share, for scores like (K, 1, H, J, J)."""
+    scores = FAR_OUT * drawn(share)
+    return same(bias(scores), scores + share)
+
+
+def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None, like: Tensor) -> bool:
+    """Whether rows of weights sum to the same constant whatever the scores, like (K, B, H, J, J)."""
+    scores = drawn(like)
+    scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+    sums = normaliser(scores).sum(-1)
+    return same(sums, sums[..., :1, :1, :1].expand_as(sums))
+
+
+def kept_by(component: Any, family: type, *methods: str) -> bool:
+    """Whether a component is one of a family whose form is known, with none of these methods written anew."""
+    return isinstance(component, family) and all(
+        getattr(type(component), method) is getattr(family, method) for method in methods
+    )
+
+
+def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:
+    """That R is what the plain pass shows as long as that resolves it: the net beneath all other trials."""
+    plain = network.states(inputs)
+    with shaken(network):
+        again = network.states(inputs)
+    for layer, (state, x, other) in enumerate(zip(states, plain, again)):
+        x, other = x[..., state.tokens, :], other[..., state.tokens, :]
+        rest = residual(x)
+        steady = apart(rest, residual(other), "frobenius") < STEADY  # (K, B)
+        resolved = steady & (relative_residual(x, "frobenius") > RESOLVED)
+        if bool((resolved & (apart(rest, state.rest.value(), "frobenius") > AGREES)).any()):
+            raise Unknown(f"the plain pass gives another residual at layer {layer}: no centred form")
