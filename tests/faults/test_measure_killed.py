@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Lab:
         return make_plan(self.folder / "config.json")
 
     def run(self, verb: str, *rest: str) -> int:
-        return cli.main([verb, "--config", "config.json", "--results", "results", *rest])
+        return cli.main([verb, "--config", "config.json", *rest])
 
     def measure(self, name: str = "mine") -> int:
         return self.run(
@@ -152,6 +153,16 @@ def test_a_new_label_measures_nothing(lab: Lab, capsys: pytest.CaptureFixture[st
     lab.configure({"paths": {}})
     assert lab.run("gc", "--delete") == 0
     assert "rows" in capsys.readouterr().out
+
+
+def test_every_verb_finds_the_results_that_the_configuration_names(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lab.measure() == 0
+    assert lab.run("data", "--task", "sorting", "--out", "data.parquet") == 0
+    assert lab.run("status") == 0
+    assert re.search(r"^all +4 +0 +0 +0 +0$", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(path.name for path in lab.store.root.iterdir()) == ["data", "measures", "stacks"]
 
 
 def test_an_edit_undone_finds_the_rows_of_a_measure_without_cells(lab: Lab) -> None:

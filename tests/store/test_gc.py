@@ -2,6 +2,7 @@
 without being told to.
 """
 
+import json
 import os
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers import config
 
 from rankfall import cli
 from rankfall.store import Store
@@ -146,6 +148,18 @@ def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, cap
     assert store.find_rows("law", ["law-None"]) == {"law-None": []}
     assert cli.main(command) == 0
     assert "nothing to remove" in capsys.readouterr().out
+
+
+def test_by_default_it_cleans_the_results_that_the_configs_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, results in (("one", "here"), ("two", "here"), ("three", "there")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**config(), "results": results}))
+    dead = save(Store(tmp_path / "here" / "store"), "ab")
+    assert cli.main(["gc", "--config", "one.json", "three.json", "--delete"]) == 2
+    assert "here and there: choose one with --results" in capsys.readouterr().err
+    assert dead.exists()
+    assert cli.main(["gc", "--config", "one.json", "two.json", "--delete"]) == 0
+    assert not dead.exists()
 
 
 def test_an_empty_store_is_no_error(plans, tmp_path, capsys):

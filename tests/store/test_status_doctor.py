@@ -19,7 +19,7 @@ STATES = {
     "k2": "diverged",
     "k3": "failed",
     "k4": "failed",
-}  # k4 runs again, k5 runs, k6 is missing
+}  # k4 is begun again, k5 is begun, k6 is missing
 
 
 def a_cell(key):
@@ -49,10 +49,10 @@ def results(tmp_path, monkeypatch):
 def test_every_cell_is_in_one_state_and_a_failure_shows_its_log(results, capsys):
     assert cli.main(["status", "--config", "c", "--results", str(results), "--json", "--lines", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["total"] == {"done": 2, "diverged": 1, "failed": 1, "running": 2, "missing": 1}
+    assert found["total"] == {"done": 2, "diverged": 1, "failed": 1, "begun": 2, "missing": 1}
     assert found["cells"][0] == {
         "task": "sorting", "architecture": "san", "training": "published",
-        "done": 2, "diverged": 1, "failed": 1, "running": 0, "missing": 0,
+        "done": 2, "diverged": 1, "failed": 1, "begun": 0, "missing": 0,
     }  # fmt: skip
     diverged, failed = found["not_done"]
     assert (diverged["key"], diverged["reason"], diverged["tail"]) == ("k2", "what happened to k2", [])

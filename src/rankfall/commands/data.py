@@ -6,7 +6,7 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--task", required=True, help="the task's name in the config")
     parser.add_argument("--out", type=Path, required=True, help="table of data sets to write")
 
@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
 
     plan = make_plan(args.config)
     plan.shards_of(args.task)  # or an error that names the tasks
-    store = Store(args.results / "store")
+    store = Store((args.results or Path(plan.config.results)) / "store")
     cells = {cell.data_key: cell for cell in plan.cells if cell.task.name == args.task}
     rows = []
     for key, cell in cells.items():

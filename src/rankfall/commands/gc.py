@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="config, or all configs, whose results are kept (YAML or JSON)",
     )
-    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the configs name")
     parser.add_argument("--delete", action="store_true", help="really remove the files")
     parser.add_argument(
         "--keep-days", type=float, default=0.0, metavar="N", help="keep what was written in the last N days"
@@ -26,10 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.plan import make_plan
     from rankfall.store import Store
     from rankfall.store.inventory import DAY, removable, remove
 
-    items = removable(Store(args.results / "store"), live(args.config))
+    plans = [make_plan(config) for config in args.config]
+    items = removable(Store((args.results or only_results(plans)) / "store"), live(plans))
     items = [item for item in items if item.age >= args.keep_days * DAY]
     print(summary(items, args.delete))
     if args.files:
@@ -42,14 +44,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def live(configs: "Iterable[Path]") -> "Live":
-    """What the plans of these configs need."""
-    from rankfall.plan import make_plan
+def only_results(plans: "Iterable[Any]") -> Path:
+    """The folder that all the configs name."""
+    from rankfall.errors import RankfallError
+
+    folders = sorted({plan.config.results for plan in plans})
+    if len(folders) > 1:
+        raise RankfallError(f"gc: the configs have results in {' and '.join(folders)}: choose one with --results")
+    return Path(folders[0])
+
+
+def live(plans: "Iterable[Any]") -> "Live":
+    """What these plans need."""
     from rankfall.store.inventory import Live
 
     needed = Live()
-    for config in configs:
-        plan: Any = make_plan(config)
+    for plan in plans:
         needed.cells.update(cell.key for cell in plan.cells)
         needed.data.update(cell.data_key for cell in plan.cells)
         for name in plan.measures:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--measure", required=True, help="the measure's name in the config")
     parser.add_argument("--task", help="the task's name in the config; not for a measure that needs no cells")
     parser.add_argument("--shard", help="the shard, as `rankfall plan` names it")
@@ -59,12 +59,13 @@ def run(args: argparse.Namespace) -> int:
 
     plan = make_plan(args.config)
     device = prepare(plan.config.compute, insist=False)
-    job = Job(plan, plan.measure(args.measure), Store(args.results / "store"), device)
+    results = args.results or Path(plan.config.results)
+    job = Job(plan, plan.measure(args.measure), Store(results / "store"), device)
     about = tables.provenance(device=str(device))
     if job.measure.needs == "nothing":
         rows = measured_freely(job)
     elif job.measure.needs == "tables":
-        rows = measured_tables(job, args.tables or args.results / "tables")
+        rows = measured_tables(job, args.tables or results / "tables")
     else:
         cells = plan.measured_cells(args.measure, args.task, args.shard)
         about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))

@@ -1,4 +1,7 @@
-"""Show the grid by state: done, diverged, failed, running, missing; and why what failed did."""
+"""Show the grid by state: done, diverged, failed, begun, missing; and why what failed did.
+
+A cell is begun where there is a checkpoint of it: a job is at it, or was when it ended and the next one goes on from there.
+"""
 
 import argparse
 import json
@@ -11,13 +14,13 @@ if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
     from rankfall.store import CellRecord, Store
 
-STATES = ("done", "diverged", "failed", "running", "missing")
-COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "running": "cyan", "missing": "dim"}
+STATES = ("done", "diverged", "failed", "begun", "missing")
+COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.add_argument(
         "--lines", type=int, default=5, metavar="N", help="lines of the log to show of what failed (default 5)"
@@ -28,7 +31,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.plan import make_plan
     from rankfall.store import Store
 
-    found = survey(make_plan(args.config), Store(args.results / "store"), args.results / "logs", args.lines)
+    plan = make_plan(args.config)
+    results = args.results or Path(plan.config.results)
+    found = survey(plan, Store(results / "store"), results / "logs", args.lines)
     if args.json:
         print(json.dumps(found, indent=2))
     else:
@@ -39,11 +44,11 @@ def run(args: argparse.Namespace) -> int:
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     """The state of everything in a plan, as plain values."""
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
-    running = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
+    begun = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
     failed: list[dict[str, Any]] = []
     for cell in plan.cells:
-        state = state_of(cell, records, running)
+        state = state_of(cell, records, begun)
         label = (cell.task.name, cell.architecture.name, cell.training.name)
         grid.setdefault(label, Counter())[state] += 1
         if state in ("failed", "diverged"):
@@ -64,13 +69,13 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     return {"cells": rows, "total": {state: sum(row[state] for row in rows) for state in STATES}, "not_done": failed}
 
 
-def state_of(cell: "Cell", records: "dict[str, CellRecord]", running: set[str]) -> str:
-    """One of STATES; a cell that failed and has a checkpoint again is running."""
+def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) -> str:
+    """One of STATES; a cell that failed and has a checkpoint again is begun."""
     record = records.get(cell.key)
     if record is not None and record.status != "failed":
         return record.status
-    if cell.key in running:
-        return "running"
+    if cell.key in begun:
+        return "begun"
     return "missing" if record is None else "failed"
 
 

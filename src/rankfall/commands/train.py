@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, required=True, help="folder of results; finished work is in its store/")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--task", required=True, help="the task's name in the config")
     parser.add_argument("--shard", required=True, help="the shard, as `rankfall plan` names it")
     parser.add_argument("--out", type=Path, help="table of cells to write when all is done")
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
     plan = make_plan(args.config)
     cells = plan.shard(args.task, args.shard)
-    store = Store(args.results / "store")
+    store = Store((args.results or Path(plan.config.results)) / "store")
     compute = plan.config.compute
     settings = Settings(prepare(compute), compute.stack, compute.checkpoint_seconds)
 
