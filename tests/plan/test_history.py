@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from plans import VALID, changed
 
+from rankfall.cli import main
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
 from rankfall.plan.history import measure_history, write_history
@@ -80,6 +81,16 @@ def test_unreadable_file_is_one_line_that_says_what_to_type(tmp_path: Path, cont
     with pytest.raises(RankfallError, match=r"compute\.costs: .*costs\.json.*rankfall plan --calibrate") as error:
         make_plan(with_costs(path))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("compute", [None, [], 3])
+def test_calibrating_says_what_is_wrong_with_the_configuration(
+    compute: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.json").write_text(json.dumps({**VALID, "compute": compute}))
+    code = main(["plan", "--config", str(tmp_path / "c.json"), "--calibrate", str(tmp_path / "costs.json")])
+    assert code != 0
+    assert "compute: " in capsys.readouterr().err
 
 
 def test_file_is_readable(plan: Any, tmp_path: Path) -> None:

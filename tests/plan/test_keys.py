@@ -121,6 +121,21 @@ def test_other_meaning_has_another_key(name: str) -> None:
     assert only(changed(*OTHER_KEY[name])).key != only(VALID).key
 
 
+@pytest.mark.parametrize(
+    ("option", "written"),
+    [("scale: float = 1", 1), ("scale: float | None = 1", 1.0), ("scale: list[float] = (1, 2)", [1, 2])],
+)
+def test_writing_a_default_changes_nothing_however_it_is_spelt(
+    option: str, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "deflab.py").write_text(f"def sharp(scores, *, {option}): ...\n")
+    plain = changed("architectures/san/normaliser", "deflab:sharp")
+    assert (
+        only(plain).key == only(changed("architectures/san/normaliser", {"name": "deflab:sharp", "scale": written})).key
+    )
+
+
 def test_labels_are_no_part_of_the_key() -> None:
     config = changed("architectures/renamed", VALID["architectures"]["san"])
     entry = {"task": "sorting", "architecture": "renamed", "training": "short", "seed": 0}

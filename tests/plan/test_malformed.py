@@ -1,5 +1,6 @@
 """Guards every way we know to get a configuration wrong: the message names the key, the value, what is allowed and the nearest name."""
 
+import datetime
 import re
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,11 @@ CASES: dict[str, tuple[str, Any, str]] = {
         "fulll",
         r"architectures\.san\.base: 'fulll' is not one of the architectures; allowed: full, san; did you mean 'full'\?",
     ),
+    "base that is a list": (
+        "architectures/san/base",
+        ["full"],
+        r"architectures\.san\.base: \['full'\] is not one of the architectures; allowed: full, san",
+    ),
     "bases in a circle": ("architectures/san/base", "san", r"architectures\.san\.base: goes in a circle: san -> san"),
     "label that is no file name": (
         "architectures/a b",
@@ -192,10 +198,29 @@ CASES: dict[str, tuple[str, Any, str]] = {
         {"device": "gpu"},
         r"compute\.device: 'gpu' is not possible; allowed: auto, cpu, cuda, cuda:0 and so on",
     ),
+    "NaN among options of the grid": (
+        "grid/0/task.length",
+        [5, NAN],
+        r"grid\.0\.task\.length: nan is not a finite number",
+    ),
+    "date among options": (
+        "grid/0/task.length",
+        datetime.date(2020, 1, 1),
+        r"grid\.0\.task\.length: datetime.* is a date, not a number, a word, a list or a mapping",
+    ),
+    "number as a key": (
+        "measures/bert",
+        {"measure": "model_residuals", "model": "bert", "config": {1: 2}},
+        r"measures\.bert\.config: the key 1 is not a word: YAML read it as an integer; put it in quotes",
+    ),
     # sizes
     "negative size": ("architectures/san/width", -48, r"architectures\.san\.width: -48 is out of range; allowed: >= 1"),
     "no layers": ("grid/0/depth", [2, 0], r"grid\.0\.depth: 0 is out of range; allowed: >= 1"),
-    "negative option": ("tasks/sorting/train", -5, r"tasks\.sorting\.train: -5 is out of range; allowed: >= 0"),
+    "negative option": (
+        "tasks/sorting/train",
+        -5,
+        r"tasks\.sorting\.train: -5 is out of range; allowed: >= 0; a component says otherwise by LIMITS",
+    ),
     "learning rate is NaN": ("trainings/short/lr", NAN, r"trainings\.short\.lr: nan is not a finite number"),
     "infinite weight decay": (
         "trainings/short/weight_decay",

@@ -45,7 +45,10 @@ def calibrate(args: argparse.Namespace) -> int:
     from rankfall.store import Store
 
     raw = read(args.config)
-    plan = make_plan({**raw, "compute": {**raw.get("compute", {}), "costs": None}})
+    compute = raw.get("compute", {})
+    if isinstance(compute, dict):  # else the plan says what is wrong with it
+        raw["compute"] = {**compute, "costs": None}
+    plan = make_plan(raw)
     content = measure_history(plan.cells, Store((args.results or Path(plan.config.results)) / "store").records())
     write_history(args.calibrate, content)
     count = sum(group["cells"] for group in content["groups"].values())

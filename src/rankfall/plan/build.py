@@ -164,7 +164,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
             roots.append(module_of(kind, part))
             files |= files_of(kind, part, path)
     code, fingerprint = _code(sources, roots, files)
-    wanted = tuple(facts.get("TABLES", ())) if needs == "tables" else ()
+    wanted = _tables(facts, path) if needs == "tables" else ()
     return MeasurePlan(name, component, table, needs, code, fingerprint, wanted)
 
 
@@ -198,17 +198,26 @@ def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple
 def _figure(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
     component, path = config.figures[name].component, f"figures.{name}"
     facts = _facts("figure", component, path)
-    tables = facts.get("TABLES")
-    if not isinstance(tables, list | tuple) or not tables:
-        raise problem(path, f"its component says TABLES = {shown(tables)}, not a list of the tables that it reads")
     made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
+    tables = _tables(facts, path)
     for table in tables:
         if table not in made:
             raise problem(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
     files = files_of("figure", component, path)
-    return FigurePlan(name, component, tuple(tables), *_code(sources, [module_of("figure", component)], files))
+    return FigurePlan(name, component, tables, *_code(sources, [module_of("figure", component)], files))
+
+
+def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
+    """What a measure of tables or a figure reads."""
+    declared = components.names("table")
+    for table in facts.get("TABLES", ()):
+        if table not in declared:
+            raise problem(path, f"its component says TABLES = [{shown(table)}]", allowed=declared, given=table)
+    if not facts.get("TABLES"):
+        raise problem(path, "its component does not say which TABLES it reads", allowed=declared)
+    return tuple(facts["TABLES"])
 
 
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:

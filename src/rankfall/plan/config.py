@@ -224,7 +224,7 @@ def _inherited(section: str, entries: Mapping[str, Any], name: str, seen: tuple[
     if "base" not in entry:
         return entry
     base, path = entry.pop("base"), f"{section}.{name}.base"
-    if base not in entries:
+    if not isinstance(base, str) or base not in entries:
         raise problem(path, f"{shown(base)} is not one of the {section}", allowed=sorted(entries), given=base)
     if base in (*seen, name):
         raise problem(path, f"goes in a circle: {' -> '.join((*seen, name, base))}")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from rankfall.components import KINDS
 from rankfall.plan.config import Architecture, Config, Crossing, Spec, Task, Training
 from rankfall.plan.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
-from rankfall.plan.options import resolve
+from rankfall.plan.options import check_plain, resolve
 from rankfall.plan.problems import problem, shown, translate, unknown_key
 from rankfall.plan.rules import Rules
 from rankfall.plan.values import Component, canonical
@@ -94,6 +94,7 @@ class Grid:
                 checked[axis] = [_field(Training, field, item, where) for item in values(given, where)]
             elif isinstance(axis, str) and axis.startswith("task."):
                 checked[axis] = values(given, where)
+                check_plain(checked[axis], where)
             else:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")

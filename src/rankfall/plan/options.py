@@ -2,7 +2,7 @@
 
 Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
 X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
-limits is a size or a count, and so must not be negative.
+limits is a size or a count, and so must not be negative. Here too: whether a component's facts have the form that they must have.
 """
 
 import ast
@@ -27,6 +27,34 @@ WORDS = {
 }
 
 
+def _pairs(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, list | tuple) and len(item) == 2 for item in value)
+
+
+def _reasons(value: Any) -> bool:
+    return _pairs(value) and all(isinstance(wanted, dict) and isinstance(why, str) for wanted, why in value)
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "LIMITS": (
+        lambda value: isinstance(value, dict) and _pairs(list(value.values())),
+        "a mapping of options to (lowest, highest), None for no bound",
+    ),
+    "REFUSES": (_reasons, "a list of (filter of cells, reason)"),
+    "REQUIRES": (_reasons, "a list of (filter of cells, reason)"),
+    "DATA": (_words, "a list of files"),
+    "READS": (
+        lambda value: isinstance(value, dict) and _words([*value, *value.values()]),
+        "a mapping of words to modules",
+    ),
+    "TABLES": (_words, "a list of tables"),
+}
+
+
 def resolve(kind: str, component: Component, path: str) -> Component:
     """The component with every option at its value, so that writing a default changes nothing."""
     found = description(kind, component.name, path)
@@ -40,19 +68,24 @@ def resolve(kind: str, component: Component, path: str) -> Component:
     complete = {}
     for name, option in found.options.items():
         if name in component.options:
-            limits = found.facts.get("LIMITS", {}).get(name, ())
+            check_plain(component.options[name], f"{path}.{name}")
+            limits = found.facts.get("LIMITS", {}).get(name)
             complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits)
         elif option.required:
             raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=[option.annotation])
         elif option.literal:
-            complete[name] = _plain(option.default)
+            default = _reader(option.annotation)[1](option.default)  # `float = 1` is 1.0, as 1 is when it is written
+            complete[name] = _plain(option.default) if default is _WRONG else default
     return Component(name=component.name, options=complete)
 
 
 def description(kind: str, name: str, path: str) -> Description | None:
     """Like `components.describe`, with errors that say where in the configuration the name stands."""
     try:
-        return components.describe(kind, name)
+        found = components.describe(kind, name)
+        if found is not None:
+            _check_facts(found)
+        return found
     except RankfallError as error:
         if ":" in name:
             raise problem(path, str(error)) from None
@@ -63,13 +96,26 @@ def description(kind: str, name: str, path: str) -> Description | None:
         raise problem(path, f"{name!r} is not a {kind}", allowed=known, given=name, hint=hint) from None
 
 
-def check(annotation: str, value: Any, path: str, limits: Any = ()) -> Any:
+def _check_facts(found: Description) -> None:
+    for fact, (fits, wanted) in FORMS.items():
+        if fact in found.facts and not fits(found.facts[fact]):
+            raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {shown(found.facts[fact])}")
+    for name in found.facts.get("LIMITS", {}):
+        if name not in found.options:
+            raise RankfallError(f"{found.location.file}: LIMITS names {name!r}, which is no option of the component")
+
+
+def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None = None) -> Any:
     """The value as the annotation has it (an integer for a float becomes one), or an error."""
     wanted, test = _reader(annotation)
     found = test(value)
     if found is _WRONG:
         raise wrong_type(path, value, wanted)
-    low, high = limits if limits else (0 if "int" in annotation and "float" not in annotation else None, None)
+    hint = ""
+    if limits is None:
+        limits = (0 if _counts(annotation) else None, None)
+        hint = "a component says otherwise by LIMITS"
+    low, high = limits
     for number in found if isinstance(found, list) else [found]:
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
@@ -77,8 +123,31 @@ def check(annotation: str, value: Any, path: str, limits: Any = ()) -> Any:
             raise problem(path, f"{shown(number)} is not a finite number")
         if (low is not None and number < low) or (high is not None and number > high):
             sides = [f">= {low}"] * (low is not None) + [f"<= {high}"] * (high is not None)
-            raise problem(path, f"{shown(number)} is out of range", allowed=[" and ".join(sides)])
+            raise problem(path, f"{shown(number)} is out of range", allowed=[" and ".join(sides)], hint=hint)
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _counts(annotation: str) -> bool:
+    """Whether an option is an integer, or a list of them."""
+    names = {node.id for node in ast.walk(ast.parse(annotation.strip("'\""))) if isinstance(node, ast.Name)}
+    return "int" in names and "float" not in names
+
+
+def check_plain(value: Any, path: str) -> None:
+    """Raise unless a value means the same on every machine: YAML also has dates, bytes, infinities and keys that are no words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise problem(path, f"{shown(value)} is not a finite number")
+    if isinstance(value, list | tuple):
+        for item in value:
+            check_plain(item, path)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise unknown_key(path, key, ())
+            check_plain(item, f"{path}.{key}")
+    elif not isinstance(value, bool | int | float | str | None):
+        raise wrong_type(path, value, "a number, a word, a list or a mapping")
 
 
 _WRONG = object()
