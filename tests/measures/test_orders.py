@@ -101,3 +101,25 @@ def test_a_normaliser_from_outside_is_fitted_on_the_plain_pass() -> None:
     assert res["toeplitz", True]["order"] == pytest.approx(1, abs=0.05)
     assert res["none", True]["theory"] is None
     assert tables.conform("orders", found)
+
+
+def test_orders_of_rows_that_share_a_direction() -> None:
+    """Without biases and with one head, exp's rows come out as multiples of one vector: what lies beside it goes with the cube, and is
+    read off R where a float64 output no longer shows it. Where that does, both agree."""
+    network = module.networks(Design(normaliser=Part("exp"), heads=1), 6, 4, module.drawing(False))
+    state = module.start(network, 4, 6)
+    block = network.blocks[0]
+    found = module.middle_ratio(module.step(block, module.at(state, module.MIDDLE)))
+    assert found is not None
+    assert found["order"] == pytest.approx(3, abs=1e-3)
+    assert found["decades"] >= 3
+    scale = -3.0
+    fitted = found["log10_constant"] + found["order"] * scale
+    direct = module.sigma_ratio(block(module.at(state, np.array([scale])).full()))  # (K, 1)
+    assert fitted == pytest.approx(float(direct.log10().median()), abs=0.3)
+
+
+def test_every_entry_is_fitted_over_several_decades_or_says_why_not() -> None:
+    rows = module.orders(normalisers=["exp", "relu2"], positions=["none", "toeplitz"], blocks=["column norm"], draws=4)
+    assert all(row["decades"] >= 3 for row in rows if row["order"] is not None)
+    assert all(row["reason"] for row in rows if row["order"] is None)

@@ -9,8 +9,8 @@ joins the fit's standard error with the spread between draws. sigma_2 / sigma_1 
 
     sigma_2 / sigma_1 = |R (I - x x^T / |x|^2)|_2 / (sqrt(T) |x|),
 
-while what is left beside x is no small part of R. Otherwise (all rows become multiples of one vector, say) it is computed from singular
-values of the plain float64 output, over the fewer decades that those resolve.
+while rounding in R leaves something of what lies beside x. Where all rows become multiples of one vector, that is less and less of R, and
+the fit is made on larger R, over fewer decades (`middle_ratio`). What neither can tell is read off singular values of the float64 output.
 """
 
 import math
@@ -36,11 +36,14 @@ TABLE = "orders"
 NEEDS = "nothing"
 
 FAR = np.linspace(-8.0, -40.0, 9)  # log10 of |R|: where only centred propagation goes
+MIDDLE = np.linspace(-2.0, -12.0, 21)  # where what lies beside x may still be clear of rounding
+ENOUGH = 7  # scales, three decades, at which it must be so for every draw
 NEAR = np.linspace(-1.5, -7.0, 12)  # where plain float64 still resolves something
 FLOOR = 1e-12  # singular values of a float64 output below this, relative to the first, are noise
-FITTED = 4  # points of a fit near the floor: the smallest that are above it
+FITTED = 7  # points of a fit near the floor: the smallest that are above it
 SHARP = 0.05  # an order less certain than this is none
-BESIDE = 1e-4  # how much of R must lie beside x for the leading order to be trusted
+BESIDE = 1e-4  # how much of R must lie beside x at all scales for the fit on the far ones
+RESOLVED = 1e-13  # and on the middle ones: a thousand times the rounding of R
 
 # What may stand around the attention. Norms are exact: an eps beside the variance is one more scale, which the slopes would show.
 BLOCKS: dict[str, dict[str, Any]] = {
@@ -140,7 +143,7 @@ def entry(subject: Subject, draws: int, tokens: int) -> list[dict[str, Any]]:
     try:
         far = step(block, at(state, FAR))
         res = fit(FAR, log10_res(far), "centred")
-        ratio = far_ratio(far)
+        ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
     except Unknown:
         res, ratio = near_fit(block, state, relative), None
     ratio = ratio or near_fit(block, state, sigma_ratio)
@@ -231,6 +234,34 @@ def far_ratio(state: State) -> dict[str, Any] | None:
         return fit(FAR, beside, "centred") if bool((share > BESIDE).all()) else None
     ratio = sigma_ratio(state.full()[..., state.tokens, :])
     return fit(FAR, ratio.log10(), "centred") if bool((ratio > BESIDE**2).all()) else None
+
+
+def middle_ratio(state: State) -> dict[str, Any] | None:
+    """The same where rows are nearly multiples of one vector v, however much they differ in length: X = w v^T + B, with B beside v, and
+
+    sigma_2 / sigma_1 = |(I - w w^T / |w|^2) B|_2 / |w|
+
+    to leading order, from the scales at which B is small beside X and yet clear of the rounding in R.
+    """
+    size = state.common.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+    v = state.common / size  # (K, B, 1, D)
+    rest = state.rest.unit * state.rest.log.exp()[..., None, None]  # no smaller here than ordinary numbers
+    if not bool((rest.isfinite().all() & (size[..., 0, 0] > 1e-3 * rest.flatten(2).norm(dim=-1))).all()):
+        return None  # such as after a norm over tokens, which leaves no common row to measure beside
+    along = (rest * v).sum(-1, keepdim=True)  # (K, B, T, 1)
+    w = size + along
+    beside = rest - along * v
+    length = w.norm(dim=-2, keepdim=True).clamp_min(1e-300)
+    w = w / length
+    beside = beside - w * (w * beside).sum(-2, keepdim=True)
+    second = torch.linalg.svdvals(beside)[..., 0]
+    ratio = second / length[..., 0, 0]
+    # Where it is no small number, there is no leading order, and nothing that rounding could hide.
+    ratio = torch.where(ratio < 0.01, ratio, sigma_ratio(state.full()[..., state.tokens, :]))
+    clear = second > RESOLVED * rest.flatten(2).norm(dim=-1)  # (K, B)
+    if int(clear.sum(1).min()) < ENOUGH:
+        return None
+    return fit(MIDDLE, torch.where(clear, ratio.log10(), -torch.inf), "centred")
 
 
 def relative(x: Tensor) -> Tensor:

@@ -154,7 +154,7 @@ def caption(grid: "DataFrame", around: "DataFrame", quantity: str, heads: int) -
         f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} near identical rows "
         f"({heads} head{'s' * (heads > 1)}): out ~ C in^p. Of {len(grid)} attention layers {counts[0]} are cubic "
         f"({', '.join(cubic)}), {counts[1]} are of first order and {counts[2]} of order 0. "
-        f"Fitted over 32 decades by centred propagation; largest uncertainty {sharp:.0e}. "
+        f"{fitted(both[both.order.notna()])}; largest uncertainty {sharp:.0e}. "
     )
     stated = both[both.theory.notna()]
     if len(stated):
@@ -162,3 +162,12 @@ def caption(grid: "DataFrame", around: "DataFrame", quantity: str, heads: int) -
         text += f"Largest distance from the order that theory gives, over {len(stated)} entries: {apart:.0e}. "
     undefined = int(both.order.isna().sum())
     return text + (f"{undefined} entries (–) depend on the draw of weights." if undefined else "")
+
+
+def fitted(table: "DataFrame") -> str:
+    """Over how many decades, and by what arithmetic."""
+    low, high = table.decades.min(), table.decades.max()
+    plain = int((table.method != "centred").sum())
+    return f"Fitted over {low:.3g} {f'to {high:.3g} ' if high > low else ''}decades by centred propagation" + (
+        f" ({plain} entries from plain float64)" if plain else ""
+    )
