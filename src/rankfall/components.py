@@ -96,7 +96,7 @@ def locate(kind: str, name: str) -> Location | None:
         return Location(module, file, (name, _camel(name)))
     if name in names(kind):
         return None
-    raise RankfallError(f"{name!r} is not a {kind}")
+    raise RankfallError(f"unknown {kind} {name!r}")
 
 
 def describe(kind: str, name: str) -> Description | None:

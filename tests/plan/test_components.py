@@ -67,7 +67,7 @@ def test_working_directory_is_looked_in_last(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("gone", "'gone' is not a normaliser"),
+        ("gone", "unknown normaliser 'gone'"),
         ("gone.lab:Sharp", "no Python module 'gone.lab' is installed"),
         ("gone lab:Sharp", "is not a dotted path"),
         ("json:", "is not a dotted path"),

@@ -73,27 +73,27 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "unknown component": (
         "architectures/san/normaliser",
         "sofmax",
-        r"architectures\.san\.normaliser: 'sofmax' is not a normaliser; allowed: .*l2.*; did you mean 'softmax'\?",
+        r"architectures\.san\.normaliser: unknown normaliser 'sofmax'; allowed: .*l2.*; did you mean 'softmax'\?",
     ),
     "unknown component in axis": (
         "grid/0/normaliser",
         ["softmax", "l3"],
-        r"grid\.0\.normaliser: 'l3' is not a normaliser; allowed: .*; did you mean 'l2'\?",
+        r"grid\.0\.normaliser: unknown normaliser 'l3'; allowed: .*; did you mean 'l2'\?",
     ),
     "unknown task component": (
         "tasks/sortin",
         {},
-        r"tasks\.sortin: 'sortin' is not a task; allowed: .*; did you mean 'sorting'\?",
+        r"tasks\.sortin: unknown task 'sortin'; allowed: .*; did you mean 'sorting'\?",
     ),
     "unknown measure": (
         "measures/path",
         {},
-        r"measures\.path: 'path' is not a measure; allowed: .*; did you mean 'paths'\?",
+        r"measures\.path: unknown measure 'path'; allowed: .*; did you mean 'paths'\?",
     ),
     "private module as component": (
         "architectures/san/mlp",
         "_mlp",
-        r"architectures\.san\.mlp: '_mlp' is not a mlp; allowed: .*gelu.*",
+        r"architectures\.san\.mlp: unknown mlp '_mlp'; allowed: .*gelu.*",
     ),
     "missing external component": (
         "architectures/san/normaliser",
@@ -120,7 +120,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "label that is no file name": (
         "architectures/a b",
         {},
-        r"architectures\.a b\.name: 'a b' becomes part of file names: use letters, digits, _, \+ and -",
+        r"architectures\.a b: 'a b' becomes part of file names: use letters, digits, _, \+ and -",
     ),
     "name in an entry": (
         "tasks/sorting/name",
@@ -164,6 +164,23 @@ CASES: dict[str, tuple[str, Any, str]] = {
         None,
         r"architectures\.san\.mask: is empty \(null\), not a component's name .*; for `no such part` write the word none, .*",
     ),
+    "null for a component that there must be": (
+        "trainings/short/optimizer",
+        None,
+        r"trainings\.short\.optimizer: is empty \(null\), not a component's name .*; write a value, or leave .*",
+    ),
+    "null for a section": (
+        "measures",
+        None,
+        r"measures: is empty \(null\), not a mapping .*; write a value, or leave .*",
+    ),
+    "null for an option that has no default": (
+        "measures/bert",
+        {"measure": "model_residuals", "model": None},
+        r"measures\.bert\.model: measure 'model_residuals' needs this option; allowed: str",
+    ),
+    "null for the grid": ("grid", None, r"grid: is empty \(null\), and has no default"),
+    "no name": ("name", "", r"name: '' is no text"),
     "false for a component": (
         "architectures/san/mask",
         False,

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from rankfall.errors import RankfallError
 from rankfall.plan.problems import problem, shown, translate, unknown_key, wrong_type
-from rankfall.plan.values import Component, Label, Number, Spec
+from rankfall.plan.values import LABEL, Component, Label, Number, Spec
 
 Size = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -189,6 +189,8 @@ def parse(raw: Mapping[str, Any]) -> Config:
     for key in raw:
         if key not in known:
             raise unknown_key("", key, known)
+        if raw[key] is None and Config.model_fields[key].is_required():
+            raise problem(key, "is empty (null), and has no default")
     shaped = {key: _section(key, value) if key in NAMED else value for key, value in raw.items()}
     if "compute" in shaped:
         _check_keys("compute", shaped["compute"], Compute)
@@ -205,6 +207,9 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
     for name, entry in entries.items():
         if not isinstance(name, str):
             raise unknown_key(section, name, ())
+        if not LABEL.fullmatch(name):
+            what = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
+            raise problem(f"{section}.{name}" if name else section, what)
         if entry is not None and not isinstance(entry, dict):
             raise wrong_type(f"{section}.{name}", entry, "a mapping")
     shaped = {}

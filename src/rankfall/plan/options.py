@@ -67,12 +67,13 @@ def resolve(kind: str, component: Component, path: str) -> Component:
             raise _unknown_option(kind, component.name, path, key, list(found.options))
     complete = {}
     for name, option in found.options.items():
+        empty = component.options.get(name) is None and _reader(option.annotation)[1](None) is _WRONG
+        if option.required and (name not in component.options or empty):
+            raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=[option.annotation])
         if name in component.options:
             check_plain(component.options[name], f"{path}.{name}")
             limits = found.facts.get("LIMITS", {}).get(name)
             complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits)
-        elif option.required:
-            raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=[option.annotation])
         elif option.literal:
             default = _reader(option.annotation)[1](option.default)  # `float = 1` is 1.0, as 1 is when it is written
             complete[name] = _plain(option.default) if default is _WRONG else default
@@ -93,7 +94,7 @@ def description(kind: str, name: str, path: str) -> Description | None:
         if name in known:
             raise problem(path, str(error)) from None
         hint = "" if known else f"the folder {components.KINDS[kind]} is empty"
-        raise problem(path, f"{name!r} is not a {kind}", allowed=known, given=name, hint=hint) from None
+        raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None
 
 
 def _check_facts(found: Description) -> None:

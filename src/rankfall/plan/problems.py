@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from rankfall import components
 from rankfall.errors import RankfallError
 
 LONGEST = 60  # characters of a value that are shown
@@ -54,10 +55,10 @@ def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
 def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
     """A value of the wrong type, with a hint where YAML is to blame."""
     if value is None:
-        what, hint = "is empty (null)", "write a value, or leave the key out for its default"
-        if "component" in wanted or "name" in wanted:
+        hint = "write a value, or leave the key out for its default"
+        if _can_be_none(path.rpartition(".")[2]):
             hint = "for `no such part` write the word none, which is not YAML's null"
-        return problem(path, f"{what}, not {wanted}", hint=hint)
+        return problem(path, f"is empty (null), not {wanted}", hint=hint)
     hint = ""
     if isinstance(value, bool):
         hint = "YAML reads on, off, yes and no as true and false: write `none` for nothing, quote a word that is meant as text"
@@ -87,6 +88,8 @@ def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
         sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[kind]
         limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
         return problem(path, f"{shown(value)} is out of range", allowed=[f"{sign} {limit}"])
+    if kind == "string_too_short":
+        return problem(path, "'' is no text")
     if kind == "too_short":
         return problem(path, f"{shown(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
     if kind == "finite_number":
@@ -108,6 +111,11 @@ WANTED = {
     "list_type": "a list",
     "component": "a component's name (or a mapping with `name` and options)",
 }
+
+
+def _can_be_none(field: str) -> bool:
+    """Whether a network can do without this part: there is a component that stands for none."""
+    return field in components.KINDS and "none" in components.names(field)
 
 
 def _internal(part: int | str) -> bool:

@@ -5,7 +5,6 @@ import re
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -28,14 +27,8 @@ def as_float(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
-def _label(value: str) -> str:
-    if not LABEL.fullmatch(value):
-        raise ValueError(f"{value!r} becomes part of file names: use letters, digits, _, + and -")
-    return value
-
-
 Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]
-Label = SkipJsonSchema[Annotated[str, AfterValidator(_label)]]  # not written in the entry: it is the entry's key
+Label = SkipJsonSchema[str]  # not written in the entry: it is the entry's key
 
 
 class Spec(BaseModel):
