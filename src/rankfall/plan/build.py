@@ -13,7 +13,7 @@ from rankfall.plan.cells import make_cells, module_of
 from rankfall.plan.config import Config, parse, read
 from rankfall.plan.files import files_of
 from rankfall.plan.fingerprint import Sources
-from rankfall.plan.grid import Grid, resolved
+from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.options import description
 from rankfall.plan.problems import problem, shown
 from rankfall.plan.rules import PARTS
@@ -138,11 +138,14 @@ class Plan:
 
 def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """The plan of a configuration: a mapping, or the path of a YAML or JSON file."""
-    config = resolved(parse(read(source)))
+    written = parse(read(source))
+    config = resolved(written)
     sources = Sources()
     cells = make_cells(Grid(config).points(), config.compute, sources)
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
     selected = select(measures, {name: entry.cells for name, entry in config.measures.items()}, cells)
+    for name, figure in written.figures.items():
+        _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
     return Plan(config, cells, measures, figures, selected)
 
@@ -218,6 +221,18 @@ def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
     if not facts.get("TABLES"):
         raise problem(path, "its component does not say which TABLES it reads", allowed=declared)
     return tuple(facts["TABLES"])
+
+
+def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
+    """A figure that is told to show what there is not would be drawn without it. Defaults may name what this configuration lacks."""
+    for label, section in SECTIONS.items():
+        known = getattr(config, section)
+        for option in {label, section} & options.keys():
+            value = options[option]
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str) and item not in known:
+                    what = f"{item!r} is not one of the {section}"
+                    raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)
 
 
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ of the data: train it with `shuffle: false` and the same batch size as the `batc
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from rankfall.tasks._dataset import Dataset
 
 INPUTS = "vectors"
 TARGETS = "values"
-SKIPS = ("none", "step", "published")
+LIMITS = {"points": (2, None), "batch": (1, None)}
 
 
 def circle(
@@ -31,7 +32,7 @@ def circle(
     *,
     points: int = 1000,
     radius: float = 0.3,
-    skip: str = "none",
+    skip: Literal["none", "step", "published"] = "none",
     antipodal: bool = True,
     batch: int = 30,
 ) -> Dataset:
@@ -40,8 +41,6 @@ def circle(
     `antipodal: false` gives the published 499 pairs (i, i + 499), half a turn less one step apart. Nothing is random here: what
     differs between seeds is the networks. A guess that sees nothing has no accuracy, so there is no chance level.
     """
-    if skip not in SKIPS:
-        raise RankfallError(f"circle: skip is {skip!r}; allowed: {', '.join(SKIPS)}")
     if points % 2:
         raise RankfallError(f"circle: points is {points}, but pairs of opposite points need an even number")
     start = torch.arange(points if antipodal else points // 2 - 1)  # N

@@ -11,6 +11,7 @@ from rankfall.tasks._dataset import Dataset, majority_chance
 
 INPUTS = "vectors"
 TARGETS = "classes"
+LIMITS = {"train": (1, None), "test": (1, None), "points": (1, None), "shift": (0, None)}
 FLAT = 1e-9  # angles closer than this to a straight line count as straight: no corner
 
 

@@ -21,6 +21,13 @@ from rankfall.tasks._dataset import Dataset, majority_chance
 INPUTS = "tokens"
 TARGETS = "classes"
 READS = {"topics": "pydoc_data.topics"}
+LIMITS = {
+    "train": (1, None),
+    "test": (1, None),
+    "length": (1, None),
+    "labels": (1, None),
+    "vocabulary": (1, None),
+}
 
 
 def memorization(

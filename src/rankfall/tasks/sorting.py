@@ -7,6 +7,7 @@ from rankfall.tasks._dataset import Dataset, majority_chance
 
 INPUTS = "tokens"
 TARGETS = "classes"
+LIMITS = {"train": (1, None), "test": (1, None), "length": (1, None), "symbols": (1, None)}
 
 
 def sorting(

@@ -1,0 +1,65 @@
+"""Guards that what the shipped components cannot do is refused by the plan, and not by a job hours later."""
+
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from plans import changed, refusal
+
+from rankfall import components
+from rankfall.plan import make_plan
+from rankfall.pretrained.load import PHASES
+from rankfall.pretrained.subject import DEFINITIONS
+from rankfall.pretrained.surgery import VARIANTS
+
+TASKS: dict[str, list[tuple[str, Any, str]]] = {
+    "sorting": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("length", 0, ">= 1"), ("symbols", 0, ">= 1")],
+    "memorization": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("labels", 0, ">= 1"), ("vocabulary", 0, ">= 1")],
+    "convex_hull": [("train", 0, ">= 1"), ("points", 0, ">= 1"), ("shift", -1.0, ">= 0")],
+    "circle": [("points", 0, ">= 2"), ("batch", 0, ">= 1"), ("skip", "both", "not one of none, step, published")],
+}
+MEASURES: dict[str, list[tuple[str, Any, str]]] = {
+    "paths": [("counts", [0], ">= 1"), ("repeats", 0, ">= 1"), ("evaluation", ["thawed"], "recomputed, frozen")],
+    "model_residuals": [
+        ("phase", "begin", "init, pretrained"),
+        ("seeds", 0, ">= 1"),
+        ("variants", ["NAS"], "one of SAN"),
+    ],
+    "chains": [("repeats", 0, ">= 1"), ("phase", "begin", "init, pretrained")],
+    "model_law": [("samples", 0, ">= 1"), ("variants", ["NAS"], "one of SAN")],
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks(name: str) -> None:
+    for option, value, why in TASKS[name]:
+        message = refusal(changed("tasks/own", {"task": name, option: value}))
+        assert message.startswith(f"tasks.own.{option}: ") and why in message
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_measures(name: str) -> None:
+    for option, value, why in MEASURES[name]:
+        options = {} if name == "paths" else {"model": "bert"}
+        message = refusal(changed("measures/own", {"measure": name, **options, option: value}))
+        assert message.startswith(f"measures.own.{option}: ") and why in message
+
+
+@pytest.mark.parametrize(("option", "value"), [("architectures", ["sann"]), ("task", "sort"), ("trainings", ["shrot"])])
+def test_figures_show_what_there_is(option: str, value: Any) -> None:
+    message = refusal(changed("figures", {"paths": {option: value}}))
+    assert message.startswith(f"figures.paths.{option}: ") and "did you mean 's" in message
+
+
+def test_defaults_of_a_figure_may_name_what_there_is_not() -> None:
+    config = changed("tasks", {"other": {"task": "sorting"}}, changed("figures", {"paths": {}}))
+    assert make_plan(changed("grid/0/task", "other", config)).figures["paths"].options["task"] == "sorting"
+
+
+def test_choices_are_those_of_the_code() -> None:
+    """They are written out in signatures, which are read without running anything."""
+    hints = get_type_hints(components.load("measure", "model_residuals"))
+    assert get_args(hints["phase"]) == PHASES
+    assert get_args(hints["definition"]) == DEFINITIONS
+    (listed, _) = get_args(hints["variants"])
+    assert set(get_args(get_args(listed)[0])) == set(VARIANTS)
+    assert get_type_hints(components.load("measure", "model_law"))["variants"] == hints["variants"]
