@@ -42,10 +42,6 @@ KINDS: Mapping[str, str] = {
     "figure": "report/figures",
     "table": "report/schemas",
 }
-ABSENT = (
-    "none"  # "no such part", for the kinds a network can do without; needs no file (a file none.py takes precedence)
-)
-OPTIONAL_KINDS = frozenset({"position", "mask", "residual", "norm", "mlp", "sentinels"})
 AUTO = "auto"  # "whatever fits the task", for the parts that touch its inputs and targets
 AUTO_KINDS = frozenset({"embedding", "head"})
 

@@ -100,7 +100,7 @@ def make(kind: str, component: "Component", sizes: Sizes) -> Any:
 
 
 def build(architecture: "Architecture", shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
-    """The network of an architecture for a task, with K members, not yet initialised."""
+    """The network of an architecture, in which the plan has left nothing open, for a task: K members, not yet initialised."""
     a = architecture
     head_width = a.head_width or a.width // a.heads
     sizes = Sizes(
@@ -138,24 +138,16 @@ def build(architecture: "Architecture", shape: Shape, members: int, dtype: torch
         )
     # A post-norm network normalises what enters its first block; a pre-norm one what leaves its last.
     network = Network(
-        embedding=make("embedding", choose("embedding", a.embedding, shape), sizes),
+        embedding=make("embedding", a.embedding, sizes),
         sentinels=make("sentinels", a.sentinels, sizes),
         position=position,
         norm_in=make("norm", a.norm, sizes) if a.norm_placement == "post" else no_norm,
         blocks=blocks,
         norm_out=make("norm", a.norm, sizes) if a.norm_placement == "pre" else no_norm,
-        head=make("head", choose("head", a.head, shape), sizes),
+        head=make("head", a.head, sizes),
         init=make("init", a.init, sizes),
     )
     return network.to(dtype).requires_grad_(True).eval()
-
-
-def choose(kind: str, component: "Component", shape: Shape) -> "Component":
-    """What `auto` stands for: the plainest component that fits the task."""
-    if component.name != "auto":
-        return component
-    fits = {"tokens": "token", "vectors": "linear", "classes": "classifier", "values": "regression"}
-    return component.model_copy(update={"name": fits[shape.inputs if kind == "embedding" else shape.targets]})
 
 
 def sentinel_count(name: str) -> int:

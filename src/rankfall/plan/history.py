@@ -7,13 +7,13 @@ far off the model was on the measured ones.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from rankfall.disk import atomic
 from rankfall.plan import cost
 from rankfall.plan.config import Architecture, Task, Training
 from rankfall.plan.cost import Cost
@@ -83,7 +83,5 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
 
 
 def write_history(path: Path, content: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(fresh, path)
+    with atomic(path) as file:
+        file.write((json.dumps(content, indent=1) + "\n").encode())

@@ -5,11 +5,11 @@ Defaults stand in descriptions only, because a validator that fills them in woul
 """
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rankfall.disk import atomic
 from rankfall.plan.config import Architecture, Config, Training
 
 FREE = ("Task", "Measure", "Figure")  # entries whose other keys are options of a component
@@ -64,9 +64,8 @@ def config_schema() -> dict[str, Any]:
 
 def write_schema(path: Path) -> None:
     """Put the schema where the checkout keeps it."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(as_text(), encoding="utf-8")
-    os.replace(fresh, path)
+    with atomic(path) as file:
+        file.write(as_text().encode())
 
 
 def as_text() -> str:

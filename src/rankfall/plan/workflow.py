@@ -11,13 +11,13 @@ What depends on wildcards is a function of them; a `params:` block takes the who
 
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rankfall.disk import atomic
 from rankfall.plan import cost
 from rankfall.plan.build import CELL_TABLES, Plan, make_plan
 from rankfall.plan.cell import Cell, digest
@@ -45,10 +45,8 @@ class Wiring:
         path = Path(self.results) / "plan" / "config.json"
         text = json.dumps(self.raw, indent=1) + "\n"
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_name(f".{path.name}.{os.getpid()}")
-            fresh.write_text(text, encoding="utf-8")
-            os.replace(fresh, path)
+            with atomic(path) as file:
+                file.write(text.encode())
         return path.as_posix()
 
     # What there is.

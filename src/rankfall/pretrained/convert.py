@@ -97,6 +97,8 @@ def as_network(subject: Subject, variant: Variant) -> Network:
     architecture = Architecture.model_validate(
         {
             "name": "model",
+            "embedding": Component(name="linear"),
+            "head": Component(name="regression"),
             "position": Component(name="none"),
             "residual": Component(name="add" if variant.attention_skip else "none"),
             "mlp": Component(name=_activation(config) if variant.mlp else "none"),
