@@ -70,6 +70,19 @@ def band(
     axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0)
 
 
+def tower(power: int) -> str:
+    """10 to the -(10 to the power), as a label."""
+    return f"$10^{{-10^{{{power}}}}}$" if power > 2 else f"$10^{{-{10**power}}}$"
+
+
+def spaced(first: int, last: int, most: int = 7) -> list[int]:
+    """Round numbers from first to last, few enough to be read as labels of an axis."""
+    step = next(
+        step for size in range(9) for step in (10**size, 2 * 10**size, 5 * 10**size) if last - first < step * most
+    )
+    return [number for number in range(first, last + 1) if number % step == 0]
+
+
 def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
     """PNG and PDF side by side, the same bytes for the same data; the caption where the report looks for it."""
     out.parent.mkdir(parents=True, exist_ok=True)

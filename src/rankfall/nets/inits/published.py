@@ -8,7 +8,14 @@ import numpy as np
 
 
 def published(
-    rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int, *, scale: float = 1.0, scores: float = 1.0
+    rng: np.random.Generator,
+    role: str,
+    kind: str,
+    shape: tuple[int, ...],
+    fan_in: int,
+    *,
+    scale: float = 1.0,
+    scores: float = 1.0,
 ) -> np.ndarray:
     if kind == "bias":
         return np.zeros(shape)

@@ -1,11 +1,12 @@
 """The law of rank collapse, below every floor: residuals by layer, the local exponent, and how loose the bounds are."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankfall.report.style import COLOURS, Picture, band, canvas
+from rankfall.report.selection import finished, one_a_seed
+from rankfall.report.style import COLOURS, Picture, band, canvas, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,12 +30,14 @@ def law(
         "attention+shared-skip",
         "attention+column-norm",
     ],
+    where: dict[str, Any] = {},
 ) -> Picture:
-    """The architectures' cells of one training at their greatest depth."""
-    table = read("law")
-    table = table[(table.task == task) & (table.training == training) & (table.status == "done")]
+    """The architectures' cells of one training at their greatest depth. `where`: only these cells, by any column."""
+    table = finished(read("law"), "law", where)
+    table = table[(table.task == task) & (table.training == training)]
     table = table[table.architecture.isin(architectures)]
     table = table[table.depth == table.groupby("architecture").depth.transform("max")]
+    one_a_seed(table, "law", ["architecture"])
     figure, axes = canvas(1, 3, 11.5, 4.4)
     left, middle, right = axes[0]
     findings = []
@@ -51,8 +54,8 @@ def law(
         ylabel="residual |res(X)| / |X|",
         title="a straight line: doubly exponential",
     )
-    marks = [1, 2, 3, 4, 5, 6]
-    left.set_yticks([0, *marks], ["$10^{-1}$"] + [f"$10^{{-10^{m}}}$" if m > 1 else "$10^{-10}$" for m in marks])
+    marks = spaced(0, int(np.log10(max(10.0, -table.log10_residual.min()))))
+    left.set_yticks(marks, [tower(mark) for mark in marks])
     left.invert_yaxis()
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     middle.set(

@@ -10,7 +10,7 @@ import numpy as np
 from rankfall.errors import RankfallError
 from rankfall.report.labels import labels, order
 from rankfall.report.selection import finished, one_a_seed, said
-from rankfall.report.style import COLOURS, Picture, band, canvas
+from rankfall.report.style import COLOURS, Picture, band, canvas, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TABLES = ["law"]
 # Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
-TICKS = {0.0: "1", np.log10(0.5): "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: "$10^{-10}$", -100.0: "$10^{-100}$"}
+TICKS = {0.0: "1", np.log10(0.5): "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
 
 
 def sweep(
@@ -106,12 +106,11 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
     """Axes for these residuals; ticks as far apart as it takes to read them."""
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
-    powers = range(3, 1 + max(2, int(np.log10(max(1.0, -low)))))
-    step = next(step for step in (1, 2, 5, 10, 20, 50) if len(powers) <= 7 * step)
-    known = TICKS if step == 1 else {value: TICKS[value] for value in (0.0, -10.0)}
-    ticks = known | {-(10.0**power): f"$10^{{-10^{{{power}}}}}$" for power in powers if power % step == 0}
-    if low < -(10**5):  # no room between the first
-        ticks.pop(np.log10(0.5), None)
+    last = int(np.log10(max(1.0, -low)))
+    kept = (
+        TICKS if last < 5 else {value: TICKS[value] for value in (0.0, -10.0)}
+    )  # with many decades the first have no room
+    ticks = kept | {-(10.0**power): tower(power) for power in spaced(3, last)}
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
