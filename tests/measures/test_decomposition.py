@@ -110,3 +110,11 @@ def test_refuses_what_is_no_sum(architecture: dict[str, Any], why: str) -> None:
     data = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2))
     with pytest.raises(RankfallError, match=why):
         decomposition(network(**architecture), data, [None, None])  # type: ignore[list-item]
+
+
+def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
+    data, made = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2)), network(residual="add")
+    for block in made.blocks:
+        block.residual = lambda x, branch: x.sigmoid() * branch + x
+    with pytest.raises(RankfallError, match=r"paths miss the output by \S+ of it"):
+        decomposition(made, data, [None, None])  # type: ignore[list-item]

@@ -37,6 +37,7 @@ REQUIRES = [
 ]
 LIMITS = {"samples": (1, None)}
 BIAS = "bias"
+EXACT = 1e-8  # of the largest entry: more is no rounding
 
 
 @torch.no_grad()
@@ -52,6 +53,11 @@ def decomposition(
     whole = made.states(inputs)[-1]
     total = torch.stack(terms).sum(0) + bias
     error = (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3))  # (K,)
+    if bool((error > EXACT).any()):  # such as a residual of somebody's own that is no X + c F(X)
+        raise RankfallError(
+            f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
+            "where the theorem takes it to be; leave these cells out"
+        )
     loss_of = LOSSES["values" if targets.is_floating_point() else "classes"]
 
     def scored(states: Tensor) -> tuple[Tensor, Tensor]:
