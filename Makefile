@@ -12,7 +12,7 @@ ARGS ?=
 
 BIN := .venv/bin
 SNAKEMAKE = $(BIN)/python -m snakemake --configfile $(CONFIG) --workflow-profile $(PROFILE)
-RESULTS = $(shell sed -n 's/^results: *\([^ \#]*\).*/\1/p' $(CONFIG))
+RESULTS = $(or $(shell sed -n 's/^results: *\([^ \#]*\).*/\1/p' $(CONFIG)),results)
 REPORT = $(RESULTS)/report.html
 
 # The stamp's name holds what the environment is made of, so that `make` installs again when a pin changes or the
@@ -22,9 +22,8 @@ STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml envs/constraints.txt) 
 .PHONY: run smoke test setup bench
 
 run: $(STAMP)
-	@test -n "$(RESULTS)" || { echo "error: no top-level 'results:' in $(CONFIG)"; exit 1; }
 	@$(SNAKEMAKE) $(ARGS)
-	@case " $(ARGS) " in *" -n "*|*" --dry-run "*|*" --unlock "*) exit 0;; esac; \
+	@case " $(ARGS)" in *" -n"*|*" --dry"*|*" --unlock"*|*" --touch"*|*" --li"*) exit 0;; esac; \
 	if [ -e $(REPORT) ] && [ -z "$$(find $(RESULTS)/plan $(RESULTS)/tables $(RESULTS)/figures -newer $(REPORT) | head -n 1)" ]; \
 	then echo "==> nothing to do: $(RESULTS) is up to date with $(CONFIG) and the code; open $(REPORT)"; \
 	else echo "==> writing $(REPORT)"; $(SNAKEMAKE) --report $(REPORT) >$(RESULTS)/logs/report.log 2>&1 \

@@ -215,6 +215,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
         {"device": "gpu"},
         r"compute\.device: 'gpu' is not possible; allowed: auto, cpu, cuda, cuda:0 and so on",
     ),
+    "home in results": ("results", "~/rankfall", r"results: '~/rankfall' is not expanded here; write the whole path"),
     "NaN among options of the grid": (
         "grid/0/task.length",
         [5, NAN],

@@ -123,6 +123,12 @@ def _device(value: str) -> str:
     return value
 
 
+def _folder(value: str) -> str:
+    if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
+        raise ValueError(f"{value!r} is not expanded here; write the whole path")
+    return value
+
+
 class Compute(Spec):
     """How to compute it. Nothing here is part of any result's identity."""
 
@@ -138,7 +144,9 @@ class Config(Spec):
     """A benchmark: tasks, architectures and trainings, which of them are crossed, and what is measured and drawn."""
 
     name: Annotated[str, Field(min_length=1)] = Field("default", description="shown in tables and in the report")
-    results: Annotated[str, Field(min_length=1)] = Field("results", description="folder where everything goes")
+    results: Annotated[str, Field(min_length=1), AfterValidator(_folder)] = Field(
+        "results", description="folder where everything goes"
+    )
     tasks: dict[str, Task] = Field(description="named tasks", min_length=1)
     architectures: dict[str, Architecture] = Field(
         description="named compositions; `base: other` inherits", min_length=1

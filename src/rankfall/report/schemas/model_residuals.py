@@ -32,7 +32,9 @@ def model_residuals() -> Table:
             Column(
                 "metric", "text", "norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank"
             ),
-            Column("centre", "text", "mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)"),
+            Column(
+                "centre", "text", "mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)"
+            ),
             Column(
                 "value", "float", "residual over the norm of the whole state; for spectra the number itself", nan=True
             ),
