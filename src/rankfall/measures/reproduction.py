@@ -24,7 +24,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.labels import matches
+from rankfall.report.labels import matches, parts
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
 
@@ -120,7 +120,7 @@ def beside(value: dict[str, Any], ours: "DataFrame | None") -> list[dict[str, An
         about = part.iloc[0]
         one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
         one["at_published"] = all(reads(about.get(name), wanted) for name, wanted in conditions(value["at"]))
-        said = {name: f"{name}={written(about[name])}" for name in by if about.notna()[name]}
+        said = {name: told(name, about[name]) for name in by if about.notna()[name]}
         one["setting"] = ", ".join(said.values())
         rest = ", ".join(text for name, text in said.items() if name != value["least"])
         rows[rest] = min(one, rows.get(rest, one), key=lambda row: (not row["failed"], row["ours"] or 0.0))
@@ -200,6 +200,16 @@ def reads(found: Any, wanted: str) -> bool:
     """Whether a cell of a table is one of `value|value`."""
     text = written(found).replace('"', "")
     return any(matches(text, one) for one in wanted.split("|"))
+
+
+def told(column: str, value: Any) -> str:
+    """A column of a setting in words; of a task's many options those that make it another task of the kind."""
+    if column != "task_component":
+        return f"{column}={written(value)}"
+    name, options = parts(value)
+    return ", ".join(
+        [name] + [f"{key}={options[key]}".replace('"', "") for key in ("text", "train", "length") if key in options]
+    )
 
 
 def written(value: Any) -> str:
