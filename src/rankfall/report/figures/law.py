@@ -55,7 +55,8 @@ def law(
         title="a straight line: doubly exponential",
     )
     marks = spaced(0, int(np.log10(max(10.0, -table.log10_residual.min()))))
-    left.set_yticks(marks, [tower(mark) for mark in marks])
+    high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
+    left.set_yticks([*twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks])
     left.invert_yaxis()
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     middle.set(
@@ -80,9 +81,9 @@ def per_seed(table: "DataFrame", column: str) -> "DataFrame":
     return each.groupby("layer").agg(["mean", "std"]).fillna(0.0).reset_index()
 
 
-def twice(log10: "DataFrame") -> "DataFrame":
+def twice(log10: Any) -> Any:
     """log10(-log10 residual)"""
-    return np.log10(-log10.clip(upper=-1e-3))
+    return np.log10(-np.minimum(log10, -1e-3))
 
 
 def decay(panel: "Axes", table: "DataFrame", colour: str, name: str) -> None:
@@ -101,7 +102,13 @@ def floors(panel: "Axes", table: "DataFrame") -> None:
         floor = np.log10(-np.log10(16 * np.finfo(name).eps))
         panel.axhline(floor, color="#bbbbbb", linewidth=0.8, linestyle=style)
         panel.text(
-            panel.get_xlim()[1], floor, f"{name} ends here", ha="right", va="bottom", fontsize=7.5, color="#555555"
+            panel.get_xlim()[1],
+            floor,
+            f"{name} ends here",
+            ha="right",
+            va="top",
+            fontsize=7,
+            color="#555555",
         )
 
 
