@@ -1,7 +1,7 @@
 """The order table as a picture: who loses rank doubly exponentially (3), exponentially (1), or not at all (0)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rankfall.report.style import Picture, canvas
 
@@ -33,7 +33,11 @@ BARE = "attention alone"
 
 
 def orders(
-    read: "Callable[[str], DataFrame]", *, quantity: str = "res", heads: int = 2, biases: bool = True
+    read: "Callable[[str], DataFrame]",
+    *,
+    quantity: Literal["res", "sigma_ratio"] = "res",
+    heads: int = 2,
+    biases: bool = True,
 ) -> Picture:
     """`quantity`: res or sigma_ratio, for attention of so many heads, with or without biases."""
     everything = read("orders")

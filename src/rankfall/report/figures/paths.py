@@ -1,7 +1,7 @@
 """Accuracy against path length, between the whole network and a guess: one panel an architecture and way of training."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.report.selection import finished, one_a_seed
@@ -21,7 +21,7 @@ def paths(
     architectures: list[str] = [],
     trainings: list[str] = [],
     depths: list[int] = [],
-    evaluation: str = "recomputed",
+    evaluation: Literal["recomputed", "frozen"] = "recomputed",
     where: dict[str, Any] = {},
     columns: int = 4,
 ) -> Picture:

@@ -1,7 +1,7 @@
 """Residuals by layer, trained beside untrained: how much of its rank each architecture keeps."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.report.selection import finished, one_a_seed
 from rankfall.report.style import COLOURS, Picture, band, canvas
@@ -17,9 +17,9 @@ def residuals(
     read: "Callable[[str], DataFrame]",
     *,
     task: str = "sorting",
-    quantity: str = "residual",
-    norm: str = "composite",
-    centre: str = "mean",
+    quantity: Literal["residual", "absolute_residual", "sigma_ratio", "stable_rank", "numerical_rank"] = "residual",
+    norm: Literal["composite", "frobenius", "l1", "linf", "spectral"] = "composite",
+    centre: Literal["mean", "best"] = "mean",
     architectures: list[str] = ["SAN", "SAN+MLP", "SAN+skip", "transformer"],
     where: dict[str, Any] = {},
 ) -> Picture:
