@@ -25,6 +25,15 @@ def test_an_option_is_said_where_it_differs() -> None:
     ]
 
 
+def test_options_are_named_where_several_differ() -> None:
+    values = [
+        "published(scale=1.0, scores=1.0)",
+        "published(scale=2.0, scores=1.0)",
+        "published(scale=1.0, scores=30.0)",
+    ]
+    assert list(labels(values).values()) == ["published", "published scale 2.0", "published scores 30.0"]
+
+
 def test_a_filter_names_as_much_as_it_wants() -> None:
     assert matches("layer(eps=1e-12)", "layer") and matches("layer(eps=1e-12)", {"name": "layer", "eps": 1e-12})
     assert not matches("layer(eps=1e-12)", {"name": "layer", "eps": 1e-5}) and not matches("layer(eps=1e-12)", "rms")

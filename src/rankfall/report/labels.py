@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,13 +24,20 @@ def matches(value: Any, wanted: Any) -> bool:
 
 
 def labels(values: Iterable[Any]) -> dict[Any, str]:
-    """Short labels that tell these values apart: an option stands in one only if components of that name differ in it."""
+    """Short labels that tell these values apart: an option stands in one only if components of that name differ in it, and with its
+    name if they differ in several; then what most of them have goes without saying."""
     found = {value: parts(value) for value in values}
     result = {}
     for value, (name, options) in found.items():
         alike = [other for other_name, other in found.values() if other_name == name]
-        said = [key if option == "true" else option for key, option in options.items()
-                if option not in ("false", "null") and len({other.get(key) for other in alike}) > 1]  # fmt: skip
+        differ = [key for key in options if len({other.get(key) for other in alike}) > 1]
+        numbers = [key for key in differ if options[key] not in ("true", "false", "null")]
+        said = [key for key in differ if options[key] == "true"]
+        if len(numbers) < 2:
+            said += [options[key] for key in numbers]
+        else:
+            usual = {key: Counter(other.get(key) for other in alike).most_common(1)[0][0] for key in numbers}
+            said += [f"{key} {options[key]}" for key in numbers if options[key] != usual[key]]
         result[value] = " ".join([name, *said])
     return result
 
