@@ -14,7 +14,6 @@ the fit is made on larger R, over fewer decades (`middle_ratio`). What neither c
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measures._design import Design, Part, networks
+from rankfall.measures._order_fit import fit
 from rankfall.measures._order_theory import expected
 from rankfall.measures._residual import sigma_ratio
 from rankfall.measures.centred.attention import Unknown
@@ -41,7 +41,6 @@ ENOUGH = 7  # scales, three decades, at which it must be so for every draw
 NEAR = np.linspace(-1.5, -7.0, 12)  # where plain float64 still resolves something
 FLOOR = 1e-12  # singular values of a float64 output below this, relative to the first, are noise
 FITTED = 7  # points of a fit near the floor: the smallest that are above it
-SHARP = 0.05  # an order less certain than this is none
 BESIDE = 1e-4  # how much of R must lie beside x at all scales for the fit on the far ones
 RESOLVED = 1e-13  # and on the middle ones: a thousand times the rounding of R
 
@@ -281,46 +280,3 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
     values = measure(output)  # (K, B)
     logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
     return fit(NEAR, logs, "float64", last=FITTED)
-
-
-def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) -> dict[str, Any]:
-    """Slope of `logs` (K, B) over `scales` (B,), per draw, then over draws."""
-    slopes, errors, starts, decades, identical = [], [], [], [], 0
-    for line in logs.numpy():
-        kept = np.flatnonzero(np.isfinite(line))[-last:] if last else np.flatnonzero(np.isfinite(line))
-        if not len(kept):
-            identical += 1
-            continue
-        if len(kept) < 3:
-            continue
-        x, y = scales[kept], line[kept]
-        centred = x - x.mean()
-        slope = float(centred @ y / (centred @ centred))
-        left = y - y.mean() - slope * centred
-        slopes.append(slope)
-        errors.append(math.sqrt(float(left @ left) / (len(x) - 2) / float(centred @ centred)))
-        starts.append(float(y.mean() - slope * x.mean()))
-        decades.append(float(x.max() - x.min()))
-    common = {"method": method, "identical_draws": identical}
-    if not slopes:
-        reason = "rows come out identical to the last digit" if identical else "nothing above rounding"
-        return common | {"order": None, "uncertainty": None, "decades": None, "log10_constant": None, "reason": reason}
-    scatter = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
-    order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
-    if uncertainty > SHARP:
-        found = sorted(Counter(round(slope) for slope in slopes).items())
-        reason = "depends on the draw: " + ", ".join(f"{p} in {count}" for p, count in found)
-        return common | {
-            "order": None,
-            "uncertainty": uncertainty,
-            "decades": None,
-            "log10_constant": None,
-            "reason": reason,
-        }
-    return common | {
-        "order": order,
-        "uncertainty": uncertainty,
-        "decades": float(np.min(decades)),
-        "log10_constant": float(np.median(starts)),
-        "reason": "does not contract: rows come out different however alike they went in" if order < 0.5 else "",
-    }
