@@ -88,6 +88,14 @@ def test_what_is_in_a_text_that_an_option_names_counts(
     assert before.measures["model_residuals"].code[name] != after.measures["model_residuals"].code[name]
 
 
+def test_an_option_that_is_one_of_a_few_words_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = make_plan(models(model="bert", phase="init"))
+    (tmp_path / "init").mkdir()
+    (tmp_path / "init" / "notes").write_text("of somebody's")
+    assert not differing(before, make_plan(models(model="bert", phase="init")))
+
+
 def test_a_folder_counts_by_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     weights = tmp_path / "checkpoint" / "model.safetensors"

@@ -41,6 +41,8 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
     places = dict(_data(found, path))
     words = found.facts.get("READS", {})
     for option, value in component.options.items():
+        if "Literal" in found.options[option].annotation:  # one of a few words, whatever folders are called
+            continue
         for text in _texts(value):
             place = _installed(words[text]) if text in words else _named(text, kind)
             if place is not None:
