@@ -28,7 +28,7 @@ if not workflow.overwrite_configfiles:
     configfile: "config.yaml"
 
 
-from rankfall.plan.workflow import Wiring
+from rankfall.schedule.wiring import Wiring
 
 WIRING = Wiring(config)
 RESULTS = WIRING.results

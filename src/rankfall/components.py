@@ -6,7 +6,7 @@ the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: a
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
 
 - options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
-- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`plan/rules.py` and `plan/build.py` say which the plan reads).
+- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`config/rules.py` and `plan/build.py` say which the plan reads).
 """
 
 import ast

@@ -10,10 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from rankfall.measures import orders as order_table
-from rankfall.measures._residual import relative_residual, residual
-from rankfall.measures.centred.assumptions import Unknown
-from rankfall.measures.centred.block import propagate, step
-from rankfall.measures.centred.state import begin, scaled_to
 from rankfall.measures.law import law
 from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.mlps._mlp import Mlp
@@ -21,6 +17,10 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
+from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.block import propagate, step
+from rankfall.rank.centred.state import begin, scaled_to
+from rankfall.rank.residual import relative_residual, residual
 from rankfall.train.loop import Data
 
 SIZES = Sizes(2, 6, 3, 8, 2, 4, 8, 1, 1)  # members, length, depth, width, heads, ...

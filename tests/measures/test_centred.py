@@ -9,10 +9,10 @@ import pytest
 import torch
 from helpers import cells
 
-from rankfall.measures.centred.block import propagate, step
-from rankfall.measures.centred.scaled import Scaled, add
-from rankfall.measures.centred.state import State, begin, scaled_to
 from rankfall.nets.network import Network, Shape, build
+from rankfall.rank.centred.block import propagate, step
+from rankfall.rank.centred.scaled import Scaled, add
+from rankfall.rank.centred.state import State, begin, scaled_to
 
 SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)
 INPUTS = torch.tensor([[[0, 1, 2, 3]]])

@@ -9,12 +9,12 @@ import pytest
 import torch
 from helpers import cells
 
-from rankfall.measures import _bounds
-from rankfall.measures._residual import matrix_norm
-from rankfall.measures.centred.block import propagate
-from rankfall.measures.centred.state import begin
 from rankfall.measures.law import law
 from rankfall.nets.network import Network, Shape, build
+from rankfall.rank import bounds
+from rankfall.rank.centred.block import propagate
+from rankfall.rank.centred.state import begin
+from rankfall.rank.residual import matrix_norm
 from rankfall.report.schema import schema
 from rankfall.train.loop import Data
 
@@ -118,7 +118,7 @@ def test_proven_bound_step_by_step(tokens: int) -> None:
         for linear in (attention.query, attention.key, attention.value, attention.output):
             linear.weight.data = torch.from_numpy(generator.standard_normal((1, 6, 6)))
         state = begin(made, torch.from_numpy(x)[None, None])
-        attention.query.weight.data *= 1.256 * (1 - 1e-12) / float(_bounds.bounds(made.blocks[0], state).score_range)
+        attention.query.weight.data *= 1.256 * (1 - 1e-12) / float(bounds.bounds(made.blocks[0], state).score_range)
         rest, moved = x - x.mean(0), np.zeros((tokens, 6))  # moved: SA(X) less the rows q_h^T X W_h, and no bias
         for h in range(2):
             part = slice(3 * h, 3 * h + 3)
@@ -133,7 +133,7 @@ def test_proven_bound_step_by_step(tokens: int) -> None:
         made_of_it = attention(torch.from_numpy(x)[None, None])[0, 0].numpy()
         about_mean = moved - moved.mean(0)
         np.testing.assert_allclose(made_of_it - made_of_it.mean(0), about_mean, atol=1e-9)
-        limit = 10 ** float(_bounds.bounds(made.blocks[0], state).log10_proven)
+        limit = 10 ** float(bounds.bounds(made.blocks[0], state).log10_proven)
         size, centred = (math.sqrt(np.linalg.norm(m, 1) * np.linalg.norm(m, np.inf)) for m in (moved, about_mean))
         centring = 2 * (1 - 1 / tokens)
         assert centred <= centring * size * (1 + 1e-12)
@@ -164,15 +164,15 @@ def test_no_bound_where_its_condition_fails() -> None:
             assert row["score_range"] > 1.256
             assert (row["condition"], row["condition_all"]) == (False, False)
             assert "1.256" in row["theory_reason"]
-            assert all(row[name] is None for name in _bounds.ONE_LAYER + _bounds.ALL_LAYERS)
+            assert all(row[name] is None for name in bounds.ONE_LAYER + bounds.ALL_LAYERS)
         if row["layer"] > 1:
             assert (row["condition"], row["condition_all"]) == (True, False)
             assert "in a layer before" in row["theory_reason"]
-            assert all(row[name] is not None for name in _bounds.ONE_LAYER)
-            assert all(row[name] is None for name in _bounds.ALL_LAYERS)
+            assert all(row[name] is not None for name in bounds.ONE_LAYER)
+            assert all(row[name] is None for name in bounds.ALL_LAYERS)
     assert {row["layer"] for row in rows} == {0, 1, 2, 3}
     declared = {column.name for column in schema("law").columns if column.nullable}
-    assert declared.issuperset(_bounds.ONE_LAYER + _bounds.ALL_LAYERS)
+    assert declared.issuperset(bounds.ONE_LAYER + bounds.ALL_LAYERS)
 
 
 def test_condition_is_of_a_sample() -> None:
@@ -219,7 +219,7 @@ def test_terms_by_hand() -> None:
     """Norms, range, gamma and beta of one layer, from numpy and the definitions."""
     made = network(depth=1, width=6, heads=2, spread=0.6).double()
     state = propagate(made, torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0]
-    found = _bounds.bounds(made.blocks[0], state)
+    found = bounds.bounds(made.blocks[0], state)
     x = made.embed(torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0, 0].numpy()
     rest = x - x.mean(0)
     attention, betas, gammas, spans, first, second = made.blocks[0].attention, [], [], [], 0.0, 0.0
@@ -253,14 +253,14 @@ def test_theorem_is_the_lemma_iterated() -> None:
     value = a
     for layers in range(1, 5):
         value = c * value**3
-        got = _bounds.theorem(torch.tensor(math.log10(c)).double(), torch.tensor(math.log10(a)).double(), layers)
+        got = bounds.theorem(torch.tensor(math.log10(c)).double(), torch.tensor(math.log10(a)).double(), layers)
         assert float(got) == pytest.approx(math.log10(value), rel=1e-6)
 
 
 def test_lipschitz_constant_holds() -> None:
     made = network(depth=1, width=6, mlp="gelu", spread=0.5).double()
     mlp, generator = made.blocks[0].mlp, torch.Generator().manual_seed(0)
-    limit = float(_bounds.mlp_lipschitz(mlp))
+    limit = float(bounds.mlp_lipschitz(mlp))
     for _ in range(50):
         x, y = torch.randn(2, 1, 1, 5, 6, generator=generator, dtype=torch.float64)
         assert matrix_norm(mlp(x) - mlp(y), "composite") <= limit * matrix_norm(x - y, "composite")

@@ -8,7 +8,7 @@ import torch
 
 from rankfall.measures import orders as module
 from rankfall.measures._design import Design, Part
-from rankfall.measures._order_theory import expected
+from rankfall.rank.order_theory import expected
 from rankfall.report import tables
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.optimize import linprog
 
-from rankfall.measures import _residual as res
+from rankfall.rank import residual as res
 
 MATRIX = torch.tensor([[1.0, -2.0, 0.0], [3.0, 4.0, -1.0]], dtype=torch.float64)
 

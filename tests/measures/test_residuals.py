@@ -7,12 +7,12 @@ import pytest
 import torch
 from helpers import cells
 
-from rankfall.measures import _residual
-from rankfall.measures._rounding import second_apart
-from rankfall.measures.centred.block import propagate
 from rankfall.measures.law import law
 from rankfall.measures.residuals import places, residuals
 from rankfall.nets.network import Network, Shape, build
+from rankfall.rank import residual
+from rankfall.rank.centred.block import propagate
+from rankfall.rank.rounding import second_apart
 from rankfall.train.loop import Data
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
@@ -63,9 +63,9 @@ def test_best_centre_is_no_worse_than_the_mean() -> None:
 
 def test_collapse_is_flagged_at_the_floor() -> None:
     """Attention alone is at rounding noise by the fourth layer, and with skip connections never."""
-    for residual, share in (("none", 1.0), ("add", 0.0)):
+    for joined, share in (("none", 1.0), ("add", 0.0)):
         rows = residuals(
-            network(depth=4, residual=residual, norm="none", position="none"), DATA, [None, None], best=False
+            network(depth=4, residual=joined, norm="none", position="none"), DATA, [None, None], best=False
         )  # type: ignore[list-item]
         last = chosen(rows, layer=4, place="state", quantity="residual", matrix_norm="composite")
         assert [row["floor_share"] for row in last] == [share, share]
@@ -91,9 +91,9 @@ def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
             (row,) = chosen(rows, member=member, layer=layer, place="state", quantity="absolute_residual")
             (relative,) = chosen(rows, member=member, layer=layer, place="state", quantity="residual")
             true = state.rest.value()[member]
-            error = float((_residual.residual(x[member]) - true).norm() / true.norm())
+            error = float((residual.residual(x[member]) - true).norm() / true.norm())
             wrong = error > 0.5
-            seen.add((wrong, relative["value"] < _residual.floor_of(torch.float64)))
+            seen.add((wrong, relative["value"] < residual.floor_of(torch.float64)))
             if wrong or error < 0.01:
                 assert (row["floor_share"], relative["floor_share"]) == (wrong, wrong), (layer, member)
     assert ((True, False) in seen) is missed  # above any fixed floor, and noise
@@ -108,7 +108,7 @@ def test_law_flags_what_is_not_the_true_value() -> None:
         for name, dtype in (("float64", torch.float64), ("float32", torch.float32)):
             value = row[f"log10_{name}"]
             off = value is None or abs(value - row["log10_residual"]) > 0.05
-            low = value is None or 10**value < _residual.floor_of(dtype)
+            low = value is None or 10**value < residual.floor_of(dtype)
             assert row[f"{name}_floor"] == (off or low)
             missed += off and not low
     assert missed

@@ -9,10 +9,11 @@ from plans import changed
 
 from rankfall import components
 from rankfall.cli import main
+from rankfall.code import files
 from rankfall.errors import RankfallError
-from rankfall.plan import files, make_plan
-from rankfall.plan.workflow import Wiring
+from rankfall.plan import make_plan
 from rankfall.report import tables
+from rankfall.schedule.wiring import Wiring
 
 BOTH = changed("measures", {"paths": {}, "reproduction": {}})
 

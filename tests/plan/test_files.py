@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from plans import changed, refusal
 
-from rankfall.plan import Plan, files, make_plan
-from rankfall.plan.files import content, digests
+from rankfall.code import files
+from rankfall.code.files import content, digests
+from rankfall.plan import Plan, make_plan
 
 ENTRY = {"task": "sorting", "architecture": "san", "training": "short", "seed": 0}
 COMPONENTS: dict[str, tuple[str, str]] = {  # kind -> where a configuration names it, and its code

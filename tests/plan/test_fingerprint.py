@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import rankfall
+from rankfall.code import fingerprint
+from rankfall.code.fingerprint import Sources
 from rankfall.errors import RankfallError
-from rankfall.plan import fingerprint
-from rankfall.plan.fingerprint import Sources
 
 Write = Callable[..., None]
 PACKAGE = {
@@ -305,7 +305,7 @@ def test_numerics_leave_the_machinery_out() -> None:
     """An edit of the store, the plan, the command line or the progress bar must make no cell stale."""
     parts = {Path(file).parts[1] for file in numerics()}
     assert parts <= {"__init__.py", "streams.py", "nets", "tasks", "train"}
-    assert not {"rankfall/train/job.py", "rankfall/train/progress.py"} & set(numerics())
+    assert not {"rankfall/jobs/training.py", "rankfall/train/progress.py"} & set(numerics())
 
 
 def test_numerics_hold_what_training_imports() -> None:
@@ -329,5 +329,5 @@ def test_all_of_our_numerical_code_can_be_followed() -> None:
     for folder in ("nets", "tasks", "train", "measures", "report"):
         for path in (root / folder).rglob("*.py"):
             module = ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
-            if module not in ("rankfall.train.job", "rankfall.train.progress"):
+            if module not in ("rankfall.jobs.training", "rankfall.train.progress"):
                 assert sources.code_files([module])

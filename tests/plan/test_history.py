@@ -11,8 +11,8 @@ from plans import VALID, changed
 from rankfall.cli import main
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
-from rankfall.plan.history import measure_history, write_history
-from rankfall.plan.workflow import Wiring
+from rankfall.schedule.history import measure_history, write_history
+from rankfall.schedule.wiring import Wiring
 
 
 def record(cell: Any, seconds: float, **more: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from plans import VALID, changed
 
-from rankfall.plan.schema import as_text, config_schema
+from rankfall.config.schema import as_text, config_schema
 
 ROOT = Path(__file__).parents[2]
 VALIDATOR = jsonschema.Draft202012Validator(config_schema())

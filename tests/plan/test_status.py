@@ -14,7 +14,7 @@ from plans import VALID, changed
 
 from rankfall.cli import main
 from rankfall.plan import Cell, Plan, make_plan
-from rankfall.plan.status import Status, changed_code, status
+from rankfall.schedule.status import Status, changed_code, status
 from rankfall.store import Store
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from plans import VALID, changed
 
-from rankfall.plan import cost
-from rankfall.plan.workflow import Param, Wiring
+from rankfall.schedule import cost
+from rankfall.schedule.wiring import Param, Wiring
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))

@@ -8,8 +8,6 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.measures import _residual as res
-from rankfall.measures._bounds import ONE_LAYER
 from rankfall.measures.chains import chains
 from rankfall.measures.model_law import model_law
 from rankfall.measures.model_residuals import model_residuals
@@ -18,6 +16,8 @@ from rankfall.pretrained.load import Source
 from rankfall.pretrained.subject import Spec, subject
 from rankfall.pretrained.surgery import VARIANTS, run_model
 from rankfall.pretrained.texts import Texts
+from rankfall.rank import residual as res
+from rankfall.rank.bounds import ONE_LAYER
 from rankfall.report import tables
 
 pytestmark = pytest.mark.filterwarnings("ignore")

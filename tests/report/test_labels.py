@@ -1,6 +1,6 @@
 """Labels and filters of figures: components as tables write them, short and still told apart."""
 
-from rankfall.plan.values import Component
+from rankfall.config.values import Component
 from rankfall.report.cell_columns import _text
 from rankfall.report.labels import labels, matches, order, parts
 

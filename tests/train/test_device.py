@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from rankfall.config.types import Compute
 from rankfall.errors import RankfallError
-from rankfall.plan.config import Compute
 from rankfall.train.device import prepare
 
 

@@ -10,8 +10,8 @@ import pytest
 from helpers import config
 
 from rankfall import cli
+from rankfall.code.unchanged import Edited, check_unchanged
 from rankfall.plan import Plan, make_plan
-from rankfall.plan.unchanged import Edited, check_unchanged
 from rankfall.store import Store
 from rankfall.train.progress import Progress
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 from helpers import config
 
+from rankfall.jobs import training as job
 from rankfall.plan import Plan, make_plan
 from rankfall.store import Store
-from rankfall.train import job
 from rankfall.train.progress import Progress
 
 

@@ -12,10 +12,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.jobs.training import dataset_of
     from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
-    from rankfall.train.job import dataset_of
 
     plan = make_plan(args.config)
     plan.shards_of(args.task)  # or an error that names the tasks

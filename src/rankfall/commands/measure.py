@@ -42,7 +42,7 @@ class Job:
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """What the training job left may since have been lost or damaged: make it good."""
-        from rankfall.train.job import Settings, train_cells
+        from rankfall.jobs.training import Settings, train_cells
         from rankfall.train.progress import Progress
 
         compute = self.plan.config.compute
@@ -51,11 +51,11 @@ class Job:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.jobs.training import INTERRUPTED, Interrupted, stop_signals
     from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
-    from rankfall.train.job import INTERRUPTED, Interrupted, stop_signals
 
     plan = make_plan(args.config)
     device = prepare(plan.config.compute, insist=False)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 def measured_freely(job: Job) -> "Rows":
     """Rows of a measure that needs no cells."""
     from rankfall import components
-    from rankfall.plan.unchanged import check_unchanged
+    from rankfall.code.unchanged import check_unchanged
 
     component, key = job.measure.component, job.plan.measure_key(job.measure.name)
     found = job.store.find_rows(component.name, [key]) if lasting(component.options) else {}
@@ -104,7 +104,7 @@ def lasting(options: "Mapping[str, Any]") -> bool:
 def measured_tables(job: Job, folder: Path) -> "Rows":
     """Rows of a measure of tables; they are as quickly computed as looked up."""
     from rankfall import components
-    from rankfall.plan.unchanged import check_unchanged
+    from rankfall.code.unchanged import check_unchanged
     from rankfall.report import tables
 
     component = job.measure.component
@@ -147,8 +147,8 @@ def measure_missing(
     cells: "Sequence[Cell]", keys: "Mapping[str, str]", job: Job, stopped: "Callable[[], str | None]"
 ) -> "dict[str, Rows]":
     """Rows by measure key, given by cell key. They are saved from time to time, and whatever ends the job."""
-    from rankfall.plan.unchanged import check_unchanged
-    from rankfall.train.job import Interrupted, stacks
+    from rankfall.code.unchanged import check_unchanged
+    from rankfall.jobs.training import Interrupted, stacks
 
     compute = job.plan.config.compute
     fresh: dict[str, Rows] = {}
@@ -179,10 +179,10 @@ def measure_missing(
 
 def measure_some(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
     """Rows by cell key of one stack; halved where something fails, until the cell that fails stands alone and can be named."""
+    from rankfall.code.unchanged import Edited, check_unchanged
     from rankfall.disk import StoreError
     from rankfall.errors import RankfallError
-    from rankfall.plan.unchanged import Edited, check_unchanged
-    from rankfall.train.job import Interrupted, reason_of
+    from rankfall.jobs.training import Interrupted, reason_of
 
     try:
         return measure_stack(cells, job)
@@ -202,9 +202,9 @@ def measure_some(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
 
 def measure_stack(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
     """Rows by cell key, for cells of one group."""
-    from rankfall.measures._apply import apply
+    from rankfall.jobs.apply import apply
+    from rankfall.jobs.training import dataset_of, loaded, shape_of
     from rankfall.store import join
-    from rankfall.train.job import dataset_of, loaded, shape_of
     from rankfall.train.stack import bound
 
     keys = [cell.key for cell in cells]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rankfall.plan.build import Plan
-    from rankfall.plan.status import Status
+    from rankfall.schedule.status import Status
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.plan import make_plan
-    from rankfall.plan.status import status
+    from rankfall.schedule.status import status
 
     if args.schema:
-        from rankfall.plan.schema import write_schema
+        from rankfall.config.schema import write_schema
 
         write_schema(args.schema)
         return 0
@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
 
 def calibrate(args: argparse.Namespace) -> int:
     """Write what the store says about costs; the file named in the configuration may not exist yet."""
+    from rankfall.config.types import read
     from rankfall.plan import make_plan
-    from rankfall.plan.config import read
-    from rankfall.plan.history import measure_history, write_history
+    from rankfall.schedule.history import measure_history, write_history
     from rankfall.store import Store
 
     raw = read(args.config)

@@ -22,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.jobs.training import INTERRUPTED, Interrupted, Settings, train_cells
     from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
-    from rankfall.train.job import INTERRUPTED, Interrupted, Settings, train_cells
     from rankfall.train.progress import Progress
 
     plan = make_plan(args.config)
@@ -69,8 +69,8 @@ def epoch_rows(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> list[dict[str, Any]]:
     """The course of each cell's training; an epoch that was not reached has no row."""
+    from rankfall.jobs.training import loaded
     from rankfall.report.cell_columns import cell_columns
-    from rankfall.train.job import loaded
 
     by_key = {cell.key: cell for cell in cells}
     rows = []

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.measures._residual import relative_residual
 from rankfall.nets.norms.none import none as no_norm
+from rankfall.rank.residual import relative_residual
 from rankfall.train.losses import LOSSES, asked
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.measures._bounds import (
+from rankfall.rank.bounds import (
     bounds,
     log10_norm,
     nothing_of_theory,
@@ -28,10 +28,10 @@ from rankfall.measures._bounds import (
     theorem,
     withhold,
 )
-from rankfall.measures._residual import at_floor, matrix_norm, relative_residual
-from rankfall.measures.centred.attention import Unknown
-from rankfall.measures.centred.block import propagate, step
-from rankfall.measures.centred.state import State, scaled_to
+from rankfall.rank.centred.attention import Unknown
+from rankfall.rank.centred.block import propagate, step
+from rankfall.rank.centred.state import State, scaled_to
+from rankfall.rank.residual import at_floor, matrix_norm, relative_residual
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,13 +23,13 @@ import torch
 from torch import Tensor
 
 from rankfall.measures._design import Design, Part, networks
-from rankfall.measures._order_fit import fit
-from rankfall.measures._order_theory import expected
-from rankfall.measures._residual import sigma_ratio
-from rankfall.measures.centred.attention import Unknown
-from rankfall.measures.centred.block import step
-from rankfall.measures.centred.state import State, begin, scaled_to
-from rankfall.measures.centred.tokenwise import norm
+from rankfall.rank.centred.attention import Unknown
+from rankfall.rank.centred.block import step
+from rankfall.rank.centred.state import State, begin, scaled_to
+from rankfall.rank.centred.tokenwise import norm
+from rankfall.rank.order_fit import fit
+from rankfall.rank.order_theory import expected
+from rankfall.rank.residual import sigma_ratio
 from rankfall.streams import stream
 
 TABLE = "orders"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.measures import _residual
-from rankfall.measures._rounding import NOISE, apart, second_apart, shaken
+from rankfall.rank import residual
+from rankfall.rank.rounding import NOISE, apart, second_apart, shaken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,20 +105,20 @@ def quantities(
     x: Tensor, other: Tensor, norms: "Sequence[str]", best: bool
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
     """(labels, values (K, B), whether each is rounding noise) of states (K, B, T, D), given the same states of a shaken pass."""
-    about_mean, shaken_mean = _residual.residual(x), _residual.residual(other)
+    about_mean, shaken_mean = residual.residual(x), residual.residual(other)
     for norm in norms:
         noise = apart(about_mean, shaken_mean, norm) > NOISE  # about either centre: the best is no search for noise
         for centre in ("mean", "best") if best else ("mean",):
-            rest = _residual.matrix_norm(_residual.residual(x, centre, norm), norm)
-            size = _residual.matrix_norm(x, norm)
+            rest = residual.matrix_norm(residual.residual(x, centre, norm), norm)
+            size = residual.matrix_norm(x, norm)
             relative = torch.where(size > 0, rest / size.clamp_min(torch.finfo(x.dtype).tiny), torch.zeros_like(rest))
-            floor = _residual.at_floor(relative, x.dtype) | noise
+            floor = residual.at_floor(relative, x.dtype) | noise
             yield labelled("residual", norm, centre), relative, floor
             yield labelled("absolute_residual", norm, centre), rest, floor
-    ratio = _residual.sigma_ratio(x)
-    yield labelled("sigma_ratio"), ratio, _residual.at_floor(ratio, x.dtype) | (second_apart(x, other) > NOISE)
-    yield labelled("stable_rank"), _residual.stable_rank(x), None
-    yield labelled("numerical_rank"), _residual.numerical_rank(x).to(x.dtype), None
+    ratio = residual.sigma_ratio(x)
+    yield labelled("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_apart(x, other) > NOISE)
+    yield labelled("stable_rank"), residual.stable_rank(x), None
+    yield labelled("numerical_rank"), residual.numerical_rank(x).to(x.dtype), None
 
 
 def labelled(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:

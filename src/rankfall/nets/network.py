@@ -17,7 +17,7 @@ from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
 
 if TYPE_CHECKING:
-    from rankfall.plan.config import Architecture, Component
+    from rankfall.config.types import Architecture, Component
 
 
 @dataclass(frozen=True)

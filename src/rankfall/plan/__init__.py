@@ -1,9 +1,9 @@
 """The plan: from a configuration to cells, keys and shards. It follows from configuration and code alone; nothing on disk changes it."""
 
+from rankfall.config.types import Architecture, Compute, Config, Task, Training
+from rankfall.config.values import Component
 from rankfall.plan.build import FigurePlan, MeasurePlan, Plan, make_plan
 from rankfall.plan.cell import Cell
-from rankfall.plan.config import Architecture, Compute, Config, Task, Training
-from rankfall.plan.values import Component
 
 __all__ = [
     "Architecture",

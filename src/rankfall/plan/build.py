@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
+from rankfall.code.files import files_of
+from rankfall.code.fingerprint import Sources
+from rankfall.config.options import description
+from rankfall.config.problems import problem, shown
+from rankfall.config.rules import PARTS
+from rankfall.config.types import Config, parse, read
+from rankfall.config.values import Component
 from rankfall.plan.cell import Cell, digest
 from rankfall.plan.cells import make_cells, module_of
-from rankfall.plan.config import Config, parse, read
-from rankfall.plan.files import files_of
-from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import SECTIONS, Grid, resolved
-from rankfall.plan.options import description
-from rankfall.plan.problems import problem, shown
-from rankfall.plan.rules import PARTS
 from rankfall.plan.selection import select
-from rankfall.plan.values import Component
 
-MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
+MEASURE_ROOTS = {"cells": ("rankfall.jobs.apply",)}  # what feeds a measure; not the job around it
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")

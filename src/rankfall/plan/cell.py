@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankfall.plan.config import Architecture, Task, Training
-from rankfall.plan.cost import Cost
-from rankfall.plan.values import Component, canonical
+from rankfall.config.types import Architecture, Task, Training
+from rankfall.config.values import Component, canonical
+from rankfall.schedule.cost import Cost
 
 LENGTH = 24  # hex digits of a key: 96 bits
 PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankfall import components
+from rankfall.code.files import files_of
+from rankfall.code.fingerprint import Sources
+from rankfall.config.problems import problem
+from rankfall.config.rules import parts
+from rankfall.config.types import Compute
+from rankfall.config.values import Component
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
-from rankfall.plan.config import Compute
-from rankfall.plan.cost import Cost
-from rankfall.plan.files import files_of
-from rankfall.plan.fingerprint import Sources
 from rankfall.plan.grid import Point
-from rankfall.plan.history import History, read_history
-from rankfall.plan.problems import problem
-from rankfall.plan.rules import parts
-from rankfall.plan.values import Component
+from rankfall.schedule.cost import Cost
+from rankfall.schedule.history import History, read_history
 
 # The arithmetic of training and of drawing data; not the jobs around them, so that an edit there costs nothing.
 TRAIN_ROOTS = ("rankfall.train.loop",)

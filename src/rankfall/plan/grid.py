@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from rankfall.components import KINDS
-from rankfall.plan.config import Architecture, Config, Crossing, Spec, Task, Training
-from rankfall.plan.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
-from rankfall.plan.options import check_plain, resolve
-from rankfall.plan.problems import problem, shown, translate, unknown_key
-from rankfall.plan.rules import Rules
-from rankfall.plan.values import Component, canonical
+from rankfall.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
+from rankfall.config.options import check_plain, resolve
+from rankfall.config.problems import problem, shown, translate, unknown_key
+from rankfall.config.rules import Rules
+from rankfall.config.types import Architecture, Config, Crossing, Spec, Task, Training
+from rankfall.config.values import Component, canonical
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankfall.config.match import matches, parse_filter, unmatched
+from rankfall.config.options import description
+from rankfall.config.problems import problem, shown
+from rankfall.config.rules import objection, task_facts
 from rankfall.plan.cell import Cell
-from rankfall.plan.match import matches, parse_filter, unmatched
-from rankfall.plan.options import description
-from rankfall.plan.problems import problem, shown
-from rankfall.plan.rules import objection, task_facts
 
 if TYPE_CHECKING:
     from rankfall.plan.build import MeasurePlan

@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
-from rankfall.measures import _residual as res
 from rankfall.pretrained.record import SOFTMAX
 from rankfall.pretrained.subject import Spec, Subject, subjects
 from rankfall.pretrained.surgery import Wide, run_model
+from rankfall.rank import residual as res
 from rankfall.streams import stream
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.config.types import Architecture
+from rankfall.config.values import Component
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
-from rankfall.plan.config import Architecture
-from rankfall.plan.values import Component
 from rankfall.pretrained.surgery import Variant
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.measures import _residual as res
 from rankfall.pretrained.subject import Spec, Subject, subjects
 from rankfall.pretrained.surgery import Variant
+from rankfall.rank import residual as res
 
 
 def profile(

@@ -1,7 +1,7 @@
 """Rows of `model_law`: the true residual of a real model below every floor, and the one-layer bounds on its real weights.
 
 Residuals are propagated apart from what tokens share (measures/centred), so 1e-100 is as exact as 0.1. Beside it stands what the
-same arithmetic gives in the ordinary way, and the bounds on one attention layer without skip (measures/_bounds.py). They speak of
+same arithmetic gives in the ordinary way, and the bounds on one attention layer without skip (rank/bounds.py). They speak of
 the attention alone, the norm that follows it in these models being outside, so they are set beside what the attention leaves before
 that norm. Where scores spread too far for their proof they are null, with the reason.
 """
@@ -15,16 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.measures import _residual as res
-from rankfall.measures._bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal, withhold
-from rankfall.measures.centred.attention import attend
-from rankfall.measures.centred.block import step
-from rankfall.measures.centred.state import State, begin
 from rankfall.measures.law import exponent, pick
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.pretrained.convert import as_network, convertible, first_states
 from rankfall.pretrained.subject import Spec, Subject, subjects
 from rankfall.pretrained.surgery import Variant
+from rankfall.rank import residual as res
+from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal, withhold
+from rankfall.rank.centred.attention import attend
+from rankfall.rank.centred.block import step
+from rankfall.rank.centred.state import State, begin
 
 
 def law(spec: Spec, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:

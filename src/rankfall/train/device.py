@@ -9,7 +9,7 @@ import torch
 from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
-    from rankfall.plan.config import Compute
+    from rankfall.config.types import Compute
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from rankfall.measures.centred.assumptions import Unknown, constant_sums
-from rankfall.measures.centred.scaled import Scaled, add, normal, plain, where
-from rankfall.measures.centred.scores import member, reach, scores
-from rankfall.measures.centred.state import State
-from rankfall.measures.centred.weights import Weights, is_urpe, rule_of, sums_to_one
+from rankfall.rank.centred.assumptions import Unknown, constant_sums
+from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
+from rankfall.rank.centred.scores import member, reach, scores
+from rankfall.rank.centred.state import State
+from rankfall.rank.centred.weights import Weights, is_urpe, rule_of, sums_to_one
 
 if TYPE_CHECKING:
     from rankfall.nets.attention import Attention

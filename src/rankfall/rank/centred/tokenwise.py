@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rankfall.measures.centred.assumptions import Unknown, factors, kept_by, token_wise
-from rankfall.measures.centred.scaled import Scaled, add, spread
-from rankfall.measures.centred.scores import member
-from rankfall.measures.centred.state import State, centre
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.norms.column import Column
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
+from rankfall.rank.centred.assumptions import Unknown, factors, kept_by, token_wise
+from rankfall.rank.centred.scaled import Scaled, add, spread
+from rankfall.rank.centred.scores import member
+from rankfall.rank.centred.state import State, centre
 
 ENTRYWISE = (functional.relu, functional.gelu)  # known to look at one number at a time
 NODES = 8  # of the quadrature: exact to the last digit for what it is used on

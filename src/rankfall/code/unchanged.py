@@ -7,9 +7,9 @@ before it keeps anything.
 
 from collections.abc import Iterator, Mapping
 
+from rankfall.code.files import digests
+from rankfall.code.fingerprint import Sources
 from rankfall.errors import RankfallError
-from rankfall.plan.files import digests
-from rankfall.plan.fingerprint import Sources
 
 
 class Edited(RankfallError):

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from rankfall.code.imports import Imports, ancestors, imports_of, without_type_checking
 from rankfall.components import find_module
 from rankfall.errors import RankfallError
-from rankfall.plan.imports import Imports, ancestors, imports_of, without_type_checking
 
 OWN = "rankfall"
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})

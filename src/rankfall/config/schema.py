@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rankfall.config.types import Architecture, Config, Training
 from rankfall.disk import atomic
-from rankfall.plan.config import Architecture, Config, Training
 
 FREE = ("Task", "Measure", "Figure")  # entries whose other keys are options of a component
 WITH_BASE = ("Architecture", "Training")

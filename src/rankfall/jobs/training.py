@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from rankfall import components
+from rankfall.code.unchanged import Edited, check_unchanged
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
-from rankfall.plan.unchanged import Edited, check_unchanged
 from rankfall.tasks._dataset import Dataset, draw
 from rankfall.train import loop
 from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack

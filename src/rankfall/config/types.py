@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
+from rankfall.config.problems import problem, shown, translate, unknown_key, wrong_type
+from rankfall.config.values import LABEL, Component, Label, Number, Spec
 from rankfall.errors import RankfallError
-from rankfall.plan.problems import problem, shown, translate, unknown_key, wrong_type
-from rankfall.plan.values import LABEL, Component, Label, Number, Spec
 
 Size = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
+from rankfall.code.fingerprint import OWN, SHORT
 from rankfall.components import Description, find_module
+from rankfall.config.options import description
+from rankfall.config.problems import problem, shown
+from rankfall.config.values import Component
 from rankfall.errors import RankfallError
-from rankfall.plan.fingerprint import OWN, SHORT
-from rankfall.plan.options import description
-from rankfall.plan.problems import problem, shown
-from rankfall.plan.values import Component
 
 PACKAGE = Path(components.__file__).parent
 LARGE = 2**25

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rankfall.measures.centred.assumptions import adds
-from rankfall.measures.centred.scaled import Scaled, normal
-from rankfall.measures.centred.state import State
 from rankfall.nets.positions._base import Position
+from rankfall.rank.centred.assumptions import adds
+from rankfall.rank.centred.scaled import Scaled, normal
+from rankfall.rank.centred.state import State
 
 if TYPE_CHECKING:
     from rankfall.nets.attention import Attention

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.measures._residual import relative_residual, residual
-from rankfall.measures._rounding import apart, shaken
-from rankfall.measures.centred.state import State
+from rankfall.rank.centred.state import State
+from rankfall.rank.residual import relative_residual, residual
+from rankfall.rank.rounding import apart, shaken
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rankfall.plan.config import Architecture, Task, Training
-from rankfall.plan.problems import problem, shown, unknown_key
-from rankfall.plan.values import Component, as_float
+from rankfall.config.problems import problem, shown, unknown_key
+from rankfall.config.types import Architecture, Task, Training
+from rankfall.config.values import Component, as_float
 
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 LABELS = ("task", "architecture", "training")

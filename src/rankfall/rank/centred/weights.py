@@ -15,9 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from rankfall.measures.centred.assumptions import kept_by
-from rankfall.measures.centred.scaled import Scaled, add, expm1, normal, plain, times
-from rankfall.measures.centred.scores import Scores
 from rankfall.nets.normalisers.exp import exp
 from rankfall.nets.normalisers.l2 import l2
 from rankfall.nets.normalisers.relu2 import relu2
@@ -26,6 +23,9 @@ from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.normalisers.softmax_off_by_one import softmax_off_by_one
 from rankfall.nets.normalisers.swish_l2 import swish_l2
 from rankfall.nets.normalisers.urpe import Urpe
+from rankfall.rank.centred.assumptions import kept_by
+from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
+from rankfall.rank.centred.scores import Scores
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 from rankfall import components
 from rankfall.components import AUTO
+from rankfall.config.match import Described, matches, parse_filter, told
+from rankfall.config.options import description, resolve
+from rankfall.config.problems import problem
+from rankfall.config.types import Architecture, Task, Training
+from rankfall.config.values import Component
 from rankfall.errors import RankfallError
-from rankfall.plan.config import Architecture, Task, Training
-from rankfall.plan.match import Described, matches, parse_filter, told
-from rankfall.plan.options import description, resolve
-from rankfall.plan.problems import problem
-from rankfall.plan.values import Component
 
 PARTS = ("block", "normaliser", "position", "mask", "residual", "mlp", "norm", "embedding", "head", "sentinels", "init")
 FITS = {"tokens": "token", "vectors": "linear", "classes": "classifier", "values": "regression"}

@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from rankfall.config.problems import problem
+from rankfall.config.types import Architecture, Task, Training
 from rankfall.disk import atomic
-from rankfall.plan import cost
-from rankfall.plan.config import Architecture, Task, Training
-from rankfall.plan.cost import Cost
-from rankfall.plan.problems import problem
+from rankfall.schedule import cost
+from rankfall.schedule.cost import Cost
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell

@@ -13,9 +13,9 @@ from typing import Any
 
 from rankfall import components
 from rankfall.components import Description
+from rankfall.config.problems import problem, shown, unknown_key, wrong_type
+from rankfall.config.values import Component, as_float
 from rankfall.errors import RankfallError
-from rankfall.plan.problems import problem, shown, unknown_key, wrong_type
-from rankfall.plan.values import Component, as_float
 
 WORDS = {
     "int": "an integer",

@@ -30,14 +30,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rankfall.measures._residual import matrix_norm
-from rankfall.measures.centred.scaled import Scaled
-from rankfall.measures.centred.scores import scores
-from rankfall.measures.centred.state import State
-from rankfall.measures.centred.weights import sums_to_one
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.residuals.none import none as no_residual
+from rankfall.rank.centred.scaled import Scaled
+from rankfall.rank.centred.scores import scores
+from rankfall.rank.centred.state import State
+from rankfall.rank.centred.weights import sums_to_one
+from rankfall.rank.residual import matrix_norm
 
 STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042}  # largest slope of an activation
 LIMIT = 1.256

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.measures._residual import matrix_norm
+from rankfall.rank.residual import matrix_norm
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from rankfall.measures.centred.assumptions import Unknown, confirm, kept_by
-from rankfall.measures.centred.attention import attend
-from rankfall.measures.centred.state import State, begin
-from rankfall.measures.centred.tokenwise import join, mlp, norm
 from rankfall.nets.blocks.attention import Attention as Block
+from rankfall.rank.centred.assumptions import Unknown, confirm, kept_by
+from rankfall.rank.centred.attention import attend
+from rankfall.rank.centred.state import State, begin
+from rankfall.rank.centred.tokenwise import join, mlp, norm
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network

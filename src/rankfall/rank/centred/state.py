@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rankfall.measures.centred.scaled import Scaled, normal, plain
+from rankfall.rank.centred.scaled import Scaled, normal, plain
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network

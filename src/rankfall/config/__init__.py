@@ -1,0 +1,1 @@
+"""The configuration: from YAML to plain data, or one line that says what is wrong and where."""
