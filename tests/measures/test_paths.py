@@ -87,7 +87,9 @@ def test_sets_are_summed_normalised_and_read() -> None:
     network, data, _ = example()
     every = np.array(list(product((SKIP, 0, 1), repeat=2)))
     ends = path_ends(network, data.test_inputs, every, frozen=False)
-    sets = torch.tensor([[2.0, 0, 0, 1, 0, 0, 0, 0, 0]], dtype=torch.float64)  # a path drawn twice counts twice
+    sets = torch.tensor([[2.0, 0, 0, 1, 0, 0, 0, 0, 0]], dtype=torch.float64).expand(
+        2, 1, 9
+    )  # a path drawn twice counts twice
     total = 2 * ends[0, 0] + ends[0, 3]
     centred = total - total.mean(-1, keepdim=True)
     normal = centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
@@ -112,8 +114,22 @@ def test_rows_hold_every_combination_and_the_references() -> None:
 
 def test_draws_are_uniform_over_paths_of_a_length() -> None:
     """12 equally likely paths (3 layers choose 2, times 2 heads squared): counts of 24,000 draws within 5 sigma."""
-    drawn = draw(2, 3, 2, 24000)
+    drawn = draw(0, 2, 3, 2, 24000)
     assert ((drawn != SKIP).sum(1) == 2).all()
     _, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(counts) == 12
     assert abs(counts - 2000).max() < 5 * (2000 * 11 / 12) ** 0.5
+
+
+def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
+    """A deviation over seeds must have the draw in it; and a cell's rows must not depend on its neighbours."""
+    assert not np.array_equal(draw(0, 1, 6, 2, 20), draw(1, 1, 6, 2, 20))
+    network, data, chosen = example()
+    both = paths(network, data, chosen, counts=[2], repeats=3)
+    swapped = paths(network, data, [chosen[0], chosen[0]], counts=[2], repeats=3)
+
+    def of(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
+        return [row for row in rows if row["member"] == member]
+
+    assert of(both, 0) == of(swapped, 0)
+    assert of(both, 1) != of(swapped, 1)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from rankfall.errors import RankfallError
-from rankfall.report.figures.paths import by_length, paths
+from rankfall.report.figures.paths import by_length, draws, paths
 
 
 def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFrame:
@@ -55,6 +55,16 @@ def test_bands_are_over_seeds_and_not_over_repeats() -> None:
     lines = by_length(table(0.9, [0.5, 0.7]), "recomputed")
     assert lines["mean"].tolist() == pytest.approx([0.5, 0.7])
     assert lines["std"].tolist() == pytest.approx([0.01, 0.01])
+
+
+def test_the_caption_says_how_much_of_the_bands_is_the_draw() -> None:
+    """Repeats at +-0.1 have variance 0.04/3, their mean of four a quarter of it; the seeds' means are 0.01 apart, variance 0.0001."""
+    assert draws(table(0.9, [0.5, 0.7]), "recomputed").endswith("the draw makes 100% of the bands' variance")
+    apart = table(0.9, [0.5, 0.7])
+    apart.loc[apart.kind == "path", "accuracy"] += 0.1 * (apart.seed - 1)
+    # Means 0.39, 0.5, 0.61: variance 0.0121; the draw's share is 0.04 / 3 / 4 / 0.0121.
+    assert draws(apart, "recomputed").endswith("the draw makes 28% of the bands' variance")
+    assert draws(apart[apart.repeat.isna() | (apart.repeat == 0)], "recomputed") == ""
 
 
 def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:

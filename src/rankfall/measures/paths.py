@@ -12,9 +12,10 @@ states that n paths end in are added, passed through N once more, and read out b
 `recomputed`: P_h is computed from the path's own state, as the published code does. `frozen`: P_h is that of the network's full forward
 pass, as in the theorem (2.1). Neither is an exact decomposition of a network with norms; `decomposition` has one for those without.
 
-Paths are drawn with replacement, anew for each length and repeat and the same for every cell; the first n of a draw serve as the set of n.
+Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds has the draw in it; cells of
+one seed have the same paths, which pairs them. The first n of a draw serve as the set of n.
 Paths that begin alike share that beginning: the work is a walk down the tree of their prefixes, layer by layer, all lengths at once,
-and at depth 6 with 2 heads the whole tree of 729 paths costs less than the 700 that are drawn would one by one.
+and at depth 6 with 2 heads the whole tree of 729 paths costs less than the 700 that one seed draws would one by one.
 """
 
 from collections.abc import Callable
@@ -57,16 +58,23 @@ def paths(
     rows = [row(k, "whole", float(whole[k, 0])) for k in members] + [
         row(k, "chance", float(data.chance[k])) for k in members
     ]
-    drawn = np.stack([draw(length, depth, heads, repeats * max(counts)) for length in range(depth + 1)])
-    distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
-    which = which.reshape(depth + 1, repeats, max(counts))
-    labels, sums = [], []
-    for length in range(depth + 1):
-        for count in counts:
-            for repeat in range(repeats):
-                labels.append({"length": length, "paths": count, "repeat": repeat})
-                sums.append(np.bincount(which[length, repeat, :count], minlength=len(distinct)))
-    sets = torch.from_numpy(np.stack(sums)).to(data.test_inputs.device, next(network.parameters()).dtype)  # (S, U)
+    lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
+    drawn = np.stack([[draw(cell.seed, length, depth, heads, drawn_at_once) for length in lengths] for cell in cells])
+    distinct, which = np.unique(
+        drawn.reshape(-1, depth), axis=0, return_inverse=True
+    )  # (U, L): of all members together
+    which = which.reshape(len(cells), depth + 1, repeats, max(counts))
+    labels = [
+        {"length": length, "paths": count, "repeat": repeat}
+        for length in lengths
+        for count in counts
+        for repeat in range(repeats)
+    ]
+    sums = [
+        [np.bincount(own[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+        for own in which
+    ]
+    sets = torch.from_numpy(np.array(sums)).to(data.test_inputs.device, next(network.parameters()).dtype)  # (K, S, U)
     # As many samples at a time as keep the ends of all paths near the processor: 16 MB was twice as fast as 256 MB.
     ends = len(cells) * len(distinct) * data.test_inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
     batch = max(1, (1 << 22) // ends)
@@ -77,7 +85,7 @@ def paths(
             lambda x, how=how: read(network, path_ends(network, x, distinct, frozen=how == "frozen"), sets),  # type: ignore[misc]
         )  # (K, S)
         rows += [
-            row(k, "path", float(right[k, s]), evaluation=how, **labels[s]) for k in members for s in range(len(sets))
+            row(k, "path", float(right[k, s]), evaluation=how, **labels[s]) for k in members for s in range(len(labels))
         ]
     return rows
 
@@ -86,9 +94,9 @@ def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
     return {"member": member, "kind": kind, "accuracy": value, **labels}
 
 
-def draw(length: int, depth: int, heads: int, count: int) -> np.ndarray:
+def draw(seed: int, length: int, depth: int, heads: int, count: int) -> np.ndarray:
     """`count` paths of a length: for each layer a head, or SKIP. (count, L)"""
-    rng = stream(0, "paths", length, depth, heads)
+    rng = stream(seed, "paths", length, depth, heads)
     chosen = rng.random((count, depth)).argsort(1).argsort(1) < length  # `length` layers, each choice equally likely
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 
@@ -137,12 +145,12 @@ def head_contexts(block: Any, x: Tensor, full: Tensor | None) -> Tensor:
 
 
 def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
-    """Predicted classes (K, S, B, T) of S sets of paths: their ends (K, U, B, T, D) are added, normalised and read out."""
-    total = torch.einsum("su,kubtd->ksbtd", sets, ends)
+    """Predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
+    total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
     x = plain(network.blocks[-1].norm1)(total.flatten(1, 2))
     if network.sentinels is not None:
         x = network.sentinels.strip(x)
-    return network.head(x).argmax(-1).unflatten(1, (len(sets), -1))
+    return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
 
 
 def token_wise(block: Any, x: Tensor) -> Tensor:

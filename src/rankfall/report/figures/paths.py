@@ -61,8 +61,9 @@ def paths(
     figure.legend(handles, labels, loc="outside lower center", ncols=4 if columns > 2 else 2)
     caption = (
         f"Path effectiveness on {task} ({evaluation} attention): accuracy of sums of random paths of one length. Lines are means over "
-        f"{table.seed.nunique()} seeds, bands one standard deviation over seeds (each seed averaged over its repeats); the whole network "
-        "and chance are measured on the same test sets. " + " ".join(findings)
+        f"{table.seed.nunique()} seeds, bands one standard deviation over seeds (each seed averaged over its repeats"
+        f"{draws(table, evaluation)}); the whole network and chance are measured on the same test sets. "
+        + " ".join(findings)
     )
     return Picture(figure, caption)
 
@@ -74,13 +75,27 @@ def by_length(table: "DataFrame", evaluation: str) -> "DataFrame":
     return each.groupby(["paths", "length"]).agg(["mean", "std"]).fillna(0.0).reset_index()
 
 
+def draws(table: "DataFrame", evaluation: str) -> str:
+    """How much of the bands is the choice of paths: every seed draws its own, and repeats within a seed say how far a choice moves a mean.
+
+    The mean of R repeats carries 1/R of their variance; the rest of the variance over seeds is the networks'. Pooled over all points."""
+    chosen = table[(table.kind == "path") & (table.evaluation == evaluation)]
+    point = ["architecture", "training", "depth", "paths", "length"]
+    within = chosen.groupby([*point, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
+    total = within.groupby(point)["mean"].var()
+    if (within["count"] < 2).all() or not total.sum() > 0:
+        return ""
+    share = (within["var"] / within["count"]).groupby([within[name] for name in point]).mean().sum() / total.sum()
+    return f", whose paths it draws itself: the draw makes {min(1.0, share):.0%} of the bands' variance"
+
+
 def reference(table: "DataFrame", kind: str) -> tuple[float, float]:
     values = table[table.kind == kind].accuracy
     return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def draw(panel: "Axes", table: "DataFrame", evaluation: str) -> None:
-    for kind, colour, label in (("whole", WHOLE, "whole network"), ("chance", CHANCE, "chance (position majority)")):
+    for kind, colour, label in (("whole", WHOLE, "whole network"), ("chance", CHANCE, "chance (no input seen)")):
         mean, deviation = reference(table, kind)
         panel.axhline(mean, color=colour, linestyle="-" if kind == "whole" else "--", label=label)
         panel.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
