@@ -1,0 +1,69 @@
+"""Guards the comparison of two runs: rows are matched by specification whatever their keys, and nothing that differs goes unsaid."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rankfall import cli
+from rankfall.errors import RankfallError
+from rankfall.report.runs import as_lines, compare_runs
+
+ROW = {"task": "sorting", "architecture": "SAN", "training": "init", "seed": 0, "status": "done", "reason": ""}
+
+
+def run(folder: Path, name: str = "residuals", **changes: object) -> Path:
+    """Two seeds at two layers; a change is applied to the last row."""
+    rows = [
+        ROW
+        | {"key": f"{folder.name}{seed}", "seed": seed, "layer": layer, "quantity": "residual", "value": 0.5 + layer}
+        for seed in (0, 1)
+        for layer in (0, 1)
+    ]
+    rows[-1] |= changes
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows).to_parquet(folder / "tables" / f"{name}.parquet")
+    return folder
+
+
+def test_runs_that_differ_in_keys_alone_are_equal(tmp_path: Path) -> None:
+    assert compare_runs(run(tmp_path / "a"), run(tmp_path / "b")) == {"residuals": []}
+
+
+def test_a_number_that_differs_is_named_with_its_row_and_size(tmp_path: Path) -> None:
+    one, other = run(tmp_path / "a"), run(tmp_path / "b", value=1.5 * (1 + 1e-6))
+    (found,) = compare_runs(one, other)["residuals"]
+    assert (found.column, found.rows, found.of) == ("value", 1, 4)
+    assert found.largest == pytest.approx(1e-6, rel=1e-3)
+    assert "seed=1, layer=1" in found.what
+    assert compare_runs(one, other, tolerance=1e-5) == {"residuals": []}
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "what"),
+    [
+        ({"seed": 7}, "", "only in the first run, such as task=sorting"),
+        ({"status": "failed"}, "status", "done and failed"),
+        ({"value": None}, "value", "1.5 and nan"),
+        ({"extra": 1.0}, "extra", "only the second run has this column"),
+    ],
+)
+def test_whatever_differs_is_said(tmp_path: Path, change: dict, column: str, what: str) -> None:
+    found = compare_runs(run(tmp_path / "a"), run(tmp_path / "b", **change))["residuals"]
+    assert any(one.column == column and what in one.what for one in found)
+
+
+def test_a_missing_table_and_a_missing_run_are_said(tmp_path: Path) -> None:
+    one, other = run(tmp_path / "a"), run(run(tmp_path / "b"), "orders")
+    assert "orders: 1 differences" in list(as_lines(compare_runs(one, other)))
+    with pytest.raises(RankfallError, match="has no tables: name the folder of a run's results"):
+        compare_runs(one, tmp_path / "none")
+
+
+def test_the_verb_prints_for_people_and_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = str(run(tmp_path / "a")), str(run(tmp_path / "b", value=2.0))
+    assert cli.main(["compare", one, one]) == 0
+    assert capsys.readouterr().out == "residuals: equal\n"
+    assert cli.main(["compare", one, other, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["column"] == "value"
