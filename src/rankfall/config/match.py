@@ -4,14 +4,16 @@ The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, KeysView, Mapping
 from typing import Any, Protocol
 
+from rankfall.config.bounds import CELLS, INTEGER
 from rankfall.config.problems import problem, shown, unknown_key
 from rankfall.config.types import Architecture, Task, Training
-from rankfall.config.values import Component, as_float
+from rankfall.config.values import Component, as_float, canonical
 
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
+DIGITS = 19  # of the largest integer
 LABELS = ("task", "architecture", "training")
 ARCHITECTURE = tuple(name for name in Architecture.model_fields if name != "name")
 TRAINING = tuple(f"training.{name}" for name in Training.model_fields if name != "name")
@@ -30,7 +32,7 @@ class Described(Protocol):
     def seed(self) -> int: ...
 
 
-Filter = Mapping[str, Sequence[Any]]  # field -> values, any of which will do
+Filter = Mapping[str, Collection[Any]]  # field -> values, any of which will do
 
 
 def values(given: Any, path: str) -> list[Any]:
@@ -41,9 +43,13 @@ def values(given: Any, path: str) -> list[Any]:
         if not found:
             listed.append(item)
             continue
+        if len(item) > 2 * DIGITS:
+            raise problem(path, f"{shown(item)} is a range of integers beyond {INTEGER}")
         low, high = int(found[1]), int(found[2])
         if high < low:
             raise problem(path, f"{item!r} is an empty range: it runs from low to high, both included")
+        if len(listed) + high - low >= CELLS:
+            raise problem(path, f"{shown(item)} is too long a range", allowed=[f"at most {CELLS:,} values"])
         listed.extend(range(low, high + 1))
     if not listed:
         raise problem(path, "is an empty list, so the entry makes no cells")
@@ -57,23 +63,42 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
             raise unknown_key(path, field, ("seed", *LABELS, *ARCHITECTURE, *TRAINING, "task.<option>"))
     if not raw:
         raise problem(path, "is empty, so it would match every cell")
-    return {field: values(item, f"{path}.{field}") for field, item in raw.items()}
+    return {field: _quickly_searched(values(item, f"{path}.{field}")) for field, item in raw.items()}
+
+
+def _quickly_searched(items: list[Any]) -> Collection[Any]:
+    """Integers, of which a range makes many, in the same order but found at once."""
+    return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
 
 
 def matches(cell: Described, wanted: Filter) -> bool:
     """Whether the cell has one of the values in every field."""
-    return all(any(_same(value(cell, field), item) for item in items) for field, items in wanted.items())
+    return all(_among(value(cell, field), items) for field, items in wanted.items())
+
+
+def _among(found: Any, items: Collection[Any]) -> bool:
+    if type(found) is int and isinstance(items, KeysView):
+        return found in items
+    return any(_same(found, item) for item in items)
 
 
 def unmatched(cells: Iterable[Described], wanted: Filter) -> tuple[str, Any] | None:
     """The first (field, value) that no cell has: it was meant to be something, and does nothing."""
-    missing = {(field, index) for field, items in wanted.items() for index in range(len(items))}
-    for cell in cells:
-        missing = {(f, i) for f, i in missing if not _same(value(cell, f), wanted[f][i])}
-        if not missing:
-            return None
-    field, index = min(missing)
-    return field, wanted[field][index]
+    cells = list(cells)
+    for field, items in sorted(wanted.items()):
+        found = [value(cell, field) for cell in cells]
+        integers = {item for item in found if type(item) is int}
+        others = {
+            canonical(_plain(item)): item for item in found if type(item) is not int
+        }.values()  # each of them once
+        for item in items:
+            if not (type(item) is int and item in integers) and not any(_same(other, item) for other in others):
+                return field, item
+    return None
+
+
+def _plain(found: Any) -> Any:
+    return found.model_dump() if isinstance(found, Component) else found
 
 
 def value(cell: Described, field: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.components import Description
+from rankfall.config.bounds import NAME
 from rankfall.config.problems import problem, shown, unknown_key, wrong_type
 from rankfall.config.values import Component, as_float
 from rankfall.errors import RankfallError
@@ -82,6 +83,8 @@ def resolve(kind: str, component: Component, path: str) -> Component:
 
 def description(kind: str, name: str, path: str) -> Description | None:
     """Like `components.describe`, with errors that say where in the configuration the name stands."""
+    if len(name) > 2 * NAME:
+        raise problem(path, f"{shown(name)} has {len(name)} letters", allowed=[f"names of at most {2 * NAME} letters"])
     try:
         found = components.describe(kind, name)
         if found is not None:
@@ -188,7 +191,11 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
         choices = (
             list(ast.literal_eval(node.slice)) if isinstance(node.slice, ast.Tuple) else [ast.literal_eval(node.slice)]
         )
-        return "one of " + ", ".join(map(str, choices)), lambda value: value if value in choices else _WRONG
+
+        def chosen(value: Any) -> Any:  # true is no 1
+            return value if any(type(value) is type(choice) and value == choice for choice in choices) else _WRONG
+
+        return "one of " + ", ".join(map(str, choices)), chosen
     return ast.unparse(node), _plain
 
 

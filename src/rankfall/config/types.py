@@ -13,12 +13,24 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
+from rankfall.config.bounds import BYTES, DEPTH, NAME, check_nodes, check_values
 from rankfall.config.problems import problem, shown, translate, unknown_key, wrong_type
 from rankfall.config.values import LABEL, Component, Label, Number, Spec
 from rankfall.errors import RankfallError
 
-Size = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+Size = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+DROPOUT_STEPS = 2**16  # sixteen bits decide what is dropped
+LARGEST_DROPOUT = "0.99998"
+Threads = Annotated[int, Field(ge=1, le=1024)]
+
+
+def _dropout(value: float) -> float:
+    if value and not 1 <= round(value * DROPOUT_STEPS) < DROPOUT_STEPS:
+        raise ValueError(
+            f"{value!r} cannot be drawn: the nearest that can is {'0' if value < 0.5 else LARGEST_DROPOUT}"
+        )
+    return value
 
 
 class Task(Spec):
@@ -90,7 +102,9 @@ class Training(Spec):
     epochs: Count = Field(0, description="passes over the data")
     batch: Size = Field(30, description="samples a step")
     shuffle: bool = Field(True, description="draw a new order of the data for every epoch")
-    dropout: Annotated[Number, Field(ge=0, lt=1)] = Field(0.0, description="probability that a value is dropped")
+    dropout: Annotated[Number, Field(ge=0, lt=1), AfterValidator(_dropout)] = Field(
+        0.0, description="probability that a value is dropped"
+    )
     dtype: Literal["float32", "float64"] = Field("float32", description="number format")
 
 
@@ -118,12 +132,16 @@ class Crossing(Spec):
 
 
 def _device(value: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
-        raise ValueError(f"{value!r} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
+        raise ValueError(f"{shown(value)} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
     return value
 
 
 def _folder(value: str) -> str:
+    if "\0" in value or any(len(part.encode()) > 255 for part in value.split("/")):
+        raise ValueError(
+            f"{shown(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
+        )
     if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
     return value
@@ -133,7 +151,7 @@ class Compute(Spec):
     """How to compute it. Nothing here is part of any result's identity."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
-    threads: Size = Field(1, description="threads of one job")
+    threads: Threads = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")
     shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")
     costs: str | None = Field(None, description="file of measured costs, by `rankfall plan --calibrate`")
@@ -176,12 +194,23 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     """A configuration as plain data, from a mapping or from a YAML or JSON file."""
     if isinstance(source, Mapping):
         return dict(source)
+    most = BYTES.get(Path(source).suffix, BYTES[".yaml"])
     try:
-        text = Path(source).read_text(encoding="utf-8")
+        with Path(source).open("rb") as file:
+            content = file.read(most + 1)
     except OSError as error:
         raise RankfallError(f"{source}: cannot be read: {error.strerror}") from None
+    if len(content) > most:
+        raise RankfallError(f"{source}: larger than {most:,} bytes, which no configuration of this form needs to be")
     try:
-        raw = json.loads(text) if Path(source).suffix == ".json" else yaml.load(text, Loader=_Loader)
+        text = content.decode()
+        raw = json.loads(text) if Path(source).suffix == ".json" else _from_yaml(text)
+    except RecursionError:
+        raise RankfallError(f"{source}: values are nested too deep") from None
+    except RankfallError as error:
+        raise RankfallError(f"{source}: {error}") from None
+    except UnicodeDecodeError:
+        raise RankfallError(f"{source}: is not text in UTF-8") from None
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -193,6 +222,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
 
 def parse(raw: Mapping[str, Any]) -> Config:
     """Plain data as a `Config`; the first problem as a `RankfallError`."""
+    check_values(raw)
     known = set(Config.model_fields)
     for key in raw:
         if key not in known:
@@ -218,6 +248,9 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
         if not LABEL.fullmatch(name):
             what = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
             raise problem(f"{section}.{name}" if name else section, what)
+        if len(name) > NAME:
+            what = f"{shown(name)} has {len(name)} letters and becomes part of file names"
+            raise problem(section, what, allowed=[f"at most {NAME} letters"])
         if entry is not None and not isinstance(entry, dict):
             raise wrong_type(f"{section}.{name}", entry, "a mapping")
     shaped = {}
@@ -239,6 +272,8 @@ def _inherited(section: str, entries: Mapping[str, Any], name: str, seen: tuple[
     base, path = entry.pop("base"), f"{section}.{name}.base"
     if not isinstance(base, str) or base not in entries:
         raise problem(path, f"{shown(base)} is not one of the {section}", allowed=sorted(entries), given=base)
+    if len(seen) >= DEPTH:
+        raise problem(path, f"is the {DEPTH}th base of a base", allowed=[f"fewer than {DEPTH}"])
     if base in (*seen, name):
         raise problem(path, f"goes in a circle: {' -> '.join((*seen, name, base))}")
     return _inherited(section, entries, base, (*seen, name)) | entry
@@ -263,6 +298,18 @@ def _check_keys(path: str, entry: Any, model: type[Spec], also: frozenset[str] =
     for key in entry:
         if key not in allowed:
             raise unknown_key(path, key, allowed)
+
+
+def _from_yaml(text: str) -> Any:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        check_nodes(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 class _Loader(yaml.SafeLoader):

@@ -16,15 +16,18 @@ from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError
 
 # YAML 1.1 wants a dot and a sign in an exponent, so 1e-5 arrives as text.
+DIGITS = 400  # no number is written longer
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 
 def as_float(value: Any) -> Any:
     """1e-5 and 1 as the floats they mean; anything else as it is."""
-    if isinstance(value, str) and EXPONENT.fullmatch(value):
-        return float(value)
-    return float(value) if type(value) is int else value
+    if isinstance(value, str) and len(value) <= DIGITS and EXPONENT.fullmatch(value):
+        value = float(value)
+    return (
+        float(value) + 0.0 if type(value) in (int, float) else value
+    )  # -0.0 means 0.0, and must not have a key of its own
 
 
 Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]

@@ -4,6 +4,7 @@ A specification is made once and shared by all its seeds, so ten thousand cells 
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from rankfall.components import KINDS
+from rankfall.config.bounds import CELLS
 from rankfall.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
 from rankfall.config.options import check_plain, resolve
 from rankfall.config.problems import problem, shown, translate, unknown_key
@@ -51,8 +53,13 @@ class Grid:
 
     def points(self) -> Iterator[Point]:
         """All combinations, entry by entry."""
+        total = 0
         for number, entry in enumerate(self.config.grid):
             path = f"grid.{number}"
+            for raw in (entry.axes, *(entry.axes | extra for extra in entry.include)):
+                total += math.prod(len(values(given, f"{path}.{axis}")) for axis, given in raw.items())
+                if total > CELLS:
+                    raise problem(path, f"with this entry the grid has {total:,} cells", allowed=[f"at most {CELLS:,}"])
             crossed = list(self.crossed(self.axes(entry.axes, path), path))
             yield from self.kept(crossed, entry, path)
             for index, extra in enumerate(entry.include):

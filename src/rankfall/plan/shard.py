@@ -26,7 +26,7 @@ def pack(group: str, seed: int) -> str:
 def bits(seconds: float, shard_minutes: float) -> int:
     """n, for a task that takes so long on one core."""
     wanted = seconds / (60 * shard_minutes)
-    return 0 if wanted <= 1 else min(math.ceil(math.log2(wanted)), int(math.log2(MOST)))
+    return 0 if wanted <= 1 else math.ceil(math.log2(min(wanted, MOST)))
 
 
 def shard(address: str, n: int) -> str:
