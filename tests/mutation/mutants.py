@@ -1,0 +1,91 @@
+"""Random edits of a source tree, by seed: what a key must notice, or must not.
+
+An edit is made on the syntax tree and written back, so that every mutant is valid Python; whether it means anything is left to chance,
+as with real edits. One in ten changes only a docstring, which no key may notice.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SWAPPED: dict[type, type] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One edit: `file` relative to the package, and what was done to it."""
+
+    file: str
+    line: int
+    what: str
+    text: str
+
+
+def mutate(file: str, source: str, rng: random.Random) -> Mutant | None:
+    """A random edit of a file, or None where there is nothing to edit."""
+    tree = ast.parse(source)
+    if rng.random() < 0.1:
+        return _docstring(file, tree)
+    sites = list(_sites(tree))
+    if not sites:
+        return None
+    node, what, change = rng.choice(sites)
+    change()
+    return Mutant(file, getattr(node, "lineno", 0), what, ast.unparse(ast.fix_missing_locations(tree)) + "\n")
+
+
+def _sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[], None]]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            yield node, f"{node.value!r} + a little", lambda node=node: _set(node, "value", _more(node.value))
+        elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPPED:
+            other = SWAPPED[type(node.op)]
+            yield node, f"{type(node.op).__name__} -> {other.__name__}", lambda n=node, o=other: _set(n, "op", o())
+        elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED:
+            other = SWAPPED[type(node.ops[0])]
+            done = f"{type(node.ops[0]).__name__} -> {other.__name__}"
+            yield node, done, lambda n=node, o=other: n.ops.__setitem__(0, o())
+        elif (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and not isinstance(node.operand, ast.Constant)
+        ):
+            yield node, "minus gone", lambda node=node: _set(node, "op", ast.UAdd())
+        elif (
+            isinstance(node, ast.Call)
+            and len(node.args) == 2
+            and not any(isinstance(a, ast.Starred) for a in node.args)
+        ):
+            yield node, "arguments swapped", lambda node=node: node.args.reverse()
+        elif isinstance(node, ast.FunctionDef) and len(node.body) > 2:
+            for index, statement in enumerate(node.body[1:-1], 1):
+                if isinstance(statement, ast.Expr | ast.AugAssign):
+                    yield statement, "statement gone", lambda n=node, i=index: n.body.__setitem__(i, ast.Pass())
+
+
+def _set(node: ast.AST, name: str, value: object) -> None:
+    setattr(node, name, value)
+
+
+def _more(value: float) -> float:
+    return value + 1 if isinstance(value, int) else value * 1.01 + 1e-9
+
+
+def _docstring(file: str, tree: ast.Module) -> Mutant:
+    first = tree.body[0] if tree.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        first.value = ast.Constant(f"{first.value.value} Reworded.")
+    return Mutant(file, 1, "docstring", ast.unparse(tree) + "\n# a comment\n")
+
+
+def package_files(package: Path) -> list[str]:
+    """All source files of a package, sorted."""
+    return sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))

@@ -1,0 +1,193 @@
+"""Everything a run computes, as units: a key that says what it was made from, beside a digest of what was made.
+
+Runs inside a process of its own that has one source tree in front of `sys.path`: the whole pipeline on the smallest networks, stage by
+stage through the command line, without Snakemake. Units of four kinds:
+
+    data, cell, rows      what the store keeps, by its key
+    job                   a rule with its wildcards: the params that Snakemake compares, and the file that is written
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+TEXT = "text.tsv"  # declared data: an option of memorization
+SMALL = {"heads": 2, "width": 8, "depth": 2}
+CONFIG: dict[str, Any] = {
+    "name": "mutants",
+    "results": "results",
+    "tasks": {
+        "sorting": {"train": 20, "test": 10, "length": 5, "symbols": 6},
+        "convex_hull": {"train": 20, "test": 10, "points": 5},
+        "memorization": {"text": TEXT, "train": 12, "test": 6, "length": 6, "vocabulary": 60},
+        "circle": {"points": 40},
+    },
+    "architectures": {
+        "plain": {**SMALL, "residual": "none", "norm": "none", "position": "none"},
+        "soft": {**SMALL, "mlp": "gelu", "mask": "causal"},
+        "far": {**SMALL, "normaliser": "l2", "position": "rope", "norm": "rms", "norm_placement": "pre", "mlp": "relu"},
+        "urpe": {**SMALL, "normaliser": "urpe", "position": "toeplitz", "sentinels": "bos", "residual": "depth_scaled"},
+        "set": {**SMALL, "position": "none", "embedding": "coordinates"},
+    },
+    "trainings": {
+        "init": {"epochs": 0},
+        "short": {"lr": 1.0e-3, "epochs": 2, "batch": 10, "dropout": 0.1},
+        "other": {"optimizer": "adamw", "schedule": "cosine", "lr": 1.0e-3, "epochs": 2, "batch": 10, "clip": 1.0},
+    },
+    "grid": [
+        {"task": "sorting", "architecture": "plain", "training": "init", "seed": [0, 1]},
+        {"task": "sorting", "architecture": ["soft", "far"], "training": "short", "seed": [0, 1]},
+        {"task": "sorting", "architecture": "urpe", "training": "other", "seed": 0},
+        {"task": "convex_hull", "architecture": "set", "training": "short", "seed": 0},
+        {"task": "memorization", "architecture": "soft", "training": "other", "seed": 0},
+        {"task": "circle", "architecture": "plain", "training": "short", "depth": 1, "seed": 0},
+    ],
+    "measures": {
+        "paths": {"cells": {"architecture": ["soft", "set"]}, "counts": [2], "repeats": 2},
+        "residuals": {"cells": {"task": "sorting"}},
+        "law": {"cells": {"architecture": "plain", "task": "sorting"}},
+        "decomposition": {"cells": {"architecture": "plain", "task": "sorting"}},
+        "circle": {"cells": {"task": "circle"}, "steps": 5},
+        "orders": {"normalisers": ["softmax", "l2"], "positions": ["none"], "sentinels": ["none"], "draws": 2},
+        "path_counts": {},
+        "reproduction": {},
+    },
+    "figures": {"paths": {"task": "sorting"}, "path_counts": {}},
+    "compute": {"threads": 1, "shard_minutes": 30},
+}
+
+
+def write_text(folder: Path) -> None:
+    """Sentence pairs in the form of GLUE's RTE."""
+    rows = "".join(f"the cat {n} sat on the mat {n % 5}\twas it number {n} or {n + 1}\n" for n in range(20))
+    (folder / TEXT).write_text(f"sentence1\tsentence2\n{rows}")
+
+
+def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
+    """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage fail. The working directory is `folder`."""
+    from rankfall import cli
+    from rankfall.schedule.wiring import Wiring
+
+    config = folder / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    wiring = Wiring(CONFIG)
+    jobs: dict[str, list[str]] = {}
+    for rule, place, output, command in _jobs(wiring, config):
+        params = sorted({str(param(SimpleNamespace(**place))) for param in getattr(wiring, f"{rule}_params")()})
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            try:
+                done = cli.main(command) == 0
+            except Exception:  # whatever an edit may lead to
+                done = False
+        name = " ".join([rule, *place.values()])
+        jobs[name] = [_digest(*params), _written(Path(output)) if done else "broken"]
+    return {"job": jobs, **_stored(wiring.plan, Path("results/store"))}
+
+
+def _jobs(wiring: Any, config: Path) -> Iterator[tuple[str, dict[str, str], str, list[str]]]:
+    """(rule, wildcards, output, command) in an order in which each finds what it needs."""
+    plan, common = wiring.plan, ["--config", str(config)]
+    for task in sorted({task for task, _ in plan.shards}):
+        out = f"results/shards/data/{task}.parquet"
+        yield "data", {"task": task}, out, ["data", *common, "--task", task, "--out", out]
+    for task, shard in plan.shards:
+        out = f"results/shards/train/{task}/{shard}"
+        place = {"task": task, "shard": shard}
+        outs = ["--out", f"{out}.cells.parquet", "--training-out", f"{out}.training.parquet"]
+        yield "train", place, f"{out}.cells.parquet", ["train", *common, "--task", task, "--shard", shard, *outs]
+    for name, measure in plan.measures.items():
+        for task, shard in plan.shards if measure.needs == "cells" else ():
+            if plan.measured_cells(name, task, shard):
+                out = f"results/shards/measure/{name}/{task}/{shard}.parquet"
+                place = {"measure": name, "task": task, "shard": shard}
+                which = ["--measure", name, "--task", task, "--shard", shard, "--out", out]
+                yield "measure", place, out, ["measure", *common, *which]
+    for needs in ("nothing", "tables"):
+        if needs == "tables":
+            yield from _tables(wiring, common, last=False)
+        for name, measure in plan.measures.items():
+            if measure.needs == needs:
+                out = f"results/shards/measure/{name}.parquet"
+                yield "free_measure", {"measure": name}, out, ["measure", *common, "--measure", name, "--out", out]
+    yield from _tables(wiring, common, last=True)
+    for name in wiring.figures:
+        out = f"results/figures/{name}.png"
+        drawn = ["--name", name, "--tables", "results/tables", "--out", out, "--caption", f"results/figures/{name}.rst"]
+        yield "figure", {"figure": name}, out, ["figure", *common, *drawn]
+
+
+def _tables(wiring: Any, common: list[str], last: bool) -> Iterator[tuple[str, dict[str, str], str, list[str]]]:
+    """Those of measures of tables come last; all others before them."""
+    for table in wiring.tables:
+        of_tables = any(wiring.plan.measures[name].needs == "tables" for name in wiring.plan.tables.get(table, []))
+        if of_tables == last:
+            out = f"results/tables/{table}.parquet"
+            shards = wiring.table_inputs(SimpleNamespace(table=table))
+            yield "table", {"table": table}, out, ["table", "--name", table, *common, "--out", out, *shards]
+
+
+def _written(path: Path) -> str:
+    """Digest of what a job wrote: a table's rows without provenance and keys, a picture's bytes and caption."""
+    if path.suffix == ".png":
+        return _digest(path.read_bytes(), path.with_suffix(".rst").read_bytes())
+    files = [path, *path.parent.glob(path.name.replace(".cells.", ".training."))]
+    return _digest(*(_rows(file) for file in files))
+
+
+def _rows(path: Path) -> str:
+    import pyarrow.parquet as pq
+
+    from rankfall.report.schema import schema
+
+    data = pq.read_table(path)
+    name = data.schema.metadata[b"rankfall.table"].decode()
+    apart = {column.name for column in schema(name).columns if column.provenance} | {"key", "data_key"}
+    rows = [
+        json.dumps(row, sort_keys=True) for row in data.drop_columns(sorted(apart & {*data.column_names})).to_pylist()
+    ]
+    return "\n".join(sorted(rows))
+
+
+def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
+    """What the store keeps: data sets, networks with the course of their training, and measured rows."""
+    from rankfall.store import Store
+
+    store = Store(folder)
+    data, cells, rows = {}, {}, {}
+    for cell in plan.cells:
+        name = " ".join([*cell.labels, f"depth {cell.architecture.depth}", f"seed {cell.seed}"])
+        for stack in store.load_cells([cell.key], cell.group):
+            member = stack.keys.index(cell.key)
+            tensors = [value[member].numpy().tobytes() for _, value in sorted(stack.tensors.items())]
+            cells[name] = [cell.key, _digest(*tensors)]
+        if cell.data_key in store.datasets:
+            made = vars(store.dataset(cell.data_key, dict))
+            parts = [v.numpy().tobytes() if hasattr(v, "numpy") else repr(v) for _, v in sorted(made.items())]
+            data[f"{cell.task.name} seed {cell.seed}"] = [cell.data_key, _digest(*parts)]
+    for name, measure in plan.measures.items():
+        of_cells = [
+            (f"{name} {cell.labels} depth {cell.architecture.depth} seed {cell.seed}", plan.measure_key(name, cell))
+            for cell in plan.cells
+            if measure.needs == "cells"
+        ]
+        for place, key in of_cells or [(name, plan.measure_key(name))]:
+            for found in store.find_rows(measure.component.name, [key]).values():
+                rows[place] = [key, _digest(json.dumps(found, sort_keys=True))]
+    return {"cell": cells, "data": data, "rows": rows}
+
+
+def _digest(*parts: str | bytes) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(part.encode() if isinstance(part, str) else part)
+        whole.update(b"\0")
+    return whole.hexdigest()[:20]
