@@ -59,11 +59,9 @@ def _sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[], None]]
             and not isinstance(node.operand, ast.Constant)
         ):
             yield node, "minus gone", lambda node=node: _set(node, "op", ast.UAdd())
-        elif (
-            isinstance(node, ast.Call)
-            and len(node.args) == 2
-            and not any(isinstance(a, ast.Starred) for a in node.args)
-        ):
+        elif isinstance(node, ast.Call) and len(node.args) == 2 and ast.dump(node.args[0]) != ast.dump(node.args[1]):
+            if any(isinstance(argument, ast.Starred) for argument in node.args):
+                continue
             yield node, "arguments swapped", lambda node=node: node.args.reverse()
         elif isinstance(node, ast.FunctionDef) and len(node.body) > 2:
             for index, statement in enumerate(node.body[1:-1], 1):
