@@ -14,15 +14,16 @@ from rankfall.errors import RankfallError
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments[:2] == ["measure", "model"]:  # one model, without a plan: the verb `model`
-        arguments = arguments[1:]
+    of_model = arguments[:2] == ["measure", "model"]  # one model, without a plan: the verb `model`
+    arguments = arguments[1:] if of_model else arguments
     verbs = _verbs()
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
     parser.add_argument("--version", action="version", version=f"rankfall {__version__}")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     subparsers = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     for verb, summary in verbs.items():
-        subparser = subparsers.add_parser(verb, help=summary, description=summary)
+        called = "rankfall measure model" if verb == "model" and of_model else f"rankfall {verb}"
+        subparser = subparsers.add_parser(verb, prog=called, help=summary, description=summary)
         if verb == chosen:
             command = importlib.import_module(f"rankfall.commands.{verb}")
             command.add_arguments(subparser)

@@ -107,7 +107,7 @@ def quantities(
     """(labels, values (K, B), whether each is rounding noise) of states (K, B, T, D), given the same states of a shaken pass."""
     about_mean, shaken_mean = residual.residual(x), residual.residual(other)
     for norm in norms:
-        noise = apart(about_mean, shaken_mean, norm) > NOISE  # about either centre: the best is no search for noise
+        noise = apart(about_mean, shaken_mean, norm) > NOISE  # taken about the mean, and used for both centres
         for centre in ("mean", "best") if best else ("mean",):
             rest = residual.matrix_norm(residual.residual(x, centre, norm), norm)
             size = residual.matrix_norm(x, norm)

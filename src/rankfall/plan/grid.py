@@ -70,7 +70,7 @@ class Grid:
                 yield from self.crossed({**self.axes(entry.axes, path), **own}, inner)
 
     def kept(self, points: list[Point], entry: Crossing, path: str) -> Iterator[Point]:
-        """Less what is excluded; an exclude that excludes nothing was meant to."""
+        """Without the excluded cells. An exclude that matches no cell is an error: it was meant to match some."""
         left = points
         for index, raw in enumerate(entry.exclude):
             inner = f"{path}.exclude.{index}"

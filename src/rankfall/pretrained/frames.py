@@ -62,7 +62,7 @@ class Frames:
             handle.remove()
         self._handles.clear()
         self._stack.clear()
-        self._on_exit = None  # it knows who knows us: a circle would keep the model alive
+        self._on_exit = None  # it refers to an object that refers to this one: the cycle would keep the model in memory
 
     def _entering(self, name: str) -> Callable[..., None]:
         def enter(module: nn.Module, inputs: Any) -> None:
