@@ -1,0 +1,272 @@
+"""Carries interleavings out, and says what is wrong with what they leave: the last run of a checkout to which things were done
+must give the tables and figures of a run from nothing.
+"""
+
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interleavings import Interleaving, Step, interleaving
+from programs import Hang, Program, Starter
+from small_grid import EDITS, TABLES, Grid, Texts, unforeseen
+
+from rankfall.report import tables
+from rankfall.report.compare import differences
+
+LONGEST = 180.0  # seconds that any one program may take: most take three
+FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (?!all)", re.MULTILINE)
+
+
+class Wrong(Exception):
+    """What must not be."""
+
+
+@dataclass
+class Campaign:
+    """A folder for checkouts, a server that starts programs, and the runs from nothing that others are compared with."""
+
+    folder: Path
+    starter: Starter
+    references: dict[tuple[str, Texts], Grid] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, folder: Path) -> "Campaign":
+        return cls(folder, Starter(folder / "programs"))
+
+    def attempt(self, seed: int) -> str | None:
+        """What is wrong after the interleaving of this seed, with all that is needed to see it again; None where all is well."""
+        story = interleaving(seed)
+        folder = self.folder / f"seed{seed}"
+        fresh = story.begins == "nothing"
+        grid = Grid.make(folder) if fresh else self.reference(story.begins, (0, 0, 0)).copy(folder)
+        events = Events(self, grid)
+        try:
+            events.all(story)
+        except (Wrong, Hang) as wrong:
+            return f"{wrong}\n{story}\nevents:\n  " + "\n  ".join(events.happened)
+        finally:
+            if events.live is not None:
+                events.live.kill()
+            shutil.rmtree(folder)
+        return None
+
+    def reference(self, config: str, texts: Texts) -> Grid:
+        """A finished run from nothing."""
+        known = config, texts
+        if known not in self.references:
+            grid = Grid.make(self.folder / f"reference-{config}-{''.join(map(str, texts))}", texts)
+            done = self.snakemake(grid, config)
+            if done.end(LONGEST):
+                raise AssertionError(f"a run from nothing fails:\n{done.text()}")
+            self.references[known] = grid
+        return self.references[known]
+
+    def snakemake(self, grid: Grid, config: str, *arguments: str) -> Program:
+        profile = ("--workflow-profile", "workflow/profiles/default", "--cores", "2")
+        return self.program(grid, "snakemake", "--configfile", f"{config}.yaml", *profile, *arguments)
+
+    def program(self, grid: Grid, module: str, *arguments: str) -> Program:
+        """With bytecode on, as people have it."""
+        left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "SNAKEMAKE_PROFILE")
+        environment = {name: value for name, value in os.environ.items() if name not in left_out}
+        if module.startswith("rankfall"):
+            environment["PYTHONPATH"] = str(grid.folder / "src")
+        return self.starter.start(module, *arguments, cwd=grid.folder, environment=environment)
+
+
+class Events:
+    """One interleaving as it happens."""
+
+    def __init__(self, campaign: Campaign, grid: Grid) -> None:
+        self.campaign, self.grid = campaign, grid
+        self.live: Program | None = None
+        self.disturbed = False  # whether anything was done to the live run that may end it
+        self.happened: list[str] = []
+
+    def all(self, story: Interleaving) -> None:
+        for step in story.steps:
+            began = time.monotonic()
+            self.happened.append(str(step))
+            said = getattr(self, step.kind)(step)
+            self.happened[-1] += f": {said or 'done'}, {time.monotonic() - began:.1f} s"
+        self._join()
+        self._at_last(story.ends)
+        if story.again:
+            self.happened.append("once more from the store")
+            shutil.rmtree(self.grid.folder / ".snakemake")
+            for part in ("shards", "tables", "figures"):
+                shutil.rmtree(self.grid.results / part)
+            self._at_last(story.ends)
+
+    def _at_last(self, config: str) -> None:
+        """One undisturbed run, what it leaves, and that a second one has nothing to do."""
+        self._unlock()
+        done = self._ended(self.campaign.snakemake(self.grid, config))
+        if done.code:
+            raise Wrong(f"the last run ends with {done.code}:\n{done.text()[-6000:]}")
+        self.compare(config)
+        again = self._ended(self.campaign.snakemake(self.grid, config))
+        if "Nothing to be done" not in again.text():
+            raise Wrong(f"a second run finds something to do:\n{again.text()[-6000:]}")
+
+    def compare(self, config: str) -> None:
+        """Row by row, and figures and captions byte by byte."""
+        wanted = self.campaign.reference(config, self.grid.texts())
+        for name in TABLES:
+            one, other = (
+                tables.read(grid.results / "tables" / f"{name}.parquet", name) for grid in (self.grid, wanted)
+            )
+            apart = differences(one, other)
+            if apart:
+                raise Wrong(f"table {name} is not that of a run from nothing (the second):\n  " + "\n  ".join(apart))
+        for file in wanted.files("figure"):
+            drawn = self.grid.results / "figures" / file.name
+            if drawn.read_bytes() != file.read_bytes():
+                raise Wrong(f"{file.name} is not that of a run from nothing")
+
+    # What a step does.
+
+    def start(self, step: Step) -> str:
+        self._join()
+        self._unlock()
+        self.disturbed = False
+        self.live = self.campaign.snakemake(self.grid, step.detail["config"])
+        limit = time.monotonic() + LONGEST
+        while len(FINISHED.findall(self.live.text())) < step.detail["jobs"] and time.monotonic() < limit:
+            if self.live.wait(0.01) is not None:
+                return "over before that"
+        self.live.wait(step.detail["seconds"])
+        return f"{len(FINISHED.findall(self.live.text()))} jobs finished"
+
+    def run(self, step: Step) -> str:
+        self._join()
+        self._unlock()
+        return self._run(step)
+
+    def other(self, step: Step) -> str:
+        return self._run(step)
+
+    def _run(self, step: Step) -> str:
+        beside = self.live is not None and self.live.wait(0) is None
+        if not beside:
+            self._unlock()
+        done = self._ended(self.campaign.snakemake(self.grid, step.detail["config"]))
+        refused = "LockException" in done.text() or "Directory cannot be locked" in done.text()
+        return "refused" if refused else f"exit status {done.code}"
+
+    def dry(self, step: Step) -> str:
+        done = self._ended(self.campaign.snakemake(self.grid, step.detail["config"], "--dry-run"))
+        if done.code:
+            raise Wrong(f"a dry run ends with {done.code}:\n{done.text()[-6000:]}")
+        return "ok"
+
+    def gc(self, step: Step) -> str:
+        config = f"{step.detail['config']}.yaml"
+        done = self._ended(self.campaign.program(self.grid, "rankfall.cli", "gc", "--config", config, "--delete"))
+        if done.code:
+            raise Wrong(f"gc ends with {done.code}:\n{done.text()[-6000:]}")
+        return done.text().strip().splitlines()[-1]
+
+    def kill(self, step: Step) -> str:
+        if self.live is None or self.live.wait(0) is not None:
+            return "nothing runs"
+        self.live.kill()
+        jobs = len(FINISHED.findall(self.live.text()))
+        self._look(self.live)
+        self.live = None
+        return f"after {jobs} jobs"
+
+    def edit(self, step: Step) -> str:
+        text = 1 - self._text(step.detail["file"])
+        self.disturbed = True
+        self.grid.write(step.detail["file"], text, step.detail["keep_time"])
+        return f"now text {text}"
+
+    def undo(self, step: Step) -> str:
+        said = self.edit(step)
+        time.sleep(step.detail["seconds"])
+        return f"{said}, {self.edit(step)}"
+
+    def _text(self, file: str) -> int:
+        return dict(zip(EDITS, self.grid.texts()))[file]
+
+    def copy(self, step: Step) -> str:
+        return self._moved(step, swap=False)
+
+    def swap(self, step: Step) -> str:
+        return self._moved(step, swap=True)
+
+    def _moved(self, step: Step, swap: bool) -> str:
+        """Copies appear whole, as a synchronising program makes them."""
+        pair = [self._chosen(step.detail["what"], step.detail[which]) for which in ("one", "two")]
+        if None in pair or pair[0] == pair[1]:
+            return "no two files"
+        self.disturbed = True
+        fresh = {}
+        for source, target in [pair, pair[::-1]][: 1 + swap]:
+            fresh[target] = target.with_name(f".{target.name}.moved")
+            try:
+                (shutil.copy2 if step.detail["keep_time"] else shutil.copyfile)(source, fresh[target])
+            except FileNotFoundError:
+                return "gone meanwhile"
+        for target, new in fresh.items():
+            os.replace(new, target)
+        return f"{self._name(pair[0])} to {self._name(pair[1])}"
+
+    def clock(self, step: Step) -> str:
+        files = self.grid.files(step.detail["what"])
+        chosen = self._chosen(step.detail["what"], step.detail["one"])
+        moment = time.time() + 3600 * step.detail["hours"]
+        for path in files if step.detail["all"] else [chosen] * (chosen is not None):
+            try:
+                os.utime(path, (moment, moment))
+            except FileNotFoundError:
+                continue
+        return f"{len(files)} files" if step.detail["all"] else self._name(chosen)
+
+    def remove(self, step: Step) -> str:
+        files = self.grid.files(step.detail["what"])
+        chosen = self._chosen(step.detail["what"], step.detail["one"])
+        self.disturbed = True
+        for path in files if step.detail["all"] else [chosen] * (chosen is not None):
+            path.unlink(missing_ok=True)
+        return f"{len(files)} files" if step.detail["all"] else self._name(chosen)
+
+    def forget(self, step: Step) -> None:
+        """Between runs: nobody takes Snakemake's own folder from under it."""
+        self._join()
+        shutil.rmtree(self.grid.folder / ".snakemake", ignore_errors=True)
+
+    # What steps share.
+
+    def _join(self) -> None:
+        """Let the live run end; it must end well unless something was done to it."""
+        if self.live is None:
+            return
+        done, self.live = self._ended(self.live), None
+        if done.code and not self.disturbed:
+            raise Wrong(f"a run that nothing was done to ends with {done.code}:\n{done.text()[-6000:]}")
+
+    def _ended(self, program: Program) -> Program:
+        program.end(LONGEST)
+        self._look(program)
+        return program
+
+    def _look(self, program: Program) -> None:
+        found = [*unforeseen(program.text()), *self.grid.tracebacks()]
+        if found:
+            raise Wrong(f"a program ends in a way that nobody foresaw:\n{found[0]}")
+
+    def _unlock(self) -> None:
+        """What `snakemake --unlock` does, without the second that it takes."""
+        shutil.rmtree(self.grid.folder / ".snakemake" / "locks", ignore_errors=True)
+
+    def _chosen(self, what: str, where: float) -> Path | None:
+        files = self.grid.files(what)
+        return files[int(where * len(files))] if files else None
+
+    def _name(self, path: Path | None) -> str:
+        return "no file" if path is None else str(path.relative_to(self.grid.folder))

@@ -1,0 +1,90 @@
+"""What may happen to a checkout, drawn from a seed: the same seed gives the same steps.
+
+A step that meets nothing to do (a kill where nothing runs, a swap where there is one file) does nothing.
+"""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from small_grid import CONFIGS, EDITS
+
+KINDS = {  # step -> how often
+    "start": 5,  # a run in the background, until some of its jobs have finished
+    "run": 2,  # a run to its end
+    "other": 3,  # another configuration in the same checkout, refused where one runs
+    "dry": 3,
+    "kill": 4,
+    "edit": 4,
+    "undo": 4,  # an edit that is taken back at once
+    "copy": 4,  # a file of the store or a shard over another of its kind
+    "swap": 3,
+    "clock": 4,  # a file's time an hour ahead or behind
+    "gc": 3,
+    "forget": 2,  # what Snakemake remembers
+    "remove": 3,
+}
+KEPT = ("data", "stack", "checkpoint", "rows", "shard")  # what a name is bound to
+TIMED = ("table", "table", "shard", "figure", "data", "stack", "rows", "checkpoint", "plan", "source")
+LOST = ("table", "table", "shard", "shard", "figure", "stack", "data", "rows")
+
+
+@dataclass(frozen=True)
+class Step:
+    kind: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return " ".join([self.kind, *(f"{name}={value}" for name, value in self.detail.items())])
+
+
+@dataclass(frozen=True)
+class Interleaving:
+    """From where, through which steps, to which configuration."""
+
+    seed: int
+    begins: str  # nothing, or the name of a configuration whose run has finished
+    steps: tuple[Step, ...]
+    ends: str  # the configuration that the last run is of
+    again: bool  # whether all is made once more from the store alone
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}, from {self.begins}:", *(f"  {step}" for step in self.steps)]
+        return "\n".join([*lines, f"  at last {self.ends}{', and once more from the store' * self.again}"])
+
+
+def interleaving(seed: int) -> Interleaving:
+    """Mostly a run is going on while things happen, and mostly it is one whose configuration is run at last."""
+    dice = random.Random(seed)
+    begins = dice.choice(("nothing", *CONFIGS, *CONFIGS))
+    steps: list[Step] = []
+    last = begins if begins in CONFIGS else dice.choice(list(CONFIGS))
+    for number in range(dice.randint(3, 6)):
+        kind = dice.choices(list(KINDS), list(KINDS.values()))[0]
+        if number == 0 and dice.random() < 0.6:
+            kind = "start"
+        step = Step(kind, _detail(kind, dice))
+        if kind in ("start", "run"):
+            last = step.detail["config"]
+        steps.append(step)
+    ends = last if dice.random() < 0.8 else dice.choice(list(CONFIGS))
+    return Interleaving(seed, begins, tuple(steps), ends, dice.random() < 0.5)
+
+
+def _detail(kind: str, dice: random.Random) -> dict[str, Any]:
+    config = dice.choice(list(CONFIGS))
+    where, other = round(dice.random(), 3), round(dice.random(), 3)  # which of the files there are then
+    if kind == "start":
+        return {"config": config, "jobs": dice.choice((0, 0, 1, 2, 3, 4, 6)), "seconds": round(dice.uniform(0, 0.7), 2)}
+    if kind in ("run", "other", "dry", "gc"):
+        return {"config": config}
+    if kind in ("edit", "undo"):
+        found = {"file": dice.choice(list(EDITS)), "keep_time": dice.random() < 0.5}
+        return found if kind == "edit" else found | {"seconds": round(dice.choice((0.05, 0.2, 0.5, 0.9)), 2)}
+    if kind in ("copy", "swap"):
+        return {"what": dice.choice(KEPT), "one": where, "two": other, "keep_time": dice.random() < 0.3}
+    if kind == "clock":
+        return {"what": dice.choice(TIMED), "one": where, "hours": dice.choice((-1, 1, 1)), "all": dice.random() < 0.4}
+    if kind == "remove":
+        return {"what": dice.choice(LOST), "one": where, "all": dice.random() < 0.3}
+    return {}

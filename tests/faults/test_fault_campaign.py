@@ -1,0 +1,64 @@
+"""Random interleavings of runs, kills, edits and misfortunes: whatever happened, the next run gives the tables of a run from nothing.
+
+pytest -m slow -s tests/faults/test_fault_campaign.py                              a fresh sample
+RANKFALL_CAMPAIGN=17 pytest -m slow -s tests/faults/test_fault_campaign.py         one interleaving again
+RANKFALL_CAMPAIGN=0..199 pytest -m slow -s tests/faults/test_fault_campaign.py     the whole campaign, about half an hour
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fault_campaign import Campaign, Events, Wrong
+from interleavings import KINDS, interleaving
+from small_grid import EDITS
+
+SECONDS = 240.0  # of a fresh sample
+
+
+def test_a_seed_is_an_interleaving_and_all_kinds_of_steps_turn_up() -> None:
+    drawn = [interleaving(seed) for seed in range(200)]
+    assert drawn == [interleaving(seed) for seed in range(200)]
+    assert {step.kind for one in drawn for step in one.steps} == set(KINDS)
+    assert len({str(one).partition(":")[2] for one in drawn}) == 200
+
+
+def seeds() -> Iterator[int]:
+    """Those that are asked for, or fresh ones for as long as there is time."""
+    asked = os.environ.get("RANKFALL_CAMPAIGN")
+    if asked:
+        first, _, last = asked.partition("..")
+        yield from range(int(first), int(last or first) + 1)
+        return
+    began, seed = time.monotonic(), int(time.time())
+    while time.monotonic() - began < SECONDS:
+        yield seed
+        seed += 1
+
+
+@pytest.mark.slow
+def test_what_is_compared_depends_on_every_edit(tmp_path: Path) -> None:
+    """Tables that an edit left as they were are found to be wrong, whichever file it was."""
+    campaign = Campaign.begin(tmp_path)
+    for file in EDITS:
+        grid = campaign.reference("a", (0, 0, 0)).copy(tmp_path / "edited")
+        Events(campaign, grid).compare("a")
+        grid.write(file, 1)
+        with pytest.raises(Wrong, match="not that of a run from nothing"):
+            Events(campaign, grid).compare("a")
+        shutil.rmtree(grid.folder)
+    campaign.starter.close()
+
+
+@pytest.mark.slow
+def test_campaign(tmp_path: Path) -> None:
+    campaign, failed, began = Campaign.begin(tmp_path), [], time.monotonic()
+    for count, seed in enumerate(seeds(), 1):
+        wrong = campaign.attempt(seed)
+        print(f"{time.monotonic() - began:5.0f} s  {count:3}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
+        failed += [seed] * (wrong is not None)
+    campaign.starter.close()
+    assert not failed, f"interleavings that went wrong: {failed}"
