@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ CAUSES = {
     errno.EACCES: "permission denied",
     errno.EPERM: "the folder or file may not be changed",
     errno.ENOTDIR: "a file is where a folder should be",
+    errno.EISDIR: "a folder is where a file should be",
+    errno.ELOOP: "symbolic links lead in a circle",
 }
 
 
@@ -28,6 +31,18 @@ class StoreError(RankfallError):
 def cause(error: OSError) -> str:
     """Why a system call failed, in plain words."""
     return CAUSES.get(error.errno or 0, error.strerror or str(error))
+
+
+def odd(path: Path | str) -> str | None:
+    """What there is in place of a file, such as a pipe that would never end: in words; None for a file, and where there is nothing."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        return "a circle of symbolic links" if error.errno == errno.ELOOP else None
+    if stat.S_ISREG(mode):
+        return None
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def cannot(action: str, path: Path, error: OSError) -> StoreError:

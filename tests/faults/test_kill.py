@@ -13,6 +13,7 @@ import pytest
 import torch
 from helpers import config
 
+from rankfall.jobs.training import stack_id
 from rankfall.plan import make_plan
 from rankfall.store import Store
 
@@ -50,7 +51,7 @@ def test_sigkill_at_five_random_steps(tmp_path: Path) -> None:
         running.send_signal(signal.SIGKILL)
         running.wait()
         assert running.returncode == -signal.SIGKILL, "finished before it could be killed: train longer"
-        checkpoint = Store(disturbed / "store").load_checkpoint(next(checkpoints.glob("*.safetensors")).stem)
+        checkpoint = Store(disturbed / "store").load_checkpoint(stack_id(plan.cells), keys)
         assert checkpoint is not None
         killed_at.append(checkpoint[1]["step"])
         assert not (disturbed / "cells.parquet").exists()

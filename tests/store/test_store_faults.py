@@ -55,8 +55,8 @@ def litter(root):
 KINDS = {  # how to write one file of each kind, and how to read it back in full
     "stack": (save, lambda s: [(x.keys, x.tensors["w"].tolist(), x.records) for x in s.load_cells(["a", "b"], "g")]),
     "checkpoint": (
-        lambda s: s.save_checkpoint("c", {"w": torch.arange(9.0)}, {"step": 3}),
-        lambda s: [(x[0]["w"].tolist(), x[1]) for x in [s.load_checkpoint("c")] if x is not None],
+        lambda s: s.save_checkpoint("c", {"w": torch.arange(9.0)}, {"step": 3, "cells": ["a"]}),
+        lambda s: [(x[0]["w"].tolist(), x[1]) for x in [s.load_checkpoint("c", ["a"])] if x is not None],
     ),
     "rows": (lambda s: s.save_rows("m", ROWS), lambda s: [x for x in [s.find_rows("m", ["k1", "k2"])] if x]),
     "dataset": (
@@ -302,7 +302,7 @@ for i in range(int(sys.argv[2])):
     records = [{"status": "done", "reason": "", "steps": 5} for _ in "ab"]
     store.save_stack("g", ["a", "b"], {"w": torch.arange(2_000_000.0).view(2, -1)}, records)
     store.save_rows("m", {"k1": [{"x": 1}] * 1000})
-    store.save_checkpoint("c", {"w": torch.zeros(500_000) + i}, {"step": i})
+    store.save_checkpoint("c", {"w": torch.zeros(500_000) + i}, {"step": i, "cells": []})
 """
 
 
@@ -342,6 +342,6 @@ def test_two_processes_that_write_the_same_at_once_leave_one_good_copy(store):
     assert reads > 0
     assert len(list((store.root / "stacks" / "g").iterdir())) == 1
     assert len(list((store.root / "measures" / "m").iterdir())) == 1
-    assert store.load_checkpoint("c")[1] == {"step": 7}
+    assert store.load_checkpoint("c", [])[1] == {"step": 7, "cells": []}
     assert litter(store.root) == []
     assert damaged(store) == []

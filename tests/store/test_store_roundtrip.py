@@ -174,16 +174,16 @@ def test_measured_rows_come_back_by_key_and_an_empty_answer_is_an_answer(store):
 
 
 def test_a_checkpoint_is_replaced_loaded_and_dropped(store):
-    assert store.load_checkpoint("s") is None
-    store.save_checkpoint("s", {"w": torch.zeros(3)}, {"step": 1})
-    store.save_checkpoint("s", {"w": torch.ones(3)}, {"step": 2})
-    tensors, meta = store.load_checkpoint("s")
-    assert meta == {"step": 2}
+    assert store.load_checkpoint("s", ["k"]) is None
+    store.save_checkpoint("s", {"w": torch.zeros(3)}, {"step": 1, "cells": ["k"]})
+    store.save_checkpoint("s", {"w": torch.ones(3)}, {"step": 2, "cells": ["k"]})
+    tensors, meta = store.load_checkpoint("s", ["k"])
+    assert meta == {"step": 2, "cells": ["k"]}
     assert torch.equal(tensors["w"], torch.ones(3))
     tensors["w"] += 1  # a resumed run writes into what it loads
     store.drop_checkpoint("s")
     store.drop_checkpoint("s")
-    assert store.load_checkpoint("s") is None
+    assert store.load_checkpoint("s", ["k"]) is None
 
 
 def test_names_cannot_leave_the_store(store):

@@ -123,7 +123,7 @@ def train_stack(cells: "list[Cell]", job: Job) -> None:
     history = loop.new_history(stack)
     identity = stack_id(cells)
     seconds = 0.0
-    checkpoint = store.load_checkpoint(identity)
+    checkpoint = store.load_checkpoint(identity, [cell.key for cell in cells])
     if checkpoint is not None:
         tensors, meta = checkpoint
         stack.restore({name.removeprefix("stack."): t for name, t in tensors.items() if name.startswith("stack.")})

@@ -83,9 +83,11 @@ class Store:
         """Keep where a running stack stands, over its last checkpoint."""
         return self.checkpoints.save(check_name(stack_id), tensors, meta)
 
-    def load_checkpoint(self, stack_id: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """(tensors, meta) of the last checkpoint, or None; a damaged one is set aside with a warning."""
-        return self.checkpoints.load(stack_id)
+    def load_checkpoint(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """(tensors, meta) of the last checkpoint, or None; a damaged one, or one whose meta names other `cells`, is set aside with a
+        warning.
+        """
+        return self.checkpoints.load(stack_id, cells)
 
     def drop_checkpoint(self, stack_id: str) -> None:
         """Forget a checkpoint, if there is one."""

@@ -1,6 +1,9 @@
 """How bytes reach the disk and come back: whole or not at all, sealed by checksums, and set aside when they are
 damaged.
 
+Every file says in its sealed header, or in its footer, what it is and under which name it belongs. Readers compare that with the path
+they were asked for, so a file that was copied over another, or renamed, is damaged like one with a flipped bit.
+
 A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also carries two
 checksums: `sha256` over the tensor bytes, and `seal` over everything else in the header. The header alone answers a
 lookup, so this module parses it itself and imports torch only where tensors are really made.
@@ -12,6 +15,7 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import secrets
 import time
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from rankfall.disk import atomic, cannot, cause
+from rankfall.disk import atomic, cannot, cause, odd
 from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ DTYPES = {
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
+SIZES = {name: int(name.lstrip("BFIU")) // 8 for name in DTYPES if name != "BOOL"} | {"BOOL": 1}  # bytes
 
 
 class Damaged(Exception):
@@ -47,7 +52,7 @@ class Header:
     """What a sealed file says about itself: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
 
     meta: dict[str, str]
-    tensors: dict[str, Any]
+    tensors: dict[str, Any]  # each within the data, beside the others, with as many bytes as its dtype and shape need
     start: int  # where the tensor bytes begin
 
 
@@ -96,7 +101,7 @@ def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
         data = bytearray(os.fstat(handle.fileno()).st_size - header.start)
         if handle.readinto(data) != len(data):
             raise Damaged("it ends before its tensors do")
-    if hashlib.sha256(data).hexdigest() != header.meta["sha256"]:
+    if hashlib.sha256(data).hexdigest() != header.meta.get("sha256"):
         raise Damaged("its tensors do not match their checksum")
     import torch
 
@@ -104,10 +109,10 @@ def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
     for name, entry in header.tensors.items():
         dtype = getattr(torch, DTYPES[entry["dtype"]])
         begin, end = entry["data_offsets"]
-        if begin == end:
-            tensors[name] = torch.empty(entry["shape"], dtype=dtype)
+        count = (end - begin) // dtype.itemsize
+        if count == 0:
+            tensors[name] = torch.zeros(entry["shape"], dtype=dtype)  # of no elements
         else:
-            count = (end - begin) // dtype.itemsize
             tensors[name] = torch.frombuffer(data, dtype=dtype, count=count, offset=begin).reshape(entry["shape"])
     return tensors, header
 
@@ -127,15 +132,43 @@ def _parse_header(handle: BinaryIO) -> Header:
         content = json.loads(handle.read(length))
         meta = content.pop("__metadata__")
         sealed = meta["seal"] == _seal(content, meta)
+        sealed = sealed and all(isinstance(value, str) for value in meta.values())
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise Damaged("its header is not one that the store writes") from None
     if not sealed:
         raise Damaged("its header does not match its checksum")
     # From here on the header is as it was written, and can be taken at its word.
-    ends = max((entry["data_offsets"][1] for entry in content.values()), default=0)
+    ends = _laid_out(content)
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
     return Header(meta, content, 8 + length)
+
+
+def _laid_out(table: Mapping[str, Any]) -> int:
+    """Number of bytes of the tensors; raises `Damaged` unless each has what its dtype and shape need, and they lie one behind the other."""
+    places = []
+    for name, entry in table.items():
+        try:
+            dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+            whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
+            needed = math.prod(shape) * SIZES[dtype] if whole else -1
+        except (LookupError, TypeError, ValueError):
+            raise Damaged(f"its header does not say what tensor {name} is") from None
+        if end - begin != needed:
+            raise Damaged(f"tensor {name} has {end - begin} bytes, which is not what {dtype} of shape {shape} needs")
+        places.append((begin, end, name))
+    reached = 0
+    for begin, end, name in sorted(places):
+        if begin != reached:
+            raise Damaged(f"tensor {name} does not begin where the one before it ends")
+        reached = end
+    return reached
+
+
+def check_kind(header: Header, kind: str) -> None:
+    """Raise unless the file is what its folder is for."""
+    if header.meta.get("kind") != kind:
+        raise Damaged(f"it is a {header.meta.get('kind', 'file')}, not a {kind}")
 
 
 def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:
@@ -154,12 +187,14 @@ class Vault:
         self._unreadable: dict[Path, Stamp] = {}
 
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
-        """Finished files of a folder by name; an absent folder holds none. Hidden names are temporary files. A file that could not
-        be read is left out for as long as it stays the same, in case it could not be set aside: nobody has to look at it again.
+        """Finished files of a folder by name; an absent folder holds none. Hidden names are temporary files. Left out is what is no file
+        (a pipe would never end), and a file that could not be read for as long as it stays the same, in case it could not be set
+        aside: nobody has to look at it again.
         """
         try:
             with os.scandir(self.root / folder) as entries:
-                found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
+                named = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
+            found = [entry for entry in named if entry.is_file(follow_symlinks=False) or odd(entry.path) is None]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -176,7 +211,8 @@ class Vault:
     def folders(self, folder: str) -> list[str]:
         """Names of the folders inside a folder."""
         try:
-            return sorted(entry.name for entry in os.scandir(self.root / folder) if entry.is_dir())
+            with os.scandir(self.root / folder) as entries:
+                return sorted(entry.name for entry in entries if Path(entry.path).is_dir())
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -205,6 +241,10 @@ class Vault:
         for last in (False, True):
             try:
                 before = os.stat(path)
+                what = odd(path)
+                if what is not None:
+                    self.set_aside(path, f"it is {what}", before)
+                    return None
                 return read(path)
             except Damaged as damage:
                 if last:
@@ -215,6 +255,9 @@ class Vault:
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ESTALE):
                     return None
+                if error.errno == errno.ELOOP:
+                    self.set_aside(path, "it is a circle of symbolic links")
+                    return None
                 raise cannot("read", path, error) from error
         return None
 
@@ -224,7 +267,7 @@ class Vault:
         name = "__".join(path.relative_to(self.root).parts)
         target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
         try:
-            now = os.stat(path)
+            now = os.lstat(path) if seen is None else os.stat(path)
             if seen is not None and _stamp(now) != _stamp(seen):
                 return
             target.parent.mkdir(parents=True, exist_ok=True)

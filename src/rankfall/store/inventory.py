@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rankfall.disk import cannot
+from rankfall.disk import cannot, odd
 from rankfall.store import Store
-from rankfall.store.files import read_sealed
+from rankfall.store.files import SUFFIX
 from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
 from rankfall.store.rows import folder_of, read_rows
+from rankfall.store.singles import read_checkpoint, read_dataset
+from rankfall.store.stacks import read_stack
 
 DAY = 86_400.0
 ABANDONED = 1 * DAY  # a temporary file of another machine is nobody's after this long
@@ -59,22 +61,39 @@ def verify(store: Store) -> tuple[int, int]:
     """Read every finished file completely and set damaged ones aside; returns how many were read, and how many were
     damaged.
     """
-    readers: list[tuple[str, str, Callable[[Path], object]]] = [
-        (folder, ".safetensors", read_sealed)
-        for folder in ["data", "checkpoints", *(f"stacks/{group}" for group in store.vault.folders("stacks"))]
-    ]
-    readers += [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.vault.folders("measures")]
     read = damaged = 0
-    for folder, suffix, reader in readers:
+    for folder, suffix, reader in _kinds(store):
         for entry in store.vault.files(folder, suffix):
             read += 1
             damaged += store.vault.read(Path(entry.path), reader) is None
     return read, damaged
 
 
+def strange(store: Store) -> list[tuple[Path, str]]:
+    """What is called like a finished file and is none, and what it is: every reader passes it over."""
+    found = []
+    for folder, suffix, _ in _kinds(store):
+        place = store.root / folder
+        for name in sorted(os.listdir(place)) if place.is_dir() else []:
+            what = odd(place / name)
+            if what is not None and name.endswith(suffix):
+                found.append((place / name, what))
+    return found
+
+
+def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
+    """Every folder with finished files, their suffix, and what reads one of them and checks that it belongs under its name."""
+    kinds: list[tuple[str, str, Callable[[Path], object]]] = [
+        ("data", SUFFIX, read_dataset),
+        ("checkpoints", SUFFIX, read_checkpoint),
+    ]
+    kinds += [(f"stacks/{group}", SUFFIX, read_stack) for group in store.vault.folders("stacks")]
+    return kinds + [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.vault.folders("measures")]
+
+
 def _item(kind: str, path: Path, reason: str) -> Iterator[Item]:
     try:
-        stat = path.stat()
+        stat = path.lstat()
     except FileNotFoundError:
         return
     yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, reason)
@@ -119,7 +138,9 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _temporary(store: Store, live: Live) -> Iterator[Item]:
-    for path in sorted(store.root.rglob(".*.tmp")):
+    walk = os.walk(store.root)  # which follows no links, that may lead in a circle
+    names = (Path(folder, name) for folder, _, files in walk for name in files)
+    for path in sorted(path for path in names if path.name.startswith(".") and path.suffix == ".tmp"):
         for item in _item("temporary", path, "its writer is dead"):
             if item.age > ABANDONED or not _writer_lives(path.name):
                 yield item
@@ -142,4 +163,6 @@ def _writer_lives(name: str) -> bool:
 def _damaged(store: Store, live: Live) -> Iterator[Item]:
     folder = store.root / "damaged"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.is_dir() and not path.is_symlink():
+            continue  # somebody's: only what the store writes is removed
         yield from _item("damaged", path, "was found damaged and set aside")

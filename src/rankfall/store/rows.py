@@ -20,7 +20,7 @@ from rankfall.store.files import Damaged, Vault
 
 SUFFIX = ".parquet"
 INDEX = "__key"  # which of the file's keys a row belongs to
-KEYS = b"rankfall.keys"
+KEYS, MEASURE = b"rankfall.keys", b"rankfall.measure"
 
 
 def folder_of(measure: str) -> str:
@@ -47,10 +47,10 @@ class Rows:
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise RankfallError(f"rows of measure {name} do not fit a table: {error}") from None
         buffer = io.BytesIO()
-        pq.write_table(table.replace_schema_metadata({KEYS: json.dumps(keys)}), buffer, compression="zstd")
+        about = {KEYS: json.dumps(keys), MEASURE: name}
+        pq.write_table(table.replace_schema_metadata(about), buffer, compression="zstd")
         content = buffer.getvalue()
-        identity = hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
-        path = self.vault.root / folder_of(name) / f"{identity}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        path = self.vault.root / folder_of(name) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
         with atomic(path) as handle:
             handle.write(content)
         return path
@@ -88,13 +88,14 @@ def _read_keys(path: Path) -> list[str]:
     import pyarrow.parquet as pq
 
     try:
-        return json.loads(pq.read_metadata(path).metadata[KEYS])
-    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        about = pq.read_metadata(path).metadata
+    except (pa.ArrowException, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
     except OSError as error:
         if error.errno is None:  # how pyarrow reports a file that cannot be decoded
             raise Damaged("its footer is not that of a Parquet file with keys") from None
         raise
+    return _keys(about, path)
 
 
 def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
@@ -105,8 +106,30 @@ def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
     if hashlib.sha256(content).hexdigest() != path.stem.rpartition("-")[2]:
         raise Damaged("its content does not match the checksum in its name")
     table = pq.read_table(io.BytesIO(content))
-    keys = json.loads(table.schema.metadata[KEYS])
+    keys = _keys(table.schema.metadata, path)
     rows: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
     for row in table.to_pylist():
-        rows[keys[row.pop(INDEX)]].append(row)
+        index = row.pop(INDEX, None)
+        if type(index) is not int or not 0 <= index < len(keys):
+            raise Damaged("it has a row that belongs to none of its keys")
+        rows[keys[index]].append(row)
     return rows
+
+
+def _identity(keys: Sequence[str]) -> str:
+    """With which the name of a file of these keys, which are sorted, begins."""
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
+
+
+def _keys(about: Mapping[bytes, bytes] | None, path: Path) -> list[str]:
+    """The keys that a file says it covers, if its measure and keys are those of its folder and name."""
+    try:
+        keys: list[str] = json.loads((about or {})[KEYS])
+        measure, identity = (about or {})[MEASURE].decode(), _identity(keys)
+    except (KeyError, TypeError, ValueError):
+        raise Damaged("its footer is not that of a Parquet file with keys") from None
+    if folder_of(measure) != f"measures/{path.parent.name}":
+        raise Damaged(f"it holds rows of measure {measure}, not of the one whose folder it is in")
+    if identity != path.stem.partition("-")[0]:
+        raise Damaged("it covers other measure keys than its name says")
+    return keys

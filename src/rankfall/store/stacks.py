@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
-from rankfall.store.files import SUFFIX, Damaged, Header, Vault, read_header, read_sealed, write_sealed
+from rankfall.store.files import SUFFIX, Damaged, Header, Vault, check_kind, read_header, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,9 +89,8 @@ class Stacks:
             if all(name in other and other[name] == value for other in records[1:])
         }
         own = [{name: value for name, value in record.items() if name not in shared} for record in records]
-        contents = {"keys": list(keys), "shared": shared, "records": own, "meta": dict(meta)}
-        identity = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
-        path = self.vault.root / "stacks" / group / (hashlib.sha256(identity.encode()).hexdigest()[:24] + SUFFIX)
+        contents = {"group": group, "keys": list(keys), "shared": shared, "records": own, "meta": dict(meta)}
+        path = self.vault.root / "stacks" / group / (_identity(keys, records) + SUFFIX)
         write_sealed(path, tensors, {"kind": "stack", "contents": json.dumps(contents)})
         return path
 
@@ -160,21 +159,44 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
     return tensors, [records[place[key]] for key in keys]
 
 
-def _contents(header: Header) -> _Contents:
+def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
+    """Of a stack: its cells and how each ended."""
+    text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _contents(header: Header, path: Path) -> _Contents:
+    check_kind(header, "stack")
     try:
         raw = json.loads(header.meta["contents"])
-        return _Contents(raw["keys"], [raw["shared"] | record for record in raw["records"]], raw["meta"])
+        found = _Contents(raw["keys"], [raw["shared"] | record for record in raw["records"]], raw["meta"])
+        group, identity = raw["group"], _identity(found.keys, found.records)
     except (ValueError, KeyError, TypeError):
         raise Damaged("its header is not that of a stack") from None
+    if group != path.parent.name:
+        raise Damaged(f"it is a stack of group {group}, not of the one whose folder it is in")
+    if identity != path.stem:
+        raise Damaged("it holds other cells, or cells that ended otherwise, than its name says")
+    count = len(found.keys)
+    if len(found.records) != count or any(entry["shape"][:1] != [count] for entry in header.tensors.values()):
+        raise Damaged(f"it is of {count} cells, and not all of its tensors and records are")
+    return found
 
 
 def _read_contents(path: Path) -> _Contents:
-    return _contents(read_header(path))
+    return _contents(read_header(path), path)
+
+
+def read_stack(path: Path) -> LoadedStack:
+    """All cells of a stack, whose name and folder the file's are; raises `Damaged` or OSError."""
+    tensors, header = read_sealed(path)
+    contents = _contents(header, path)
+    return LoadedStack(contents.keys, tensors, contents.records, contents.meta)
 
 
 def _load(path: Path, keys: set[str]) -> LoadedStack:
-    tensors, header = read_sealed(path)
-    contents = _contents(header)
+    contents = read_stack(path)
+    tensors = contents.tensors
     chosen = [index for index, key in enumerate(contents.keys) if key in keys]
     if len(chosen) < len(contents.keys):
         tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
