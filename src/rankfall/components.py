@@ -16,12 +16,12 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, nearest
 
 KINDS: Mapping[str, str] = {
     "task": "tasks",
@@ -115,7 +115,7 @@ def load(kind: str, name: str) -> Any:
     for attribute in location.attributes:
         if hasattr(module, attribute):
             return getattr(module, attribute)
-    raise RankfallError(f"{location.file} defines neither {' nor '.join(location.attributes)}")
+    raise _lacking(location, vars(module))
 
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
@@ -163,8 +163,17 @@ def _describe(location: Location, mtime: int, size: int) -> Description:
     bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     node = next((bodies[name] for name in location.attributes if name in bodies), None)
     if node is None:
-        raise RankfallError(f"{location.file} defines neither {' nor '.join(location.attributes)}")
+        raise _lacking(location, bodies)
     return Description(location, _options(node), _facts(tree))
+
+
+def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:
+    """A file without the function or class that it is named for."""
+    names = [name for name in defined if not name.startswith("_")]
+    near = nearest(location.attributes[0], names)
+    hint = f"; did you mean {near!r}?" if near else ""
+    wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
+    return RankfallError(f"{location.file} defines no function or class {wanted}{hint}")
 
 
 def _options(node: ast.FunctionDef | ast.ClassDef) -> dict[str, Option]:

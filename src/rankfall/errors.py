@@ -1,5 +1,25 @@
 """The one exception a user is meant to read: a single line that says what is wrong and what to do about it."""
 
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any
+
 
 class RankfallError(Exception):
     """Bad input or a broken environment, found before any work starts. The command line prints it without a traceback."""
+
+
+def nearest(given: Any, allowed: Iterable[str]) -> str | None:
+    """The allowed name that looks most like what was given, if any does."""
+    if not isinstance(given, str):
+        return None
+    lowered = {name.lower(): name for name in allowed}
+    found = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.5)
+    return lowered[found[0]] if found else None
+
+
+def told(error: BaseException, longest: int = 200) -> str:
+    """An error in one line that is the same in every run: without the addresses that Python shows of functions and objects."""
+    line = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", str(error)).split())
+    return f"{type(error).__name__}: {line}"[:longest]

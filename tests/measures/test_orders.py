@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from rankfall.errors import RankfallError
 from rankfall.measures import orders as module
 from rankfall.measures._design import Design, Part
 from rankfall.rank.order_theory import expected
@@ -123,3 +124,78 @@ def test_every_entry_is_fitted_over_several_decades_or_says_why_not() -> None:
     rows = module.orders(normalisers=["exp", "relu2"], positions=["none", "toeplitz"], blocks=["column norm"], draws=4)
     assert all(row["decades"] >= 3 for row in rows if row["order"] is not None)
     assert all(row["reason"] for row in rows if row["order"] is None)
+
+
+ONE = {"positions": ["none"], "masks": ["none"], "sentinels": ["none"]}
+
+
+def by_place(logits: torch.Tensor) -> torch.Tensor:
+    """Weights that differ by place whatever the scores are: no centred form, and not one needed."""
+    places = torch.arange(logits.shape[-1], dtype=logits.dtype)
+    return logits.softmax(-1) * (1 + (places - places.unsqueeze(1)) % 3)
+
+
+def jagged(logits: torch.Tensor) -> torch.Tensor:
+    """Weights without any slope."""
+    return logits.round().softmax(-1)
+
+
+def pairs(logits: torch.Tensor) -> torch.Tensor:
+    """Needs an even number of heads."""
+    return logits.softmax(-1) - 0.5 * logits.unflatten(2, (-1, 2)).flip(3).flatten(2, 3).softmax(-1)
+
+
+def told(logits: torch.Tensor) -> torch.Tensor:
+    raise ValueError(f"cannot use {told}")
+
+
+def soft(logits: torch.Tensor, *, temperature: float = 1.0) -> torch.Tensor:
+    return (logits / temperature).softmax(-1)
+
+
+@pytest.mark.parametrize("name", ["by_place", "jagged"])
+def test_a_norm_over_tokens_around_a_normaliser_from_outside(name: str) -> None:
+    """Its float64 output is 0 / 0 where rows are equal to the last digit: an order, or null with the reason, and no traceback."""
+    found = module.orders(normalisers=[f"test_orders:{name}"], blocks=["column norm"], heads=[2], draws=2, **ONE)
+    assert {row["block"] for row in found} == {"attention alone", "column norm"}
+    for row in found:
+        assert row["order"] is not None or row["reason"]
+    assert tables.conform("orders", found)
+
+
+def test_one_that_fails_costs_its_own_rows_alone() -> None:
+    found = module.orders(normalisers=["test_orders:pairs", "softmax"], blocks=["skip"], heads=[1, 2], draws=2, **ONE)
+    failed = [row for row in found if row["method"] == "none"]
+    assert {(row["normaliser"], row["heads"]) for row in failed} == {("test_orders:pairs", 1)}
+    assert len(failed) == 6
+    assert all(row["order"] is None and row["reason"].startswith("RuntimeError: ") for row in failed)
+    assert len(found) == 24
+    assert tables.conform("orders", found)
+
+
+def test_reasons_are_the_same_in_every_run() -> None:
+    """Python shows a function with its address."""
+    found = module.orders(normalisers=["test_orders:told"], blocks=["skip"], heads=[1], draws=2, **ONE)
+    assert {row["reason"] for row in found} == {"ValueError: cannot use <function told>"}
+
+
+def test_a_component_that_does_not_load_is_no_missing_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RankfallError, match="defines no function or class 'none_such'"):
+        module.orders(normalisers=["softmax", "test_orders:none_such"])
+    with pytest.raises(RankfallError, match="3 heads do not divide the width 8"):
+        module.orders(heads=[3])
+
+    def lack(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "networks", lack)
+    with pytest.raises(MemoryError):
+        module.orders(normalisers=["softmax"])
+
+
+def test_components_with_options() -> None:
+    found = module.orders(
+        normalisers=[{"name": "test_orders:soft", "temperature": 0.5}, "test_orders:soft"], blocks=["skip"], heads=[1], draws=2, **ONE
+    )  # fmt: skip
+    assert {row["normaliser"] for row in found} == {"test_orders:soft(temperature=0.5)", "test_orders:soft"}
+    assert tables.conform("orders", found)

@@ -71,7 +71,8 @@ def test_working_directory_is_looked_in_last(tmp_path: Path, monkeypatch: pytest
         ("gone.lab:Sharp", "no Python module 'gone.lab' is installed"),
         ("gone lab:Sharp", "is not a dotted path"),
         ("json:", "is not a dotted path"),
-        ("json:absent", "defines neither absent"),
+        ("json:absent", "defines no function or class 'absent'"),
+        ("json:laod", "defines no function or class 'laod'; did you mean 'load'?"),
     ],
 )
 def test_what_is_not_there(name: str, message: str) -> None:

@@ -15,6 +15,9 @@ FACTS = {
     "REQUIRES = [('mask', 'causal')]": "REQUIRES must be a list of (filter of cells, reason), not",
     "DATA = 'facts.csv'": "DATA must be a list of files, not 'facts.csv'",
     "READS = ['topics']": "READS must be a mapping of words to modules, not ['topics']",
+    "FILES = ['words']": "FILES must be a mapping of options to lists of words that stand for no file, not ['words']",
+    "PARTS = {'words': 'mesk'}": "PARTS must be a mapping of options to kinds of components (task, block, ",
+    "PARTS = {'wrods': 'mask'}": "PARTS names 'wrods', which is no option of the component",
     "REFUSES = [({'maks': 'causal'}, 'no')]": "REFUSES of normaliser 'factlab0:own'.maks: nothing reads this key",
 }
 
@@ -59,3 +62,17 @@ def test_tables_that_are_read_must_be_tables(
     name = declared(tmp_path, 3, f"{about}{tables}def own(read): ...\n")
     message = refusal(changed(f"{kind}s", {"own": {kind: name}}))
     assert message.startswith(f"{kind}s.own: ") and READERS[tables] in message
+
+
+BLOCK = "class Own:\n    def __init__(self, *, attention, mlp, residual, mlp_residual, norm1, norm2, placement, site, gain): ...\n"
+
+
+def test_what_the_network_hands_to_a_block_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own option without an annotation is named, and nothing is said to be allowed."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "factlab4.py").write_text(BLOCK)
+    message = refusal(changed("architectures/san/block", "factlab4:Own"))
+    assert message.endswith("block.gain: block 'factlab4:Own' needs this option")
+    message = refusal(changed("architectures/san/block", {"name": "factlab4:Own", "gain": 1, "site": "x"}))
+    assert "block.site: nothing reads this key; allowed: gain" in message
+    make_plan(changed("architectures/san/block", {"name": "factlab4:Own", "gain": 1}))

@@ -159,12 +159,21 @@ def test_a_word_is_not_looked_for_among_files(tmp_path: Path, monkeypatch: pytes
     assert not differing(before, make_plan(config))
 
 
-@pytest.mark.parametrize("name", ["./gone.txt", "../gone", "~/gone.txt", "/gone/text"])
+@pytest.mark.parametrize("name", ["./gone.txt", "../gone", "~/gone.txt", "/gone/text", "data/gone.tsv", "gone.txt", ""])
 def test_a_path_that_does_not_exist_is_refused(name: str) -> None:
     message = refusal(changed("tasks/sorting", {"task": "memorization", "text": name}, changed("grid", [ENTRY])))
-    assert message == f"tasks.sorting.text: {name!r} does not exist"
+    assert message.startswith(
+        f"tasks.sorting.text: {name!r} does not exist; allowed: topics, rte, the path of a file or folder"
+    )
+    model = refusal(changed("measures/bert", {"measure": "model_law", "model": "bert", "text": name}))
+    assert model.startswith(f"measures.bert.text: {name!r} does not exist; allowed: topics, wiki_bio, ")
+
+
+def test_a_path_that_is_nearly_a_word() -> None:
+    message = refusal(changed("tasks/sorting", {"task": "memorization", "text": "topic"}, changed("grid", [ENTRY])))
+    assert message.endswith("did you mean 'topics'?")
 
 
 def test_odd_texts_are_no_paths() -> None:
     for text in ("", ".", "/", "~nobody", "a" * 5000, "a\0b", "Qwen/Qwen2.5-0.5B"):
-        assert make_plan(models(model="bert", text=text)).measures
+        assert make_plan(models(model=text)).measures

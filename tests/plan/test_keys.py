@@ -236,7 +236,9 @@ def test_a_text_that_comes_with_python_counts_as_it_stands_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CPython's documentation topics differ between its versions: another version's data is other data."""
-    config = changed("tasks", {"memorization": {}, "file": {"task": "memorization", "text": "none.txt"}})
+    (tmp_path / "words.txt").write_text("some words")
+    text = str(tmp_path / "words.txt")
+    config = changed("tasks", {"memorization": {}, "file": {"task": "memorization", "text": text}})
     config["grid"] = [{"task": ["memorization", "file"], "architecture": "san", "training": "short", "seed": 0}]
     config["measures"] = {"chains": {"model": "bert"}}
     before = make_plan(config)

@@ -69,6 +69,16 @@ CASES: dict[str, tuple[str, Any, str]] = {
         [5],
         r"measures\.paths\.count: nothing reads this key; .*'counts'\?",
     ),
+    "singular of what stands beside a measure's options": (
+        "measures/paths/cell",
+        {"depth": 2},
+        r"measures\.paths\.cell: nothing reads this key; allowed: cells, counts, .*measure, .*; did you mean 'cells'\?",
+    ),
+    "what stands beside the options of a measure without any": (
+        "measures/references",
+        {"cell": {}},
+        r"measures\.references\.cell: nothing reads this key; .*; did you mean 'cells'\?",
+    ),
     # components that are not there
     "unknown component": (
         "architectures/san/normaliser",
@@ -138,6 +148,16 @@ CASES: dict[str, tuple[str, Any, str]] = {
         "3",
         r"architectures\.san\.depth: '3' is text, not an integer; take the quotes away",
     ),
+    "integer as YAML 1.1 does not read it": (
+        "tasks/sorting/train",
+        "1e3",
+        r"tasks\.sorting\.train: '1e3' is text, not an integer; write 1000",
+    ),
+    "size as YAML 1.1 does not read it": (
+        "architectures/san/depth",
+        "2e0",
+        r"architectures\.san\.depth: '2e0' is text, not an integer; write 2",
+    ),
     "float for an integer": (
         "architectures/san/depth",
         2.5,
@@ -203,8 +223,40 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "wrong item of list option": (
         "measures/paths/counts",
         [2, "x"],
-        r"measures\.paths\.counts: \[2, 'x'\] is a list, not a list, each item an integer",
+        r"measures\.paths\.counts\.1: 'x' is text, not an integer",
     ),
+    "mapping in a list of words": (
+        "figures",
+        {"paths": {"architectures": [{"name": "san", "temperature": 2}]}},
+        r"figures\.paths\.architectures\.0: \{'name': 'san', 'temperature': 2\} is a mapping, not text",
+    ),
+    "no list at all": (
+        "measures/paths/counts",
+        5,
+        r"measures\.paths\.counts: 5 is an integer, not a list, each item an integer",
+    ),
+    "component of a measure that is not there": (
+        "measures/orders",
+        {"positions": ["nonee"]},
+        r"measures\.orders\.positions\.0: unknown position 'nonee'; allowed: .*rope.*; did you mean 'none'\?",
+    ),
+    "option of a measure's component that is not there": (
+        "measures/orders",
+        {"normalisers": ["exp", {"name": "relu2", "token": 4}]},
+        r"measures\.orders\.normalisers\.1\.token: nothing reads this key; allowed: tokens; did you mean 'tokens'\?",
+    ),
+    "component of a measure without its name": (
+        "measures/orders",
+        {"masks": [{"width": 2}]},
+        r"measures\.orders\.masks\.0: \{'width': 2\} is a mapping, not a component's name .*",
+    ),
+    "block of a measure that is not there": (
+        "measures/orders",
+        {"blocks": ["attention"]},
+        r"measures\.orders\.blocks\.0: 'attention' is not possible; allowed: .*column norm.*; did you mean 'attention alone'\?",
+    ),
+    "no draws": ("measures/orders", {"draws": 0}, r"measures\.orders\.draws: 0 is out of range; allowed: >= 1"),
+    "one token": ("measures/orders", {"tokens": 1}, r"measures\.orders\.tokens: 1 is out of range; allowed: >= 2"),
     "other than the choices": (
         "architectures/san/norm_placement",
         "before",

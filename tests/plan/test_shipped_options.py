@@ -1,11 +1,13 @@
 """Guards that what the shipped components cannot do is refused by the plan, and not by a job hours later."""
 
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
 from plans import changed, refusal
 
 from rankfall import components
+from rankfall.measures import orders
 from rankfall.plan import make_plan
 from rankfall.pretrained.load import PHASES
 from rankfall.pretrained.subject import DEFINITIONS
@@ -15,17 +17,17 @@ TASKS: dict[str, list[tuple[str, Any, str]]] = {
     "sorting": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("length", 0, ">= 1"), ("symbols", 0, ">= 1")],
     "memorization": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("labels", 0, ">= 1"), ("vocabulary", 0, ">= 1")],
     "convex_hull": [("train", 0, ">= 1"), ("points", 0, ">= 1"), ("shift", -1.0, ">= 0")],
-    "circle": [("points", 0, ">= 2"), ("batch", 0, ">= 1"), ("skip", "both", "not one of none, step, published")],
+    "circle": [("points", 0, ">= 2"), ("batch", 0, ">= 1"), ("skip", "both", "allowed: none, step, published")],
 }
 MEASURES: dict[str, list[tuple[str, Any, str]]] = {
     "paths": [("counts", [0], ">= 1"), ("repeats", 0, ">= 1"), ("evaluation", ["thawed"], "recomputed, frozen")],
     "model_residuals": [
         ("phase", "begin", "init, pretrained"),
         ("seeds", 0, ">= 1"),
-        ("variants", ["NAS"], "one of SAN"),
+        ("variants", ["NAS"], "allowed: SAN"),
     ],
     "chains": [("repeats", 0, ">= 1"), ("phase", "begin", "init, pretrained")],
-    "model_law": [("samples", 0, ">= 1"), ("variants", ["NAS"], "one of SAN")],
+    "model_law": [("samples", 0, ">= 1"), ("variants", ["NAS"], "allowed: SAN")],
 }
 
 
@@ -41,7 +43,8 @@ def test_measures(name: str) -> None:
     for option, value, why in MEASURES[name]:
         options = {} if name == "paths" else {"model": "bert"}
         message = refusal(changed("measures/own", {"measure": name, **options, option: value}))
-        assert message.startswith(f"measures.own.{option}: ") and why in message
+        place = f"{option}.0" if isinstance(value, list) and isinstance(value[0], str) else option
+        assert message.startswith(f"measures.own.{place}: ") and why in message
 
 
 @pytest.mark.parametrize(("option", "value"), [("architectures", ["sann"]), ("task", "sort"), ("trainings", ["shrot"])])
@@ -57,6 +60,10 @@ def test_defaults_of_a_figure_may_name_what_there_is_not() -> None:
 
 def test_choices_are_those_of_the_code() -> None:
     """They are written out in signatures, which are read without running anything."""
+    (block,) = get_args(get_type_hints(components.load("measure", "orders"))["blocks"])
+    assert list(get_args(block)) == list(orders.BLOCKS)
+    documented = (Path(__file__).parents[2] / "docs" / "components.md").read_text()
+    assert all(f"`{name}`" in documented for name in orders.BLOCKS)
     hints = get_type_hints(components.load("measure", "model_residuals"))
     assert get_args(hints["phase"]) == PHASES
     assert get_args(hints["definition"]) == DEFINITIONS

@@ -1,8 +1,7 @@
 """Labels and filters of figures: components as tables write them, short and still told apart."""
 
 from rankfall.config.values import Component
-from rankfall.report.cell_columns import _text
-from rankfall.report.labels import labels, matches, order, parts
+from rankfall.report.labels import labels, matches, order, parts, text
 
 
 def test_reads_what_tables_write() -> None:
@@ -12,7 +11,7 @@ def test_reads_what_tables_write() -> None:
         Component(name="none", options={}),
     ):
         config = {"name": component.name, **component.options}
-        assert parts(_text(component)) == parts(config)
+        assert parts(text(component)) == parts(config)
     assert parts(24) == ("24", {})
 
 

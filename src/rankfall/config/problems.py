@@ -1,14 +1,14 @@
 """Errors in a configuration, one line each: where, what is there, what is wrong with it, what is allowed, what was probably meant."""
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from rankfall import components
-from rankfall.errors import RankfallError
+from rankfall.config.values import EXPONENT
+from rankfall.errors import RankfallError, nearest
 
 LONGEST = 60  # characters of a value that are shown
 UNKNOWN_KEY = "nothing reads this key"
@@ -26,15 +26,6 @@ def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = N
     if hint:
         parts.append(hint)
     return RankfallError("; ".join(parts))
-
-
-def nearest(given: Any, allowed: Sequence[str]) -> str | None:
-    """The allowed name that looks most like what was given, if any does."""
-    if not isinstance(given, str):
-        return None
-    lowered = {name.lower(): name for name in allowed}
-    found = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.5)
-    return lowered[found[0]] if found else None
 
 
 def shown(value: Any) -> str:
@@ -62,6 +53,11 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
     hint = ""
     if isinstance(value, bool):
         hint = "YAML reads on, off, yes and no as true and false: write `none` for nothing, quote a word that is meant as text"
+    elif isinstance(value, str) and EXPONENT.fullmatch(
+        value
+    ):  # so it stands there without quotes, and YAML reads it as text
+        number = float(value)
+        hint = f"write {int(number)}" if number.is_integer() and abs(number) < 1e15 else ""
     elif isinstance(value, str) and _number(value):
         hint = "take the quotes away"
     return problem(path, f"{shown(value)} is {_kind(value)}, not {wanted}", hint=hint)

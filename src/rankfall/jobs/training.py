@@ -25,6 +25,7 @@ from torch import Tensor
 from rankfall import components
 from rankfall.code.unchanged import Edited, check_unchanged
 from rankfall.disk import StoreError
+from rankfall.errors import told
 from rankfall.nets.network import Shape
 from rankfall.tasks._dataset import Dataset, draw
 from rankfall.train import loop
@@ -247,7 +248,7 @@ def peak_megabytes() -> int:
 def reason_of(error: Exception) -> str:
     """An error in one line: what, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({last.filename}:{last.lineno})"
+    return f"{told(error)} ({last.filename}:{last.lineno})"
 
 
 def out_of_memory(error: Exception) -> bool:

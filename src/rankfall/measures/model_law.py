@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 TABLE = "model_law"
 NEEDS = "nothing"
+FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
 LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
 READS = {
     "topics": "pydoc_data.topics",

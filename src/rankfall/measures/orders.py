@@ -11,29 +11,36 @@ joins the fit's standard error with the spread between draws. sigma_2 / sigma_1 
 
 while rounding in R leaves something of what lies beside x. Where all rows become multiples of one vector, that is less and less of R, and
 the fit is made on larger R, over fewer decades (`middle_ratio`). What neither can tell is read off singular values of the float64 output.
+An architecture that cannot be built or measured has rows without an order, with the reason.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rankfall import components
+from rankfall.errors import RankfallError, told
 from rankfall.measures._design import Design, Part, networks
 from rankfall.rank.centred.attention import Unknown
 from rankfall.rank.centred.block import step
+from rankfall.rank.centred.scaled import spread
 from rankfall.rank.centred.state import State, begin, scaled_to
 from rankfall.rank.centred.tokenwise import norm
-from rankfall.rank.order_fit import fit
+from rankfall.rank.order_fit import fit, nothing
 from rankfall.rank.order_theory import expected
 from rankfall.rank.residual import sigma_ratio
+from rankfall.report.labels import text
 from rankfall.streams import stream
 
 TABLE = "orders"
 NEEDS = "nothing"
+LIMITS = {"heads": (1, None), "draws": (1, None), "tokens": (2, None), "width": (1, None)}
+PARTS = {"normalisers": "normaliser", "positions": "position", "masks": "mask", "sentinels": "sentinels"}
 
 FAR = np.linspace(-8.0, -40.0, 9)  # log10 of |R|: where only centred propagation goes
 MIDDLE = np.linspace(-2.0, -12.0, 21)  # where what lies beside x may still be clear of rounding
@@ -70,7 +77,7 @@ class Subject:
 
 def orders(
     *,
-    normalisers: list[str] = [
+    normalisers: list[str | dict] = [
         "softmax",
         "l2",
         "swish_l2",
@@ -80,41 +87,59 @@ def orders(
         "softmax_off_by_one",
         "urpe",
     ],
-    positions: list[str] = ["none", "toeplitz", "symmetric", "rope"],
-    masks: list[str] = ["none", "causal"],
-    sentinels: list[str] = ["none", "bos"],
-    blocks: list[str] = [],
+    positions: list[str | dict] = ["none", "toeplitz", "symmetric", "rope"],
+    masks: list[str | dict] = ["none", "causal"],
+    sentinels: list[str | dict] = ["none", "bos"],
+    blocks: list[
+        Literal[
+            "attention alone",
+            "MLP",
+            "post-norm",
+            "pre-norm",
+            "RMS norm",
+            "column norm",
+            "skip",
+            "skip, post-norm",
+            "skip, pre-norm",
+            "transformer",
+        ]
+    ] = [],
     heads: list[int] = [1, 2],
     draws: int = 8,
     tokens: int = 6,
     width: int = 8,
 ) -> list[dict[str, Any]]:
     """Attention alone over normaliser x position x mask x sentinels; every block (all, if none is named) over normalisers."""
+    for count in heads:
+        if width % count:
+            raise RankfallError(f"orders: {count} heads do not divide the width {width}")
+    named = dict(zip(PARTS.values(), (normalisers, positions, masks, sentinels)))
+    parts = {kind: [part(item) for item in items] for kind, items in named.items()}
+    for kind, found in parts.items():
+        for one in found:
+            components.load(kind, one.name)  # a file that cannot be imported is nobody's order
     rows = []
-    for subject in subjects(normalisers, positions, masks, sentinels, blocks or list(BLOCKS), heads, width):
+    for subject in subjects(parts, list(blocks or BLOCKS), heads, width):
         rows += entry(subject, draws, tokens)
     return rows
 
 
-def subjects(
-    normalisers: list[str],
-    positions: list[str],
-    masks: list[str],
-    sentinels: list[str],
-    blocks: list[str],
-    heads: list[int],
-    width: int,
-) -> Iterator[Subject]:
-    for name in normalisers:
-        # With all factors equal URPE is softmax; it means something once they differ.
-        normaliser = Part(name, {"random": True}) if name == "urpe" else Part(name)
+def part(item: str | dict[str, Any]) -> Part:
+    """A component as a configuration names it."""
+    if isinstance(item, str):
+        return Part(item)
+    return Part(item["name"], {name: value for name, value in item.items() if name != "name"})
+
+
+def subjects(parts: dict[str, list[Part]], blocks: list[str], heads: list[int], width: int) -> Iterator[Subject]:
+    for normaliser in parts["normaliser"]:
         for count in heads:
             base = Design(normaliser=normaliser, heads=count, width=width)
             for biases in (False, True):
-                for position in positions:
-                    for mask in masks:
-                        for sentinel in sentinels:
-                            placed = replace(base, position=Part(position), mask=Part(mask), sentinels=Part(sentinel))
+                for position in parts["position"]:
+                    for mask in parts["mask"]:
+                        for sentinel in parts["sentinels"]:
+                            placed = replace(base, position=position, mask=mask, sentinels=sentinel)
                             yield Subject(placed, "attention alone", biases)
             for block in blocks:
                 if block != "attention alone":
@@ -124,32 +149,43 @@ def subjects(
 def entry(subject: Subject, draws: int, tokens: int) -> list[dict[str, Any]]:
     """The rows of one architecture: res and sigma_2 / sigma_1."""
     design = subject.design
-    theory, why = expected(design)
     about = {
-        "normaliser": design.normaliser.name,
-        "position": design.position.name,
-        "mask": design.mask.name,
-        "sentinels": design.sentinels.name,
+        "normaliser": text(design.normaliser),
+        "position": text(design.position),
+        "mask": text(design.mask),
+        "sentinels": text(design.sentinels),
         "block": subject.block,
         "heads": design.heads,
         "biases": subject.biases,
+        "draws": draws,
     }
-    network = networks(design, tokens, draws, drawing(subject.biases))
+    if design.normaliser == Part("urpe"):
+        # With all factors equal URPE is softmax; it means something once they differ.
+        design = replace(design, normaliser=Part("urpe", {"random": True}))
+    theory, why = expected(design)
+    known = {"theory": None if theory is None else float(theory), "theory_reason": why}
+    try:
+        res, ratio = measured(design, subject.biases, draws, tokens)
+    except (MemoryError, torch.OutOfMemoryError):  # nothing that the architecture is to blame for
+        raise
+    except Exception as error:  # anything that a component may raise
+        res = ratio = nothing("none", told(error))
+    return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]
+
+
+def measured(design: Design, biases: bool, draws: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fits of res and of sigma_2 / sigma_1."""
+    network = networks(design, tokens, draws, drawing(biases))
     state = start(network, draws, tokens)
     wake(network, state)
     block = network.blocks[0]
-    rows = []
     try:
         far = step(block, at(state, FAR))
-        res = fit(FAR, log10_res(far), "centred")
-        ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
     except Unknown:
-        res, ratio = near_fit(block, state, relative), None
-    ratio = ratio or near_fit(block, state, sigma_ratio)
-    for quantity, found in (("res", res), ("sigma_ratio", ratio)):
-        known = {"theory": None if theory is None else float(theory), "theory_reason": why} if quantity == "res" else {}
-        rows.append(about | {"quantity": quantity, "draws": draws} | found | known)
-    return rows
+        return near_fit(block, state, relative), near_fit(block, state, sigma_ratio)
+    res = fit(FAR, log10_res(far), "centred")
+    ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
+    return res, ratio or near_fit(block, state, sigma_ratio)
 
 
 def drawing(biases: bool) -> Any:
@@ -277,6 +313,9 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
         ]  # no worse than the plain pass, and better where x is small
     except Unknown:
         output = block(near.full())[..., state.tokens, :]
-    values = measure(output)  # (K, B)
+    finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
+    if not bool(finite.any()):
+        return nothing("float64", "the output is not finite")
+    values = torch.where(finite, measure(torch.where(spread(finite, output), output, 0.0)), 0.0)  # (K, B)
     logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
     return fit(NEAR, logs, "float64", last=FITTED)

@@ -178,9 +178,10 @@ def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for value in options.values():
-        for name in value if isinstance(value, list) else [value]:
-            if isinstance(name, str) and DOTTED.fullmatch(name) and components.find_module(name.partition(":")[0]):
-                yield "part", Component(name=name)
+        for item in value if isinstance(value, list) else [value]:
+            part = item.get("name") if isinstance(item, dict) else item
+            if isinstance(part, str) and DOTTED.fullmatch(part) and components.find_module(part.partition(":")[0]):
+                yield "part", Component(name=part)
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:

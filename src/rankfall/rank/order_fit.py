@@ -28,26 +28,27 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
         errors.append(math.sqrt(float(left @ left) / (len(x) - 2) / float(centred @ centred)))
         starts.append(float(y.mean() - slope * x.mean()))
         decades.append(float(x.max() - x.min()))
-    common = {"method": method, "identical_draws": identical}
     if not slopes:
         reason = "rows come out identical to the last digit" if identical else "nothing above rounding"
-        return common | {"order": None, "uncertainty": None, "decades": None, "log10_constant": None, "reason": reason}
+        return nothing(method, reason, identical)
     scatter = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
     order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
     if uncertainty > SHARP:
         found = sorted(Counter(round(slope) for slope in slopes).items())
         reason = "depends on the draw: " + ", ".join(f"{p} in {count}" for p, count in found)
-        return common | {
-            "order": None,
-            "uncertainty": uncertainty,
-            "decades": None,
-            "log10_constant": None,
-            "reason": reason,
-        }
-    return common | {
+        return nothing(method, reason, identical) | {"uncertainty": uncertainty}
+    return {
+        "method": method,
+        "identical_draws": identical,
         "order": order,
         "uncertainty": uncertainty,
         "decades": float(np.min(decades)),
         "log10_constant": float(np.median(starts)),
         "reason": "does not contract: rows come out different however alike they went in" if order < 0.5 else "",
     }
+
+
+def nothing(method: str, reason: str, identical: int = 0) -> dict[str, Any]:
+    """No order, and why."""
+    empty = dict.fromkeys(("order", "uncertainty", "decades", "log10_constant"))
+    return {"method": method, "identical_draws": identical, "reason": reason} | empty

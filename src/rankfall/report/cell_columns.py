@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.labels import text
 from rankfall.report.schema import CELL_COLUMNS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
         "seed": cell.seed,
         "status": record["status"],
         "reason": record.get("reason") or "",
-        "task_component": _text(cell.task.task),
+        "task_component": text(cell.task.task),
         "device": record.get("device"),
         "stack": record.get("stack"),
         "host": record.get("host"),
@@ -32,15 +32,7 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
     }
     for column in CELL_COLUMNS:
         if column.name not in values:
-            values[column.name] = _text(
+            values[column.name] = text(
                 getattr(architecture if hasattr(architecture, column.name) else training, column.name)
             )
     return values
-
-
-def _text(value: Any) -> Any:
-    """A component as `name` or `name(option=value, ...)`; anything else as it is."""
-    if not hasattr(value, "options"):
-        return value
-    options = ", ".join(f"{name}={json.dumps(option)}" for name, option in sorted(value.options.items()))
-    return f"{value.name}({options})" if options else value.name

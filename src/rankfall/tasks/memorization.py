@@ -21,6 +21,7 @@ from rankfall.tasks._dataset import Dataset, majority_chance
 INPUTS = "tokens"
 TARGETS = "classes"
 READS = {"topics": "pydoc_data.topics"}
+FILES = {"text": ["topics", "rte"]}
 LIMITS = {
     "train": (1, None),
     "test": (1, None),

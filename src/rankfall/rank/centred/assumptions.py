@@ -5,6 +5,7 @@ fails there is no centred form: `Unknown`, with the reason. Beneath it all, `con
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,6 +28,13 @@ FAR_OUT = 100.0  # linear maps are tried with large numbers too, for what clips 
 
 class Unknown(Exception):
     """A component for which no centred form is known."""
+
+
+def called(component: Any) -> str:
+    """The name of a function or of a module's class, the same in every run."""
+    made = component.func if isinstance(component, partial) else component
+    made = made if hasattr(made, "__qualname__") else type(made)
+    return f"{made.__module__}:{made.__qualname__}"
 
 
 def drawn(like: Tensor, seed: int = 0) -> Tensor:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from rankfall.rank.centred.assumptions import Unknown, constant_sums
+from rankfall.rank.centred.assumptions import Unknown, called, constant_sums
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import member, reach, scores
 from rankfall.rank.centred.state import State
@@ -55,7 +55,7 @@ def weights(attention: "Attention", state: State, full: Tensor) -> Weights:
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
             return seen(ordinary)  # its factors tell places apart at order one
-        raise Unknown(f"no centred form of the normaliser {attention.normaliser}")
+        raise Unknown(f"no centred form of the normaliser {called(attention.normaliser)}")
     close = rule(apart)
     if close.holds is not None:
         far = far | ~close.holds

@@ -39,7 +39,11 @@ def orders() -> Table:
             ),
             Column("draws", "int", "random draws of weights, common row and direction"),
             Column("identical_draws", "int", "draws whose output rows are identical to the last digit: not fitted"),
-            Column("method", "text", "centred: scales 1e-8 to 1e-40; float64: singular values of ordinary outputs"),
+            Column(
+                "method",
+                "text",
+                "centred: centred propagation, scales 1e-8 to 1e-40; float64: ordinary outputs; none: it failed (see reason)",
+            ),
             Column("theory", "float", "order expected of res; null for sigma_ratio", nullable=True),
             Column("theory_reason", "text", "why that is expected", nullable=True),
             Column("reason", "text", "why the order is undefined, or what an order of zero means; empty otherwise"),
