@@ -165,7 +165,9 @@ class Events:
 
     def gc(self, step: Step) -> str:
         config = f"{step.detail['config']}.yaml"
-        done = self._ended(self.campaign.program(self.grid, "rankfall.cli", "gc", "--config", config, "--delete"))
+        done = self._ended(
+            self.campaign.program(self.grid, "rankfall.cli", "gc", "--config", config, "--delete", "--keep-days", "0")
+        )
         if done.code:
             raise Wrong(f"gc ends with {done.code}:\n{done.text()[-6000:]}")
         return done.text().strip().splitlines()[-1]

@@ -148,10 +148,10 @@ def test_a_new_label_measures_nothing(lab: Lab, capsys: pytest.CaptureFixture[st
     assert lab.run("plan", "--measure-too") == 0
     assert "yours: 4 of 4 cells measured" in capsys.readouterr().out
     assert os.listdir(lab.store.root / "measures") == ["probe_lab.probe"]
-    assert lab.run("gc", "--delete") == 0
+    assert lab.run("gc", "--delete", "--keep-days", "0") == 0
     assert lab.kept("yours") == 4
     lab.configure({"paths": {}})
-    assert lab.run("gc", "--delete") == 0
+    assert lab.run("gc", "--delete", "--keep-days", "0") == 0
     assert "rows" in capsys.readouterr().out
 
 
@@ -162,7 +162,7 @@ def test_every_verb_finds_the_results_that_the_configuration_names(
     assert lab.run("data", "--task", "sorting", "--out", "data.parquet") == 0
     assert lab.run("status") == 0
     assert re.search(r"^all +4 +0 +0 +0 +0$", capsys.readouterr().out, re.MULTILINE)
-    assert sorted(path.name for path in lab.store.root.iterdir()) == ["data", "measures", "stacks"]
+    assert sorted(path.name for path in lab.store.root.iterdir()) == ["announced", "data", "measures", "stacks"]
 
 
 def test_an_edit_undone_finds_the_rows_of_a_measure_without_cells(lab: Lab) -> None:
@@ -175,9 +175,9 @@ def test_an_edit_undone_finds_the_rows_of_a_measure_without_cells(lab: Lab) -> N
         lab.configure(measures)
         assert lab.run(*command) == 0
         assert len(lab.calls()) == calls
-    assert lab.run("gc", "--delete") == 0
+    assert lab.run("gc", "--delete", "--keep-days", "0") == 0
     assert lab.run(*command) == 0
     assert not lab.calls()
     lab.configure({"mine": {"measure": "probe_lab:probe"}})
-    assert lab.run("gc", "--delete") == 0
+    assert lab.run("gc", "--delete", "--keep-days", "0") == 0
     assert not list((lab.store.root / "measures").rglob("*.parquet"))

@@ -15,7 +15,12 @@ import torch
 from helpers import config
 
 from rankfall import cli
+from rankfall.plan import make_plan
+from rankfall.plan.cell import digest
+from rankfall.report import tables
+from rankfall.report.compare import differences
 from rankfall.store import Store
+from rankfall.store.announced import announced
 from rankfall.store.inventory import Live, removable, remove
 from rankfall.tasks._dataset import Dataset
 
@@ -131,15 +136,19 @@ def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, cap
     store.save_rows("paths", {"short ones-b": [], "paths-z": []})
     store.save_rows("law", {"law-None": []})
     command = ["gc", "--config", "a.yaml", "bx.yaml", "--results", str(tmp_path)]
-    assert cli.main(command) == 0
+    assert cli.main([*command, "--keep-days", "0"]) == 0
     output = capsys.readouterr().out
     assert "would remove 1 file" in output
     assert "--delete" in output
     assert dead.exists()
-    assert cli.main([*command, "--keep-days", "1", "--delete"]) == 0
+    assert cli.main([*command, "--delete"]) == 0
+    assert dead.exists()  # it is young
+    assert "1 more that nothing needs, written in the last 7 days: kept" in capsys.readouterr().out
+    os.utime(dead, (time.time() - 6.9 * 86_400,) * 2)
+    assert cli.main([*command, "--delete"]) == 0
     assert dead.exists()
-    os.utime(dead, (time.time() - 3 * 86_400,) * 2)
-    assert cli.main([*command, "--keep-days", "1", "--delete", "--files"]) == 0
+    os.utime(dead, (time.time() - 7.1 * 86_400,) * 2)
+    assert cli.main([*command, "--delete", "--files"]) == 0
     assert f"{dead}: no cell of it is in the plan" in capsys.readouterr().out
     assert not dead.exists()
     assert live.exists()
@@ -158,10 +167,156 @@ def test_by_default_it_cleans_the_results_that_the_configs_name(tmp_path, monkey
     assert cli.main(["gc", "--config", "one.json", "three.json", "--delete"]) == 2
     assert "here and there: choose one with --results" in capsys.readouterr().err
     assert dead.exists()
-    assert cli.main(["gc", "--config", "one.json", "two.json", "--delete"]) == 0
+    assert cli.main(["gc", "--config", "one.json", "two.json", "--delete", "--keep-days", "0"]) == 0
     assert not dead.exists()
 
 
 def test_an_empty_store_is_no_error(plans, tmp_path, capsys):
     assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path / "nowhere"), "--delete"]) == 0
     assert not (tmp_path / "nowhere").exists()
+
+
+def cell(key):
+    return SimpleNamespace(key=key, data_key=f"d{key}")
+
+
+def test_what_a_live_run_announced_is_kept_though_it_is_old(plans, tmp_path, capsys):
+    store, other = Store(tmp_path / "store"), Store(tmp_path / "store")
+    needed, dead = save(store, "x"), save(store, "y")
+    rows = store.save_rows("law", {digest("key of law", "x"): [{"a": 1}], digest("key of law", None): []})
+    store.dataset("dx", lambda: Dataset(*[torch.zeros(1)] * 4, size_in=1, size_out=1, chance=0.0))
+    data = store.root / "data" / "dx.safetensors"
+    announcement = other.announce([cell("x")], {"law": ["key of law"]})
+    for path in (needed, dead, rows, data):
+        os.utime(path, (0, 0))
+    command = ["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]
+    assert cli.main(command) == 0
+    assert "1 running process needs this store" in capsys.readouterr().out
+    assert not dead.exists()
+    assert all(path.exists() for path in (needed, rows, data, announcement))
+    del other  # the run has ended
+    assert not announcement.exists()
+    assert cli.main(command) == 0
+    assert not any(path.exists() for path in (needed, rows, data))
+
+
+def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
+    from rankfall.commands.gc import live, needed_by_running
+
+    store = Store(tmp_path / "store")
+    plan = make_plan(config(measures={"paths": {"counts": [2]}, "orders": {}}))
+    store.announce(plan.cells, {one.component.name: [one.key] for one in plan.measures.values()})
+    found, wanted = Live(), live([plan])
+    assert needed_by_running(store, found) == 1
+    assert (found.cells, found.data) == (wanted.cells, wanted.data)
+    assert all(wanted.measures[name] <= found.measures[name] for name in ("paths", "orders"))
+
+
+def test_announcements_of_the_dead_count_no_more(store, tmp_path, capsys, plans):
+    killed = subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCER, str(store.root)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert killed.stdout.readline() == "ready\n"
+    (path,) = (store.root / "announced").iterdir()
+    assert [one.cells for one in announced(store.root)[0]] == [["x"]]
+    killed.kill()
+    killed.wait()
+    assert announced(store.root) == ([], [path])
+    content = json.loads(path.read_text())
+
+    def written(name, age=0.0, **changes):
+        other = path.with_name(name)
+        other.write_text(json.dumps(content | changes))
+        os.utime(other, (time.time() - age,) * 2)
+        return other
+
+    reused = written("reused.json", pid=os.getpid())  # the number is of a process again, which began later
+    elsewhere = written("elsewhere.json", machine="node7 pid:[1]")
+    forgotten = written("forgotten.json", 86_401.0, machine="node7 pid:[1]")
+    nonsense = path.with_name("nonsense.json")
+    nonsense.write_text("[")
+    live, dead = announced(store.root)
+    assert [one.path for one in live] == [elsewhere]
+    assert set(dead) == {path, reused, forgotten, nonsense}
+    assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]) == 0
+    assert list((store.root / "announced").iterdir()) == [elsewhere]
+
+
+ANNOUNCER = """
+import sys, time
+from types import SimpleNamespace
+from rankfall.store import Store
+store = Store(sys.argv[1])
+assert store.announce([SimpleNamespace(key="x", data_key="d")])
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_an_announcement_is_renewed_and_goes_with_its_process(store, monkeypatch):
+    monkeypatch.setattr("rankfall.store.announced.RENEWED", 0.01)
+    path = store.announce([cell("x")])
+    os.utime(path, (0, 0))
+    deadline = time.monotonic() + 10
+    while path.stat().st_mtime == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert path.stat().st_mtime > 0
+    ended = subprocess.run([sys.executable, "-c", ANNOUNCER.replace("time.sleep(60)", ""), str(store.root)], check=True)
+    assert ended.returncode == 0
+    assert list((store.root / "announced").iterdir()) == [path]
+
+
+def test_a_store_that_cannot_be_written_is_no_reason_to_stop(tmp_path):
+    (tmp_path / "store").write_text("a file where the folder should be")
+    assert Store(tmp_path / "store").announce([cell("x")]) is None
+
+
+@pytest.mark.parametrize("when", ["find_cells", "load_cells", "find_rows"])
+def test_a_job_whose_cells_are_removed_under_its_hands_computes_them_again(when, tmp_path, monkeypatch):
+    """Found in the store, and gone before they are read: as cleaning for another configuration may leave them."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(training={"epochs": 1}, measures={"residuals": {}}, grid={"seed": "0..1"})))
+    shard = next(iter(make_plan(path).shards))[1]
+    common = ["--config", str(path), "--task", "sorting", "--shard", shard]
+
+    def jobs(name):
+        """Tables of a run whose store was filled by one before."""
+        results = ["--results", str(tmp_path / name)]
+        outputs = [tmp_path / f"{name}.{table}.parquet" for table in ("cells", "training", "residuals")]
+        train = ["train", *common, *results, "--out", str(outputs[0]), "--training-out", str(outputs[1])]
+        measure = ["measure", *common, *results, "--measure", "residuals", "--out", str(outputs[2])]
+        return outputs, [train, measure]
+
+    expected, commands = jobs("undisturbed")
+    assert [cli.main(command) for command in commands] == [0, 0]
+    for number in range(2):
+        got, commands = jobs("disturbed")
+        assert [cli.main(command) for command in commands] == [0, 0]
+        whole, calls = getattr(Store, when), []
+
+        def removing(self, *arguments, whole=whole, calls=calls, last=number + 1):
+            answer = whole(self, *arguments)
+            calls.append(arguments)
+            if len(calls) == last:
+                for file in [*self.root.rglob("*.safetensors"), *self.root.rglob("*.parquet")]:
+                    file.unlink()
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, when, removing)
+            assert [cli.main(command) for command in commands] == [0, 0]
+        assert calls
+        for one, other in zip(expected, got):
+            assert differences(tables.read(one), tables.read(other), 0.0) == []
+
+
+def test_cells_that_vanish_for_ever_are_told_in_a_line(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config()))
+    shard = next(iter(make_plan(path).shards))[1]
+    monkeypatch.setattr(Store, "find_cells", lambda self, keys, groups=None: {})
+    command = ["train", "--config", str(path), "--task", "sorting", "--shard", shard, "--results", str(tmp_path)]
+    assert cli.main([*command, "--out", str(tmp_path / "cells.parquet")]) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert "1 cells" in message
+    assert "vanished" in message

@@ -21,6 +21,7 @@ def run(args: argparse.Namespace) -> int:
     plan.shards_of(args.task)  # or an error that names the tasks
     store = Store((args.results or Path(plan.config.results)) / "store")
     cells = {cell.data_key: cell for cell in plan.cells if cell.task.name == args.task}
+    store.announce(cells.values())
     rows = []
     for key, cell in cells.items():
         dataset = dataset_of(cell, store)

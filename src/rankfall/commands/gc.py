@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankfall.store import Store
     from rankfall.store.inventory import Item, Live
+
+
+AT_ONCE = ("temporary", "announcement")  # of processes that are dead, whatever their age
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the configs name")
     parser.add_argument("--delete", action="store_true", help="really remove the files")
     parser.add_argument(
-        "--keep-days", type=float, default=0.0, metavar="N", help="keep what was written in the last N days"
+        "--keep-days",
+        type=float,
+        default=7.0,
+        metavar="N",
+        help="keep results that were written in the last N days, whoever needs them (default 7; 0 for none)",
     )
     parser.add_argument("--files", action="store_true", help="name every file and why nothing needs it")
 
@@ -31,14 +39,25 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.store.inventory import DAY, removable, remove
 
     plans = [make_plan(config) for config in args.config]
-    items = removable(Store((args.results or only_results(plans)) / "store"), live(plans))
-    items = [item for item in items if item.age >= args.keep_days * DAY]
+    store, needed = Store((args.results or only_results(plans)) / "store"), live(plans)
+    running = needed_by_running(store, needed)
+    useless = removable(store, needed)
+    items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
+    young = len(useless) - len(items)
+    if running:
+        print(
+            f"{running} running process{'es need' if running > 1 else ' needs'} this store: what they announced is kept"
+        )
+    if young:
+        print(f"{young} more that nothing needs, written in the last {args.keep_days:g} days: kept, see --keep-days")
     print(summary(items, args.delete))
     if args.files:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        remove(items)
+        needed_by_running(store, needed)  # once more: a run may have begun while all this was looked through
+        still = {item.path for item in removable(store, needed)}
+        remove([item for item in items if item.path in still])
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
@@ -67,6 +86,21 @@ def live(plans: "Iterable[Any]") -> "Live":
     return needed
 
 
+def needed_by_running(store: "Store", needed: "Live") -> int:
+    """Add to `needed` what live processes have announced; how many there are."""
+    from rankfall.plan.cell import digest
+    from rankfall.store.announced import announced
+
+    found, _ = announced(store.root)
+    for one in found:
+        needed.cells.update(one.cells)
+        needed.data.update(one.data)
+        for component, keys in one.measures.items():
+            rows = {digest(key, cell) for key in keys for cell in (None, *one.cells)}
+            needed.measures.setdefault(component, set()).update(rows)
+    return len(found)
+
+
 def measure_keys(plan: Any, name: str) -> set[str]:
     """The keys under which a measure's rows lie in the store."""
     if plan.measures[name].needs != "cells":
@@ -80,7 +114,7 @@ def summary(items: "list[Item]", delete: bool) -> str:
     from rankfall.store.inventory import DAY
 
     if not items:
-        return "nothing to remove: everything in the store is needed"
+        return "nothing to remove"
     lines = []
     for kind in dict.fromkeys(item.kind for item in items):
         some = [item for item in items if item.kind == kind]

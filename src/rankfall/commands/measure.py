@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rankfall.plan import MeasurePlan, Plan
     from rankfall.plan.cell import Cell
-    from rankfall.store import CellRecord, Store
+    from rankfall.store import Store
 
     Rows = list[dict[str, Any]]
 
@@ -85,6 +85,7 @@ def measured_freely(job: Job) -> "Rows":
     from rankfall.code.unchanged import check_unchanged
 
     component, key = job.measure.component, job.plan.measure_key(job.measure.name)
+    job.store.announce([], {component.name: [job.measure.key]})
     found = job.store.find_rows(component.name, [key]) if lasting(component.options) else {}
     if key in found:
         print(f"{job.measure.name}: in store", flush=True)
@@ -116,10 +117,12 @@ def measured_tables(job: Job, folder: Path) -> "Rows":
 
 def measured(cells: "Sequence[Cell]", job: Job, stopped: "Callable[[], str | None]") -> "Rows":
     """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
+    from rankfall.jobs.training import recorded
     from rankfall.report.cell_columns import cell_columns
 
-    records = recorded(cells, job)
-    done = [cell for cell in cells if cell.key in records and records[cell.key].status == "done"]
+    job.store.announce(cells, {job.measure.component.name: [job.measure.key]})
+    records = recorded(cells, job.store, job.train)
+    done = [cell for cell in cells if records[cell.key].status == "done"]
     keys = {cell.key: job.plan.measure_key(job.measure.name, cell) for cell in done}
     found = job.store.find_rows(job.measure.component.name, keys.values())
     missing = [cell for cell in done if keys[cell.key] not in found]
@@ -128,19 +131,9 @@ def measured(cells: "Sequence[Cell]", job: Job, stopped: "Callable[[], str | Non
     found |= measure_missing(missing, keys, job, stopped)
     rows = []
     for cell in cells:
-        columns = cell_columns(cell, records[cell.key].record if cell.key in records else None)
+        columns = cell_columns(cell, records[cell.key].record)
         rows += [columns | row for row in (found[keys[cell.key]] if cell.key in keys else [{}])]
     return rows
-
-
-def recorded(cells: "Sequence[Cell]", job: Job) -> "dict[str, CellRecord]":
-    """What the store says of the cells, all of which have been trained."""
-    keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
-    records = job.store.find_cells(keys, groups)
-    if len(records) < len(cells):
-        job.train([cell for cell in cells if cell.key not in records])
-        records = job.store.find_cells(keys, groups)
-    return records
 
 
 def measure_missing(

@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     plan = make_plan(args.config)
     cells = plan.shard(args.task, args.shard)
     store = Store((args.results or Path(plan.config.results)) / "store")
+    store.announce(cells)
     compute = plan.config.compute
     settings = Settings(prepare(compute), compute.stack, compute.checkpoint_seconds)
 
@@ -46,18 +47,21 @@ def run(args: argparse.Namespace) -> int:
         return INTERRUPTED
     about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
     if args.out:
-        tables.write("cells", cell_rows(cells, store), args.out, about)
+        tables.write("cells", cell_rows(cells, store, train), args.out, about)
     if args.training_out:
         tables.write("training", epochs, args.training_out, about)
     return 0
 
 
-def cell_rows(cells: "Sequence[Cell]", store: "Store") -> list[dict[str, Any]]:
+def cell_rows(
+    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
+) -> list[dict[str, Any]]:
     """How each cell ended."""
+    from rankfall.jobs.training import recorded
     from rankfall.report.cell_columns import cell_columns
 
     own = ("steps", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "chance", "seconds")
-    found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    found = recorded(cells, store, train)
     rows = []
     for cell in cells:
         record = found[cell.key].record

@@ -33,9 +33,10 @@ from rankfall.train.stack import DIVERGED, RUNNING, STOPPED, Stack
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
-    from rankfall.store import LoadedStack, Store
+    from rankfall.store import CellRecord, LoadedStack, Store
     from rankfall.train.progress import Progress
 
+ATTEMPTS = 4  # looks for cells that were in the store a moment ago, with training between
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
 
 
@@ -214,16 +215,39 @@ def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
     return Shape(found.facts["INPUTS"], found.facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
 
 
+def recorded(
+    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
+) -> "dict[str, CellRecord]":
+    """What the store says of each cell. What is gone since it was looked up, such as by cleaning, `train` makes good."""
+    keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
+    for _ in range(ATTEMPTS):
+        found = store.find_cells(keys, groups)
+        missing = [cell for cell in cells if cell.key not in found]
+        if not missing:
+            return found
+        train(missing)
+    raise _vanishing(missing, store)
+
+
 def loaded(cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]") -> "list[LoadedStack]":
     """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside,
     and `train` makes good what is gone."""
     keys, group = [cell.key for cell in cells], cells[0].group
-    stacks = store.load_cells(keys, group)
-    there = {key for stack in stacks for key in stack.keys}
-    if len(there) == len(keys):
-        return stacks
-    train([cell for cell in cells if cell.key not in there])
-    return store.load_cells(keys, group)
+    for _ in range(ATTEMPTS):
+        stacks = store.load_cells(keys, group)
+        there = {key for stack in stacks for key in stack.keys}
+        missing = [cell for cell in cells if cell.key not in there]
+        if not missing:
+            return stacks
+        train(missing)
+    raise _vanishing(missing, store)
+
+
+def _vanishing(cells: "Sequence[Cell]", store: "Store") -> StoreError:
+    what = (
+        f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained"
+    )
+    return StoreError(f"{what}: something removes or damages its files; mend that and run again")
 
 
 def stack_id(cells: "Sequence[Cell]") -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import StoreError
+from rankfall.store.announced import announce
 from rankfall.store.files import Vault
 from rankfall.store.rows import Rows
 from rankfall.store.singles import Checkpoints, Datasets, check_name
@@ -26,7 +27,7 @@ __all__ = ["CellRecord", "LoadedStack", "Store", "StoreError", "join"]
 
 
 class Store:
-    """results/store: data/, stacks/<group>/, checkpoints/, measures/<name>/ and damaged/."""
+    """results/store: data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/ and damaged/."""
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
@@ -35,6 +36,12 @@ class Store:
         self.datasets = Datasets(self.vault)
         self.rows = Rows(self.vault)
         self.checkpoints = Checkpoints(self.vault)
+
+    def announce(self, cells: Iterable[Any], measures: Mapping[str, Iterable[str]] | None = None) -> Path | None:
+        """Keep `rankfall gc` from removing these cells and their data, and rows of measures (component -> keys without a cell), for as
+        long as this store is in use.
+        """
+        return announce(self, self.root, cells, measures or {})
 
     def save_stack(
         self,

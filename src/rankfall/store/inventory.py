@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rankfall.disk import cannot, odd
 from rankfall.store import Store
+from rankfall.store.announced import announced
 from rankfall.store.files import SUFFIX
 from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
 from rankfall.store.rows import folder_of, read_rows
@@ -35,7 +36,7 @@ class Live:
 class Item:
     """One file that can go."""
 
-    kind: str  # stack, dataset, rows, checkpoint, temporary, damaged
+    kind: str  # stack, dataset, rows, checkpoint, temporary, announcement, damaged
     path: Path
     bytes: int
     age: float  # seconds since it was last written
@@ -44,7 +45,7 @@ class Item:
 
 def removable(store: Store, live: Live) -> list[Item]:
     """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
-    parts = (_stacks, _datasets, _rows, _checkpoints, _temporary, _damaged)
+    parts = (_stacks, _datasets, _rows, _checkpoints, _temporary, _announcements, _damaged)
     return [item for part in parts for item in part(store, live)]
 
 
@@ -158,6 +159,11 @@ def _writer_lives(name: str) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def _announcements(store: Store, live: Live) -> Iterator[Item]:
+    for path in announced(store.root)[1]:
+        yield from _item("announcement", path, "the process that wrote it is dead")
 
 
 def _damaged(store: Store, live: Live) -> Iterator[Item]:

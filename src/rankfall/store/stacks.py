@@ -153,6 +153,8 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
         raise StoreError(
             f"{len(gone)} of {len(keys)} cells are no longer in the store ({gone[0]}, ...): train them again"
         )
+    if any(stack.tensors.keys() != stacks[0].tensors.keys() for stack in stacks):
+        raise StoreError(f"{len(keys)} cells did not all end in the same way ({keys[0]}, ...): run again")
     order = torch.tensor([place[key] for key in keys])
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}

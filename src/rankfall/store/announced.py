@@ -1,0 +1,128 @@
+"""Announcements: what running jobs need of a store, so that cleaning on behalf of another configuration leaves it alone.
+
+Each is a small file under announced/, written when a job or a run begins, renewed while it lives and removed when it ends. A process that
+was killed leaves its file behind: on its own machine it is known to be dead, elsewhere its file is ignored when it has not been renewed
+for a day.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankfall.disk import StoreError, atomic, odd
+
+FOLDER, SUFFIX = "announced", ".json"
+RENEWED = 3600.0  # seconds
+FORGOTTEN = 86_400.0  # an announcement of another machine is nobody's when it is as old as this
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """What one live process needs, by key."""
+
+    path: Path
+    cells: list[str]
+    data: list[str]
+    measures: dict[
+        str, list[str]
+    ]  # measure's component -> what the keys of its rows are made of, with or without a cell's
+
+
+def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[str, Iterable[str]]) -> Path | None:
+    """Announce cells and their data for as long as `owner` is in use; None where the store cannot be written."""
+    listed = list(cells)
+    name = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{SUFFIX}"
+    path = root / FOLDER / name
+    content = {
+        "machine": machine(),
+        "pid": os.getpid(),
+        "began": began(os.getpid()),
+        "cells": sorted({cell.key for cell in listed}),
+        "data": sorted({cell.data_key for cell in listed}),
+        "measures": {component: sorted(keys) for component, keys in measures.items()},
+    }
+    try:
+        with atomic(path) as file:
+            file.write(json.dumps(content).encode())
+    except StoreError:  # only cleaning needs it; whoever wants to write results will be told
+        return None
+    ended = threading.Event()
+    threading.Thread(target=_renew, args=(path, ended), daemon=True).start()
+    weakref.finalize(owner, _withdraw, path, os.getpid(), ended)  # at the latest when the interpreter ends
+    return path
+
+
+def announced(root: Path) -> tuple[list[Announcement], list[Path]]:
+    """What live processes have announced, and the files of those that are no more."""
+    live: list[Announcement] = []
+    dead: list[Path] = []
+    folder = root / FOLDER
+    for path in sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []:
+        try:
+            if odd(path) is not None:
+                continue
+            age = time.time() - path.stat().st_mtime
+            raw = json.loads(path.read_bytes())
+            here = raw["machine"] == machine()
+            lives = _lives(raw["pid"], raw["began"]) if here else age < FORGOTTEN
+            found = Announcement(path, raw["cells"], raw["data"], raw["measures"])
+        except FileNotFoundError:
+            continue  # it has just ended
+        except (OSError, ValueError, LookupError, TypeError):
+            dead.append(path)  # nothing that is written here
+            continue
+        if lives:
+            live.append(found)
+        else:
+            dead.append(path)
+    return live, dead
+
+
+def machine() -> str:
+    """Where a process number means the same: a machine, or a container on it that counts for itself."""
+    try:
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
+
+
+def began(pid: int) -> str:
+    """When a process began, as its machine tells, so that another one with the same number is not taken for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _lives(pid: int, when: str) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return began(pid) == when
+
+
+def _renew(path: Path, ended: threading.Event) -> None:
+    while not ended.wait(RENEWED):
+        with suppress(OSError):
+            os.utime(path)
+
+
+def _withdraw(path: Path, pid: int, ended: threading.Event) -> None:
+    ended.set()
+    if os.getpid() == pid:  # a process that was forked off has announced nothing
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
