@@ -53,9 +53,9 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
     hint = ""
     if isinstance(value, bool):
         hint = "YAML reads on, off, yes and no as true and false: write `none` for nothing, quote a word that is meant as text"
-    elif isinstance(value, str) and EXPONENT.fullmatch(
-        value
-    ):  # so it stands there without quotes, and YAML reads it as text
+    elif (
+        isinstance(value, str) and len(value) <= LONGEST and EXPONENT.fullmatch(value)
+    ):  # it stands there without quotes
         number = float(value)
         hint = f"write {int(number)}" if number.is_integer() and abs(number) < 1e15 else ""
     elif isinstance(value, str) and _number(value):
