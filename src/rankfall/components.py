@@ -21,29 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankfall.design import Architecture, Task, Training, declared, with_default
 from rankfall.errors import RankfallError, nearest
 
+AUTO = "auto"  # "whatever fits the task", for the parts that touch its inputs and targets
+AUTO_KINDS = with_default(Architecture, AUTO)
 KINDS: Mapping[str, str] = {
-    "task": "tasks",
-    "block": "nets/blocks",
-    "normaliser": "nets/normalisers",
-    "position": "nets/positions",
-    "mask": "nets/masks",
-    "residual": "nets/residuals",
-    "norm": "nets/norms",
-    "mlp": "nets/mlps",
-    "embedding": "nets/embeddings",
-    "head": "nets/heads",
-    "sentinels": "nets/sentinels",
-    "init": "nets/inits",
-    "optimizer": "train/optimizers",
-    "schedule": "train/schedules",
+    **{kind: about["folder"] for kind, about in declared(Task, Architecture, Training).items()},
     "measure": "measures",
     "figure": "report/figures",
     "table": "report/schemas",
 }
-AUTO = "auto"  # "whatever fits the task", for the parts that touch its inputs and targets
-AUTO_KINDS = frozenset({"embedding", "head"})
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def normalised(name: str, row: list[Any], factors: list[Any]) -> list[Any]:
 def attention(layer: Any, name: str, x: list[list[Any]]) -> list[list[Any]]:
     count, width = len(x), layer.head_width
     bias = layer.position.bias(torch.zeros(1, 1, layer.heads, count, count, dtype=torch.float64))[0, 0].tolist()
-    allowed = layer.allowed
+    allowed = layer.mask(count, torch.device("cpu"))
     shrink = mp.mpf(width**-0.5)  # the float that the network multiplies with
     context: list[list[Any]] = [[] for _ in x]
     for h in range(layer.heads):

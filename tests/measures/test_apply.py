@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers import cells
 
-from rankfall.jobs.apply import apply
+from rankfall.measures._apply import apply
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting

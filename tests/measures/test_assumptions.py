@@ -137,8 +137,16 @@ MISFITS: dict[str, tuple[dict[str, Any], Callable[[Network], None], str]] = {
     "scores scaled": ({}, positioned(lambda scores: 5 * scores), "attention rows"),
     "scores capped": ({}, positioned(lambda scores: 20 * (scores / 20).tanh()), "attention rows"),
     "keys scaled": ({}, of_attention(position=Stretched()), "attention rows"),
-    "keys hidden from all": ({}, of_attention(allowed=torch.arange(6).expand(6, 6) < 4), "attention rows"),
-    "ring of places": ({"normaliser": "l2", "depth": 60}, of_attention(allowed=BAND), "attention rows"),
+    "keys hidden from all": (
+        {},
+        of_attention(mask=lambda length, device: torch.arange(6).expand(6, 6) < 4),
+        "attention rows",
+    ),
+    "ring of places": (
+        {"normaliser": "l2", "depth": 60},
+        of_attention(mask=lambda length, device: BAND),
+        "attention rows",
+    ),
     "residual with a gate": ({}, blocks(residual=gate), "residual is not"),
     "residual with a constant": ({}, blocks(residual=lambda x, branch: x + branch + 1), "residual is not"),
     "residual over tokens": ({}, blocks(residual=lambda x, branch: mixing(x) + branch), "residual is not"),
@@ -243,7 +251,7 @@ def test_a_member_that_is_not_a_number_leaves_the_others_their_form() -> None:
 
 def test_orders_of_misfits_come_from_the_plain_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores five times as long change no order: cubic as without, over the decades that float64 resolves."""
-    subject = order_table.Subject(order_table.Design(), "attention alone", True)
+    subject = order_table.Composition(order_table.ALONE, "attention alone", True)
 
     def stretched(*arguments: Any) -> Network:
         made = design(*arguments)

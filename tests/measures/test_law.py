@@ -44,7 +44,7 @@ def network(length: int = 8, members: int = 1, spread: float | None = None, **ar
 
 
 def measured(made: Network, members: int = 1, samples: int = 2, **options: Any) -> list[dict[str, Any]]:
-    length = made.blocks[0].attention.allowed.shape[0] if made.blocks[0].attention.allowed is not None else 8
+    length = 8
     inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:length] for s in range(4)])
     inputs = inputs.expand(members, 4, length)
     data = Data(inputs, inputs, inputs, inputs, torch.zeros(members))

@@ -1,14 +1,15 @@
 """The order table: complete, sharp, in agreement with theory, and right on cases that can be worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.measures import orders as module
-from rankfall.measures._design import Design, Part
 from rankfall.rank.order_theory import expected
 from rankfall.report import tables
 
@@ -76,8 +77,8 @@ def test_fit_finds_slope_constant_and_spread() -> None:
 def test_direct_float64_agrees() -> None:
     """The slopes of the plain forward pass, over the decades where it resolves them."""
     for name, p in (("softmax", 3), ("l2", 3), ("exp", 1), ("sigmoid", 1)):
-        design = Design(normaliser=Part(name))
-        network = module.networks(design, 6, 4, module.drawing(True))
+        design = replace(module.ALONE, normaliser=Component(name))
+        network = module.networks(design, 6, 4, True)
         state = module.start(network, 4, 6)
         scales = np.linspace(-2.0, -3.5, 6)
         output = network.blocks[0](module.at(state, scales).full())
@@ -107,7 +108,7 @@ def test_a_normaliser_from_outside_is_fitted_on_the_plain_pass() -> None:
 def test_orders_of_rows_that_share_a_direction() -> None:
     """Without biases and with one head, exp's rows come out as multiples of one vector: what lies beside it goes with the cube, and is
     read off R where a float64 output no longer shows it. Where that does, both agree."""
-    network = module.networks(Design(normaliser=Part("exp"), heads=1), 6, 4, module.drawing(False))
+    network = module.networks(replace(module.ALONE, normaliser=Component("exp"), heads=1), 6, 4, False)
     state = module.start(network, 4, 6)
     block = network.blocks[0]
     found = module.middle_ratio(module.step(block, module.at(state, module.MIDDLE)))

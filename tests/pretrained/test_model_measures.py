@@ -12,8 +12,8 @@ from rankfall.measures.chains import chains
 from rankfall.measures.model_law import model_law
 from rankfall.measures.model_residuals import model_residuals
 from rankfall.pretrained import attention, convert
-from rankfall.pretrained.load import Source
-from rankfall.pretrained.subject import Spec, subject
+from rankfall.pretrained.load import ModelSource
+from rankfall.pretrained.subject import Request, subject
 from rankfall.pretrained.surgery import VARIANTS, run_model
 from rankfall.pretrained.texts import Texts
 from rankfall.rank import residual as res
@@ -37,14 +37,14 @@ def on_table(
     source, *, variants=tuple(VARIANTS), samples=3, length=9, dtype="float64", definition="clean", text="zipf"
 ):
     seed = None if source.phase == "pretrained" else 0
-    return subject(Spec(source, Texts(text, samples, length), definition, variants, dtype), seed)
+    return subject(Request(source, Texts(text, samples, length), definition, variants, dtype), seed)
 
 
 @pytest.mark.parametrize("family", convert.FAMILIES)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_our_own_blocks_agree_with_the_cut_model(family, name, tmp_path):
     """Two implementations, the library's code under the knife and our blocks with its weights, to rounding in every layer."""
-    source = Source(saved(family, tmp_path, **GELU.get(family, {})), "pretrained")
+    source = ModelSource(saved(family, tmp_path, **GELU.get(family, {})), "pretrained")
     it = on_table(source)
     states = {}
     it.run([VARIANTS[name]], 0, 3, states.__setitem__)
@@ -56,7 +56,9 @@ def test_our_own_blocks_agree_with_the_cut_model(family, name, tmp_path):
 
 def test_published_albert_keeps_a_weightless_mlp(tmp_path):
     """SAN and SAN+skip of the published code: norm2(gelu(h) + h) remains where the MLP was; written out here."""
-    it = on_table(Source(saved("albert", tmp_path), "pretrained"), variants=("SAN", "SAN+skip"), definition="published")
+    it = on_table(
+        ModelSource(saved("albert", tmp_path), "pretrained"), variants=("SAN", "SAN+skip"), definition="published"
+    )
     layer = it.loaded.model.encoder.albert_layer_groups[0].albert_layers[0]
     for variant, skip in zip(it.variants, (0.0, 1.0)):
         states = {}
@@ -75,7 +77,7 @@ def _without_skip(module, state):
 
 
 def test_published_variants_of_bert_are_the_clean_ones(tmp_path):
-    source = Source(saved("bert", tmp_path), "pretrained")
+    source = ModelSource(saved("bert", tmp_path), "pretrained")
     names = ("SAN", "SAN+MLP", "SAN+skip", "transformer")
     clean, published = (on_table(source, variants=names, definition=kind).variants for kind in ("clean", "published"))
     assert clean == published
@@ -83,12 +85,12 @@ def test_published_variants_of_bert_are_the_clean_ones(tmp_path):
 
 def test_published_variants_exist_for_three_families_only():
     with pytest.raises(RankfallError, match="albert, bert, xlnet"):
-        on_table(Source("gpt2", config=CONFIGS["gpt2"]), definition="published")
+        on_table(ModelSource("gpt2", config=CONFIGS["gpt2"]), definition="published")
 
 
 def test_wrong_variant_names_are_refused_before_loading():
     with pytest.raises(RankfallError, match="nearest is 'SAN\\+skip'"):
-        on_table(Source("nowhere-to-be-found"), variants=("SAN+skp",))
+        on_table(ModelSource("nowhere-to-be-found"), variants=("SAN+skp",))
 
 
 def test_rows_are_complete_and_fit_the_table():
@@ -111,7 +113,7 @@ def test_rows_are_complete_and_fit_the_table():
 
 
 def test_a_part_at_a_time_is_the_same_as_all_at_once(tmp_path):
-    it = on_table(Source(saved("bert", tmp_path), "pretrained"))
+    it = on_table(ModelSource(saved("bert", tmp_path), "pretrained"))
     assert list(it.parts(1)) == [(0, 1), (1, 2), (2, 3)]
     assert list(it.parts()) == [(0, 3)]
 
@@ -123,7 +125,7 @@ def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
     from rankfall.pretrained.subject import subjects
 
     alive = []
-    for it in subjects(Spec(Source("bert", config=CONFIGS["bert"]), Texts("zipf", 2, 9)), range(3)):
+    for it in subjects(Request(ModelSource("bert", config=CONFIGS["bert"]), Texts("zipf", 2, 9)), range(3)):
         assert not any(other() is not None for other in alive)
         it.run(it.variants[:1], 0, 2, lambda layer, state: None)
         alive.append(weakref.ref(it.loaded.model))
@@ -133,7 +135,7 @@ def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
     rows = model_residuals(model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0)
-    it = on_table(Source(folder, "pretrained"), samples=2)
+    it = on_table(ModelSource(folder, "pretrained"), samples=2)
     states = run_model(it.loaded.model, {**it.inputs(0, 2), "output_hidden_states": True}).hidden_states
     for row in rows:
         if row["variant"] == "transformer" and row["metric"] == "composite":
@@ -199,7 +201,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
         rows = model_law(model="bert", config=config, **options)
         tables.conform("model_law", rows)
         first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
-        it = on_table(Source("bert", config=config))
+        it = on_table(ModelSource("bert", config=config))
         network, start = convert.as_network(it, VARIANTS["SAN"]), convert.first_states(it, 0, 3)
         left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
         size = res.matrix_norm(res.residual(start), "composite").log10()
@@ -231,7 +233,7 @@ def test_models_without_a_form_in_our_blocks_give_no_law():
 
 
 def test_attention_matrices_are_the_library_s_own(tmp_path):
-    it = on_table(Source(saved("bert", tmp_path), "pretrained"))
+    it = on_table(ModelSource(saved("bert", tmp_path), "pretrained"))
     ours = attention.attention_maps(it, 0, 3)
     theirs = run_model(it.loaded.model, {**it.inputs(0, 3), "output_attentions": True}).attentions
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
@@ -240,7 +242,7 @@ def test_attention_matrices_are_the_library_s_own(tmp_path):
 @pytest.mark.parametrize("family", ["xlnet", "llama", "modernbert", "vit"])
 def test_attention_matrices_are_found_elsewhere(family):
     """One stack of matrices a layer, rows summing to one in float64, which narrowing to float32 inside would spoil."""
-    it = on_table(Source(family, config=CONFIGS[family]), text="pictures" if family == "vit" else "zipf")
+    it = on_table(ModelSource(family, config=CONFIGS[family]), text="pictures" if family == "vit" else "zipf")
     for maps in attention.attention_maps(it, 0, 2):
         assert maps.shape[:2] == (2, 4)
         assert float((maps.sum(-1) - 1).abs().max()) < 1e-14

@@ -8,10 +8,10 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import Source, load
+from rankfall.pretrained.load import ModelSource, load
 from rankfall.pretrained.profile import profile
 from rankfall.pretrained.stream import units
-from rankfall.pretrained.subject import Spec
+from rankfall.pretrained.subject import Request
 from rankfall.pretrained.surgery import VARIANTS, cut, run_model, study
 from rankfall.pretrained.texts import Texts
 
@@ -26,8 +26,8 @@ def test_streamed_weights_give_the_same_bits(family, tmp_path):
     """From a folder of safetensors: the model whole, and layer by layer."""
     small = tiny(family)
     small.model.save_pretrained(tmp_path)
-    whole = load(Source(str(tmp_path), "pretrained")).model
-    streamed = load(Source(str(tmp_path), "pretrained", streamed=True)).model
+    whole = load(ModelSource(str(tmp_path), "pretrained")).model
+    streamed = load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model
     assert torch.equal(
         run_model(whole, small.inputs).last_hidden_state, run_model(streamed, small.inputs).last_hidden_state
     )
@@ -41,7 +41,7 @@ def test_streamed_weights_give_the_same_bits(family, tmp_path):
 def test_drawn_weights_are_the_same_at_every_fetch(family):
     """Each pass fetches every layer anew; two passes agree bit by bit, another seed does not."""
     inputs = tiny(family).inputs
-    source = Source(family, config=CONFIGS[family], streamed=True)
+    source = ModelSource(family, config=CONFIGS[family], streamed=True)
     first = load(source, seed=1)
     once, again = (run_model(first.model, inputs).last_hidden_state for _ in range(2))
     assert torch.equal(once, again)
@@ -51,7 +51,7 @@ def test_drawn_weights_are_the_same_at_every_fetch(family):
 
 def test_never_more_than_one_layer_in_memory():
     """Counted while it runs, at every linear map: weights with storage belong to one layer."""
-    loaded = load(Source("llama", config=CONFIGS["llama"], streamed=True))
+    loaded = load(ModelSource("llama", config=CONFIGS["llama"], streamed=True))
     layers = dict(units(loaded.model))
     held = []
 
@@ -69,7 +69,7 @@ def test_never_more_than_one_layer_in_memory():
 def test_drawn_layers_have_the_family_s_own_scales():
     """GPT-2 scales its projections onto the stream by 1 / sqrt(2 L); a module-by-module draw has to do the same."""
     config = {"vocab_size": 500, "n_embd": 96, "n_layer": 3, "n_head": 4}
-    loaded = load(Source("gpt2", config=config, streamed=True))
+    loaded = load(ModelSource("gpt2", config=config, streamed=True))
     stds = {}
 
     def look(module, inputs):
@@ -84,8 +84,10 @@ def test_profile_of_a_streamed_model_equals_that_of_the_whole(tmp_path):
     tiny("bert").model.save_pretrained(tmp_path)
     rows = {}
     for streamed in (False, True):
-        spec = Spec(Source(str(tmp_path), "pretrained", streamed=streamed), Texts("zipf", 3, 12), dtype="float64")
-        found = profile(spec, [0], norms=("composite",), best_samples=0, spectrum_samples=0)
+        request = Request(
+            ModelSource(str(tmp_path), "pretrained", streamed=streamed), Texts("zipf", 3, 12), dtype="float64"
+        )
+        found = profile(request, [0], norms=("composite",), best_samples=0, spectrum_samples=0)
         rows[streamed] = {(r["variant"], r["layer"], r["sample"]): r["value"] for r in found}
     assert rows[False].keys() == rows[True].keys()
     assert len(rows[True]) == 5 * 4 * 3
@@ -96,11 +98,11 @@ def test_profile_of_a_streamed_model_equals_that_of_the_whole(tmp_path):
 def test_checkpoints_under_other_names_are_refused(tmp_path):
     """The library renames ViT's weights when it loads them; streaming reads names as they are and says which one is not there."""
     tiny("vit").model.save_pretrained(tmp_path)
-    loaded = load(Source(str(tmp_path), "pretrained", streamed=True))
+    loaded = load(ModelSource(str(tmp_path), "pretrained", streamed=True))
     with pytest.raises(RankfallError, match="is not in its safetensors files"):
         run_model(loaded.model, tiny("vit").inputs)
 
 
 def test_tied_weights_are_refused():
     with pytest.raises(RankfallError, match="share weight"):
-        load(Source("t5", config=CONFIGS["t5"], streamed=True))
+        load(ModelSource("t5", config=CONFIGS["t5"], streamed=True))

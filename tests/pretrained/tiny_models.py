@@ -72,9 +72,9 @@ class Tiny:
 
 def tiny(family: str, seed: int = 0) -> Tiny:
     """In float32, eval mode, with weights large enough that no part of a layer is negligible."""
-    from rankfall.pretrained.load import Source, load
+    from rankfall.pretrained.load import ModelSource, load
 
-    model = load(Source(family, config=CONFIGS[family]), seed=seed).model
+    model = load(ModelSource(family, config=CONFIGS[family]), seed=seed).model
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():

@@ -1,7 +1,7 @@
 """Labels and filters of figures: components as tables write them, short and still told apart."""
 
-from rankfall.config.values import Component
-from rankfall.report.labels import labels, matches, order, parts, text
+from rankfall.design import Component
+from rankfall.report.labels import labels, matches, order, parts
 
 
 def test_reads_what_tables_write() -> None:
@@ -11,7 +11,7 @@ def test_reads_what_tables_write() -> None:
         Component(name="none", options={}),
     ):
         config = {"name": component.name, **component.options}
-        assert parts(text(component)) == parts(config)
+        assert parts(str(component)) == parts(config)
     assert parts(24) == ("24", {})
 
 

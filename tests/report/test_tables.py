@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankfall import cli
+from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
@@ -23,12 +24,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def part(name, **options):
-    return SimpleNamespace(name=name, options=options)
+    return Component(name, options)
 
 
 def a_cell(key="k0", seed=0, **changes):
     architecture = {
-        "name": "san", "block": part("attention"), "normaliser": part("softmax", power=2), "position": part("learned"),
+        "name": "san", "block": part("attention"), "attention": part("multihead"),
+        "normaliser": part("softmax", power=2), "position": part("learned"),
         "mask": part("none"), "residual": part("none"), "mlp": part("none"), "mlp_residual": None, "norm": part("layer"),
         "norm_placement": "post", "embedding": part("auto"), "head": part("auto"), "sentinels": part("none"),
         "init": part("published"), "depth": 6, "heads": 2, "width": 48, "head_width": 24, "mlp_width": None,

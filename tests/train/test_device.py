@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from rankfall.config.types import Compute
 from rankfall.errors import RankfallError
 from rankfall.train.device import prepare
 
@@ -14,19 +13,15 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
-def compute(device: str) -> Compute:
-    return Compute.model_validate({"device": device})
-
-
 def test_training_needs_the_gpu_that_is_asked_for() -> None:
     with pytest.raises(RankfallError, match=r"compute\.device: 'cuda'.*no GPU here.*gres: gpu:1"):
-        prepare(compute("cuda"))
+        prepare("cuda", 1)
 
 
 def test_measuring_does_without() -> None:
-    assert prepare(compute("cuda"), insist=False) == torch.device("cpu")
+    assert prepare("cuda", 1, insist=False) == torch.device("cpu")
 
 
 @pytest.mark.parametrize("device", ["cpu", "auto"])
 def test_others_take_what_there_is(device: str) -> None:
-    assert prepare(compute(device)) == torch.device("cpu")
+    assert prepare(device, 1) == torch.device("cpu")

@@ -29,9 +29,7 @@ def trained(
     """A stack of these seeds trained to its end, or up to a step; (stack, history, state at that step)."""
     spread = changes.pop("members", None) or [{} for _ in seeds]
     (cell,) = cells(**{"training": RUN, **changes})
-    chosen = [
-        replace(cell, seed=seed, training=cell.training.model_copy(update=own)) for seed, own in zip(seeds, spread)
-    ]
+    chosen = [replace(cell, seed=seed, training=replace(cell.training, **own)) for seed, own in zip(seeds, spread)]
     stack = Stack(chosen, SHAPE, CPU)
     dtype = getattr(torch, chosen[0].training.dtype)
     data = loop.Data.of([sorting(stream(s, "data"), train=64, test=32, length=5, symbols=6) for s in seeds], dtype, CPU)

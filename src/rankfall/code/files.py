@@ -25,7 +25,7 @@ from rankfall.code.fingerprint import OWN, SHORT
 from rankfall.components import Description, find_module
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
-from rankfall.config.values import Component
+from rankfall.design import Component
 from rankfall.errors import RankfallError
 
 PACKAGE = Path(components.__file__).parent

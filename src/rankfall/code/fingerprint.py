@@ -170,18 +170,16 @@ def _analysed(text: bytes, module: str, is_package: bool, file: str) -> tuple[st
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings and without the version."""
+    """The tree without docstrings, also those of a class's fields, and without the version."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:]
+            node.body = [item for item in node.body if not _is_text(item)]
     tree.body = [node for node in tree.body if not _is_version(node)]
     return tree
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_version(node: ast.stmt) -> bool:

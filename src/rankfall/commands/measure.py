@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True)
-class Job:
+class MeasureJob:
     """What all stacks of a measuring job share."""
 
     plan: "Plan"
@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.train.device import prepare
 
     plan = make_plan(args.config)
-    device = prepare(plan.config.compute, insist=False)
+    device = prepare(plan.config.compute.device, plan.config.compute.threads, insist=False)
     results = args.results or Path(plan.config.results)
-    job = Job(plan, plan.measure(args.measure), Store(results / "store"), device)
+    job = MeasureJob(plan, plan.measure(args.measure), Store(results / "store"), device)
     about = tables.provenance(device=str(device))
     if job.measure.needs == "nothing":
         rows = measured_freely(job)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def measured_freely(job: Job) -> "Rows":
+def measured_freely(job: MeasureJob) -> "Rows":
     """Rows of a measure that needs no cells."""
     from rankfall import components
     from rankfall.code.unchanged import check_unchanged
@@ -102,7 +102,7 @@ def lasting(options: "Mapping[str, Any]") -> bool:
     return options.get("phase") != "pretrained" or options.get("revision") is not None
 
 
-def measured_tables(job: Job, folder: Path) -> "Rows":
+def measured_tables(job: MeasureJob, folder: Path) -> "Rows":
     """Rows of a measure of tables; they are as quickly computed as looked up."""
     from rankfall import components
     from rankfall.code.unchanged import check_unchanged
@@ -115,7 +115,7 @@ def measured_tables(job: Job, folder: Path) -> "Rows":
     return rows
 
 
-def measured(cells: "Sequence[Cell]", job: Job, stopped: "Callable[[], str | None]") -> "Rows":
+def measured(cells: "Sequence[Cell]", job: MeasureJob, stopped: "Callable[[], str | None]") -> "Rows":
     """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
     from rankfall.jobs.training import recorded
     from rankfall.report.cell_columns import cell_columns
@@ -137,7 +137,7 @@ def measured(cells: "Sequence[Cell]", job: Job, stopped: "Callable[[], str | Non
 
 
 def measure_missing(
-    cells: "Sequence[Cell]", keys: "Mapping[str, str]", job: Job, stopped: "Callable[[], str | None]"
+    cells: "Sequence[Cell]", keys: "Mapping[str, str]", job: MeasureJob, stopped: "Callable[[], str | None]"
 ) -> "dict[str, Rows]":
     """Rows by measure key, given by cell key. They are saved from time to time, and whatever ends the job."""
     from rankfall.code.unchanged import check_unchanged
@@ -170,7 +170,7 @@ def measure_missing(
     return fresh
 
 
-def measure_some(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
+def measure_some(cells: "list[Cell]", job: MeasureJob) -> "dict[str, Rows]":
     """Rows by cell key of one stack; halved where something fails, until the cell that fails stands alone and can be named."""
     from rankfall.code.unchanged import Edited, check_unchanged
     from rankfall.disk import StoreError
@@ -193,10 +193,10 @@ def measure_some(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
     return measure_some(cells[:half], job) | measure_some(cells[half:], job)
 
 
-def measure_stack(cells: "list[Cell]", job: Job) -> "dict[str, Rows]":
+def measure_stack(cells: "list[Cell]", job: MeasureJob) -> "dict[str, Rows]":
     """Rows by cell key, for cells of one group."""
-    from rankfall.jobs.apply import apply
     from rankfall.jobs.training import dataset_of, loaded, shape_of
+    from rankfall.measures._apply import apply
     from rankfall.store import join
     from rankfall.train.stack import bound
 

@@ -41,27 +41,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.measures._models import spec_of
-    from rankfall.pretrained.load import MINILM
+    from rankfall.measures._models import requested
+    from rankfall.pretrained.load import MINILM, ModelSource
     from rankfall.pretrained.profile import profile
+    from rankfall.pretrained.texts import Texts
     from rankfall.report import style, tables
     from rankfall.report.figures.models import models, short
 
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
     phase = args.phase or ("pretrained" if local else "init")
     config = dict(_setting(text) for text in args.set)
-    texts = (args.text, args.samples, args.length)
-    spec = spec_of(
-        args.name, phase, args.revision, config, args.definition, args.variants, *texts, args.dtype, False, args.stream
+    source, texts = (
+        ModelSource(args.name, phase, args.revision, args.stream, config),
+        Texts(args.text, args.samples, args.length),
     )
-    assert spec is not None
+    chosen = None if args.variants is None else tuple(args.variants)
+    request = requested(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
+    assert request is not None
     rows = profile(
-        spec, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4
+        request, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4
     )
     out = args.out or Path("results") / "models" / short(args.name)
     data = tables.conform("model_residuals", rows)
     frame = data.to_pandas()
-    show(frame, spec.source.name)
+    show(frame, request.source.name)
     tables.write("model_residuals", rows, out / "model_residuals.parquet")
     picture = models(lambda name: frame, log=False)
     style.save(picture, out / "residuals.png", out / "residuals.rst")

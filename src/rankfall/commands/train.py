@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     store = Store((args.results or Path(plan.config.results)) / "store")
     store.announce(cells)
     compute = plan.config.compute
-    settings = Settings(prepare(compute), compute.stack, compute.checkpoint_seconds)
+    settings = Settings(prepare(compute.device, compute.threads), compute.stack, compute.checkpoint_seconds)
 
     def train(missing: "Sequence[Cell]") -> None:
         train_cells(missing, store, settings, Progress(), plan.origin)

@@ -5,31 +5,19 @@ The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of 
 
 import re
 from collections.abc import Collection, Iterable, KeysView, Mapping
-from typing import Any, Protocol
+from dataclasses import asdict
+from typing import Any
 
 from rankfall.config.bounds import CELLS, INTEGER
 from rankfall.config.problems import problem, shown, unknown_key
-from rankfall.config.types import Architecture, Task, Training
-from rankfall.config.values import Component, as_float, canonical
+from rankfall.config.values import as_float
+from rankfall.design import Architecture, Component, Designed, Training, canonical, names
 
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 DIGITS = 19  # of the largest integer
 LABELS = ("task", "architecture", "training")
-ARCHITECTURE = tuple(name for name in Architecture.model_fields if name != "name")
-TRAINING = tuple(f"training.{name}" for name in Training.model_fields if name != "name")
-
-
-class Described(Protocol):
-    """Whatever has the parts of a cell."""
-
-    @property
-    def task(self) -> Task: ...
-    @property
-    def architecture(self) -> Architecture: ...
-    @property
-    def training(self) -> Training: ...
-    @property
-    def seed(self) -> int: ...
+ARCHITECTURE = names(Architecture)
+TRAINING = tuple(f"training.{name}" for name in names(Training))
 
 
 Filter = Mapping[str, Collection[Any]]  # field -> values, any of which will do
@@ -71,7 +59,7 @@ def _quickly_searched(items: list[Any]) -> Collection[Any]:
     return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
 
 
-def matches(cell: Described, wanted: Filter) -> bool:
+def matches(cell: Designed, wanted: Filter) -> bool:
     """Whether the cell has one of the values in every field."""
     return all(_among(value(cell, field), items) for field, items in wanted.items())
 
@@ -82,7 +70,7 @@ def _among(found: Any, items: Collection[Any]) -> bool:
     return any(_same(found, item) for item in items)
 
 
-def unmatched(cells: Iterable[Described], wanted: Filter) -> tuple[str, Any] | None:
+def unmatched(cells: Iterable[Designed], wanted: Filter) -> tuple[str, Any] | None:
     """The first (field, value) that no cell has: it was meant to be something, and does nothing."""
     cells = list(cells)
     for field, items in sorted(wanted.items()):
@@ -98,10 +86,10 @@ def unmatched(cells: Iterable[Described], wanted: Filter) -> tuple[str, Any] | N
 
 
 def _plain(found: Any) -> Any:
-    return found.model_dump() if isinstance(found, Component) else found
+    return asdict(found) if isinstance(found, Component) else found
 
 
-def value(cell: Described, field: str) -> Any:
+def value(cell: Designed, field: str) -> Any:
     """What the cell has in a field; the component itself where it is one."""
     if field == "seed":
         return cell.seed

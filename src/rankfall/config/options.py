@@ -12,15 +12,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from rankfall import components
 from rankfall.components import Description
 from rankfall.config.bounds import NAME
 from rankfall.config.problems import nearest, problem, shown, translate, unknown_key, wrong_type
-from rankfall.config.values import Component, as_float
+from rankfall.config.values import Part, as_float
+from rankfall.design import Component
 from rankfall.errors import RankfallError
 
+WRITTEN = TypeAdapter(Part)
 WORDS = {
     "int": "an integer",
     "float": "a number",
@@ -135,7 +137,7 @@ def _check_parts(kind: str, value: Any, path: str) -> None:
     for place, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
         where = path if place is None else f"{path}.{place}"
         try:
-            part = Component.model_validate(item)
+            part = WRITTEN.validate_python(item)
         except ValidationError as error:
             raise translate(error, where) from None
         resolve(kind, part, where)

@@ -9,18 +9,18 @@ Facts that components declare as literals in their files, and that are read here
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rankfall import components
 from rankfall.components import AUTO
-from rankfall.config.match import Described, matches, parse_filter, told
+from rankfall.config.match import matches, parse_filter, told
 from rankfall.config.options import description, resolve
 from rankfall.config.problems import problem
-from rankfall.config.types import Architecture, Task, Training
-from rankfall.config.values import Component
+from rankfall.design import Architecture, Component, Designed, Task, Training
+from rankfall.design import parts as fields_of
 from rankfall.errors import RankfallError
 
-PARTS = ("block", "normaliser", "position", "mask", "residual", "mlp", "norm", "embedding", "head", "sentinels", "init")
 FITS = {"tokens": "token", "vectors": "linear", "classes": "classifier", "values": "regression"}
 
 
@@ -50,7 +50,7 @@ class Rules:
         change["mlp_residual"] = (a.mlp_residual or a.residual) if has_mlp else None
         if a.norm.name == "none":
             change["norm_placement"] = "post"
-        return a.model_copy(update=change)
+        return replace(a, **change)
 
     def fitting(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
         """An embedding or a head that is made for what the task has."""
@@ -66,7 +66,7 @@ class Rules:
             raise problem(f"{path}.{kind}", what, allowed=[AUTO, *others])
         return part
 
-    def refuse(self, cell: Described, path: str) -> None:
+    def refuse(self, cell: Designed, path: str) -> None:
         """Raise if one of the cell's components refuses the company of the others."""
         for kind, component in parts(cell.task, cell.architecture, cell.training):
             what = objection(kind, component.name, self.of(kind, component.name, path), cell)
@@ -83,7 +83,7 @@ class Rules:
         return self.facts[kind, name]
 
 
-def objection(kind: str, name: str, facts: Mapping[str, Any], cell: Described) -> str | None:
+def objection(kind: str, name: str, facts: Mapping[str, Any], cell: Designed) -> str | None:
     """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can."""
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for wanted, reason in facts.get(fact, ()):
@@ -94,9 +94,10 @@ def objection(kind: str, name: str, facts: Mapping[str, Any], cell: Described) -
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
     """(kind, component) of everything that a cell is made with. Untrained, it needs no optimiser."""
-    found = [("task", task.task), *((kind, getattr(architecture, kind)) for kind in PARTS)]
-    if architecture.mlp_residual is not None:
-        found.append(("residual", architecture.mlp_residual))
+    found = [("task", task.task)]
+    for field, kind in fields_of(Architecture).items():
+        component = getattr(architecture, field)
+        found += [] if component is None else [(kind, component)]
     if training.epochs > 0:
         found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
     return found

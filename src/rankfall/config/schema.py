@@ -1,4 +1,4 @@
-"""The JSON schema of a configuration, for editors and for Snakemake, generated from the types in `config.py`.
+"""The JSON schema of a configuration, for editors and for Snakemake, generated from the types in `types.py` and `design.py`.
 
 It says what the types say and no more: component names are any text, since a new file is a new component; `rankfall plan` knows them.
 Defaults stand in descriptions only, because a validator that fills them in would hide what an entry inherits from its base.
@@ -9,11 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankfall.config.types import Architecture, Config, Training
+from rankfall.config.types import Config
+from rankfall.config.values import COMPONENT, Written
+from rankfall.design import Architecture, Training, names
 from rankfall.disk import atomic
 
-FREE = ("Task", "Measure", "Figure")  # entries whose other keys are options of a component
-WITH_BASE = ("Architecture", "Training")
+FREE = {
+    "TaskEntry": "task",
+    "Measure": "measure",
+    "Figure": "figure",
+}  # entries whose other keys are options of a component
+WITH_BASE = ("ArchitectureEntry", "TrainingEntry")
 RANGE = {"type": "string", "pattern": r"^\d+\.\.\d+$"}
 LIMITS = {
     "gt": "exclusiveMinimum",
@@ -28,16 +34,16 @@ def config_schema() -> dict[str, Any]:
     """The schema as plain data."""
     schema = Config.model_json_schema()
     definitions = schema["$defs"]
-    for name in FREE:
+    for name, kind in FREE.items():
         definitions[name]["additionalProperties"] = True
-        definitions[name]["properties"][name.lower()] = {
+        definitions[name]["properties"][kind] = {
             "type": "string",
             "description": "the component's name, by default the entry's",
         }
         definitions[name].pop("required", None)
     crossing = definitions["Crossing"]
-    fields = {name: definitions["Architecture"]["properties"][name] for name in _fields(Architecture)}
-    fields |= {f"training.{name}": definitions["Training"]["properties"][name] for name in _fields(Training)}
+    fields = {name: definitions["ArchitectureEntry"]["properties"][name] for name in names(Architecture)}
+    fields |= {f"training.{name}": definitions["TrainingEntry"]["properties"][name] for name in names(Training)}
     labels = {name: {"type": "string"} for name in ("task", "architecture", "training")}
     axes = {
         name: _axis(field) for name, field in {**labels, "seed": {"type": "integer", "minimum": 0}, **fields}.items()
@@ -58,7 +64,8 @@ def config_schema() -> dict[str, Any]:
     for section in ("tasks", "architectures", "trainings", "measures", "figures"):
         entry = schema["properties"][section]["additionalProperties"]
         schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
-    finished = _finished(schema)
+    schema["$defs"] = definitions = {"Component": {**COMPONENT, "description": Written.__doc__}, **definitions}
+    finished = _finished(_shared(schema))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **finished}
 
 
@@ -73,15 +80,22 @@ def as_text() -> str:
     return json.dumps(config_schema(), indent=2) + "\n"
 
 
-def _fields(model: type[Architecture] | type[Training]) -> list[str]:
-    return [name for name in model.model_fields if name != "name"]
-
-
 def _axis(field: Mapping[str, Any]) -> dict[str, Any]:
     """A value, a range, or a list of them."""
     about = {key: item for key, item in field.items() if key in ("description", "default")}
     one = {key: item for key, item in field.items() if key not in ("title", *about)}
     return {**about, "anyOf": [one, RANGE, {"type": "array", "items": {"anyOf": [one, RANGE]}, "minItems": 1}]}
+
+
+def _shared(node: Any) -> Any:
+    """Components by reference: what they look like is said once."""
+    if isinstance(node, list):
+        return [_shared(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if COMPONENT.items() <= node.items() and node.get("description") != Written.__doc__:
+        return {"$ref": "#/$defs/Component", **{key: item for key, item in node.items() if key not in COMPONENT}}
+    return {key: _shared(item) for key, item in node.items()}
 
 
 def _finished(node: Any) -> Any:

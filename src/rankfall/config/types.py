@@ -1,4 +1,4 @@
-"""The configuration as types: the one definition of what can be written, of its defaults, and of what networks and trainer are given.
+"""The configuration as types: what can be written, beside tasks, architectures and trainings, whose fields `design.py` declares.
 
 `parse` makes a `Config` from what YAML gave, or raises an error that names the key. Components are only names here: whether they exist
 and take their options is checked in `options.py`, what the grid means in `grid.py`.
@@ -8,43 +8,27 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from rankfall.config.bounds import BYTES, DEPTH, NAME, check_nodes, check_values
+from rankfall.config.entries import Parsed, model_of
 from rankfall.config.problems import problem, shown, translate, unknown_key, wrong_type
-from rankfall.config.values import LABEL, Component, Label, Number, Spec
+from rankfall.config.values import LABEL, Entry, Label, Number, Part
+from rankfall.design import Architecture, Component, Task, Training
 from rankfall.errors import RankfallError
 
 Size = Annotated[int, Field(ge=1, le=1_000_000)]
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
-DROPOUT_STEPS = 2**16  # sixteen bits decide what is dropped
-LARGEST_DROPOUT = "0.99998"
 Threads = Annotated[int, Field(ge=1, le=1024)]
 
 
-def _dropout(value: float) -> float:
-    if value and not 1 <= round(value * DROPOUT_STEPS) < DROPOUT_STEPS:
-        raise ValueError(
-            f"{value!r} cannot be drawn: the nearest that can is {'0' if value < 0.5 else LARGEST_DROPOUT}"
-        )
-    return value
-
-
-class Task(Spec):
-    """Makes the data. The entry's name is its component's name unless `task` says otherwise; other keys are its options."""
-
-    name: Label
-    task: Component = Field(description="the component, by default the one with the entry's name")
-
-
-class Measure(Spec):
+class Measure(Entry):
     """Makes rows from networks and data. Other keys than these are the options of the component."""
 
     name: Label
-    measure: Component = Field(description="the component, by default the one with the entry's name")
+    measure: Part = Field(description="the component, by default the one with the entry's name")
     cells: dict[str, Any] = Field(
         {}, description="which cells: any axis of the grid -> a value or a list; default: all"
     )
@@ -54,61 +38,18 @@ class Measure(Spec):
         return self.measure
 
 
-class Figure(Spec):
+class Figure(Entry):
     """A picture made from tables alone. Other keys than these are the options of the component."""
 
     name: Label
-    figure: Component = Field(description="the component, by default the one with the entry's name")
+    figure: Part = Field(description="the component, by default the one with the entry's name")
 
     @property
     def component(self) -> Component:
         return self.figure
 
 
-class Architecture(Spec):
-    """A composition of components, and sizes."""
-
-    name: Label
-    block: Component = Field(Component(name="attention"), description="how attention and MLP are put together")
-    normaliser: Component = Field(Component(name="softmax"), description="scores to attention weights")
-    position: Component = Field(Component(name="learned"), description="how the network is told places apart")
-    mask: Component = Field(Component(name="none"), description="which pairs of places may attend")
-    residual: Component = Field(Component(name="add"), description="how a sublayer's output joins the stream")
-    mlp: Component = Field(Component(name="none"), description="the feed-forward sublayer")
-    mlp_residual: Component | None = Field(None, description="the same for the MLP's output; null: as residual")
-    norm: Component = Field(Component(name="layer"), description="normalisation of the stream")
-    norm_placement: Literal["post", "pre"] = Field("post", description="after the residual or before the sublayer")
-    embedding: Component = Field(Component(name="auto"), description="inputs to vectors; auto: what the task needs")
-    head: Component = Field(Component(name="auto"), description="vectors to answers; auto: what the task needs")
-    sentinels: Component = Field(Component(name="none"), description="extra tokens that carry no input")
-    init: Component = Field(Component(name="published"), description="initial values")
-    depth: Size = Field(6, description="number of blocks")
-    heads: Size = Field(2, description="attention heads of a block")
-    width: Size = Field(48, description="dimension of a token's vector")
-    head_width: Size | None = Field(None, description="dimension of a head; null: width / heads")
-    mlp_width: Size | None = Field(None, description="hidden dimension of the MLP; null: 4 * width")
-
-
-class Training(Spec):
-    """How a network is trained; `epochs: 0` leaves it at initialisation."""
-
-    name: Label
-    optimizer: Component = Field(Component(name="adam"), description="the optimiser")
-    lr: Annotated[Number, Field(gt=0)] = Field(1e-3, description="learning rate before the schedule")
-    weight_decay: Annotated[Number, Field(ge=0)] = Field(0.0, description="as the optimiser understands it")
-    clip: Annotated[Number, Field(gt=0)] | None = Field(None, description="largest gradient norm; null: not clipped")
-    schedule: Component = Field(Component(name="constant"), description="factor of the learning rate over epochs")
-    stop_loss: Annotated[Number, Field(gt=0)] | None = Field(None, description="stop below this loss; null: never")
-    epochs: Count = Field(0, description="passes over the data")
-    batch: Size = Field(30, description="samples a step")
-    shuffle: bool = Field(True, description="draw a new order of the data for every epoch")
-    dropout: Annotated[Number, Field(ge=0, lt=1), AfterValidator(_dropout)] = Field(
-        0.0, description="probability that a value is dropped"
-    )
-    dtype: Literal["float32", "float64"] = Field("float32", description="number format")
-
-
-class Crossing(Spec):
+class Crossing(Entry):
     """One entry of the grid: the cross product of its axes, less `exclude`, plus `include`.
 
     Besides these keys, any field of an architecture is an axis, `training.<field>` one of the training, `task.<option>` one of the task.
@@ -147,7 +88,7 @@ def _folder(value: str) -> str:
     return value
 
 
-class Compute(Spec):
+class Compute(Entry):
     """How to compute it. Nothing here is part of any result's identity."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
@@ -158,18 +99,20 @@ class Compute(Spec):
     checkpoint_seconds: Annotated[Number, Field(gt=0)] = Field(60.0, description="what a killed job loses at most")
 
 
-class Config(Spec):
+class Config(Entry):
     """A benchmark: tasks, architectures and trainings, which of them are crossed, and what is measured and drawn."""
 
     name: Annotated[str, Field(min_length=1)] = Field("default", description="shown in tables and in the report")
     results: Annotated[str, Field(min_length=1), AfterValidator(_folder)] = Field(
         "results", description="folder where everything goes"
     )
-    tasks: dict[str, Task] = Field(description="named tasks", min_length=1)
-    architectures: dict[str, Architecture] = Field(
+    tasks: dict[str, Annotated[Task, Parsed]] = Field(description="named tasks", min_length=1)
+    architectures: dict[str, Annotated[Architecture, Parsed]] = Field(
         description="named compositions; `base: other` inherits", min_length=1
     )
-    trainings: dict[str, Training] = Field(description="named trainings; `base: other` inherits", min_length=1)
+    trainings: dict[str, Annotated[Training, Parsed]] = Field(
+        description="named trainings; `base: other` inherits", min_length=1
+    )
     grid: list[Crossing] = Field(description="the cells", min_length=1)
     measures: dict[str, Measure] = Field({}, description="what is measured on the cells")
     figures: dict[str, Figure] = Field({}, description="what is drawn from the tables")
@@ -181,10 +124,10 @@ class Config(Spec):
 NAMED = ("tasks", "architectures", "trainings", "measures", "figures")
 WITH_BASE = ("architectures", "trainings")
 HOLDS_OPTIONS: Mapping[str, str] = {"tasks": "task", "measures": "measure", "figures": "figure"}
-MODELS: Mapping[str, type[Spec]] = {
-    "tasks": Task,
-    "architectures": Architecture,
-    "trainings": Training,
+MODELS: Mapping[str, type[Entry]] = {
+    "tasks": model_of(Task),
+    "architectures": model_of(Architecture),
+    "trainings": model_of(Training),
     "measures": Measure,
     "figures": Figure,
 }
@@ -290,7 +233,7 @@ def _gathered(entry: dict[str, Any], path: str, kind: str, fields: set[str], lab
     return kept | {kind: {"name": named, **options}}
 
 
-def _check_keys(path: str, entry: Any, model: type[Spec], also: frozenset[str] = frozenset()) -> None:
+def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] = frozenset()) -> None:
     """Here rather than left to pydantic, because here the fields are known and the nearest can be named."""
     if not isinstance(entry, dict):
         raise wrong_type(path, entry, "a mapping")

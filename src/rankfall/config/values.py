@@ -1,19 +1,13 @@
 """Values as they stand in a configuration: numbers as YAML 1.1 reads them, labels that become file names, and components."""
 
-import json
 import re
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from rankfall.design import Component
 
 # YAML 1.1 wants a dot and a sign in an exponent, so 1e-5 arrives as text.
 DIGITS = 400  # no number is written longer
@@ -34,40 +28,42 @@ Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]
 Label = SkipJsonSchema[str]  # not written in the entry: it is the entry's key
 
 
-class Spec(BaseModel):
+COMPONENT: JsonSchemaValue = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    ]
+}
+
+
+class Entry(BaseModel):
     """What all parts of a configuration have in common: they cannot be changed, and no key goes unread."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Component(Spec):
-    """A component by name, with options. In a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."""
+class Written:
+    """How a component stands in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."""
 
-    name: str
-    options: dict[str, Any] = {}
-
-    @model_validator(mode="before")
     @classmethod
-    def _shorthand(cls, value: Any) -> Any:
-        if isinstance(value, Component):
-            return value
-        if isinstance(value, str):
-            return {"name": value}
-        if isinstance(value, dict) and isinstance(value.get("name"), str):
-            if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
-                return value
-            return {"name": value["name"], "options": {key: item for key, item in value.items() if key != "name"}}
-        raise PydanticCustomError("component", "not a component")
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(cls.read)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        long = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-        return {"title": "Component", "description": cls.__doc__, "anyOf": [{"type": "string"}, long]}
+        return dict(COMPONENT)
 
-    def __hash__(self) -> int:
-        return hash((self.name, canonical(self.options)))
+    @staticmethod
+    def read(value: Any) -> Component:
+        if isinstance(value, Component):
+            return value
+        if isinstance(value, str):
+            return Component.of(value)
+        if isinstance(value, dict) and isinstance(value.get("name"), str):
+            if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
+                return Component(**value)
+            return Component.of(value)
+        raise PydanticCustomError("component", "not a component")
 
 
-def canonical(value: Any) -> str:
-    """JSON with one spelling for one meaning; what keys are hashes of."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+Part = Annotated[Component, Written]

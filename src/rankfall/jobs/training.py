@@ -52,7 +52,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """What all stacks of a job share."""
 
     store: "Store"
@@ -74,7 +74,7 @@ def train_cells(
     missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
-        job = Job(store, settings, progress, code, stopped)
+        job = TrainingJob(store, settings, progress, code, stopped)
         for members in stacks(missing, settings.stack):
             train_some(members, job)
     progress.end()
@@ -88,7 +88,7 @@ def stacks(cells: "Sequence[Cell]", most: int) -> "Iterator[list[Cell]]":
             yield members[start : start + most]
 
 
-def train_some(cells: "list[Cell]", job: Job) -> None:
+def train_some(cells: "list[Cell]", job: TrainingJob) -> None:
     """One stack; halved where it does not fit into memory, or where something fails, until the cell that fails stands alone."""
     began = time.monotonic()
     reason = job.stopped()
@@ -116,7 +116,7 @@ def train_some(cells: "list[Cell]", job: Job) -> None:
     job.progress.cells_done(1)
 
 
-def train_stack(cells: "list[Cell]", job: Job) -> None:
+def train_stack(cells: "list[Cell]", job: TrainingJob) -> None:
     store, progress = job.store, job.progress
     datasets = [dataset_of(cell, store) for cell in cells]
     shape = shape_of(cells[0], datasets[0])

@@ -27,8 +27,11 @@ def chains(
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """`repeats` paths of every length; each draws its text among `samples`, its layers and its heads."""
-    from rankfall.measures._models import spec_of
+    from rankfall.measures._models import requested
     from rankfall.pretrained.attention import chains as measure
+    from rankfall.pretrained.load import ModelSource
+    from rankfall.pretrained.texts import Texts
 
-    spec = spec_of(model, phase, revision, config, "clean", ["transformer"], text, samples, length, "float64", optional)
-    return [] if spec is None else measure(spec, range(seeds), repeats)
+    source = ModelSource(model, phase, revision, config=config or {})
+    request = requested(source, Texts(text, samples, length), optional=optional, variants=("transformer",))
+    return [] if request is None else measure(request, range(seeds), repeats)

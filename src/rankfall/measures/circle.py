@@ -15,8 +15,8 @@ from rankfall.tasks.circle import advance, place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.plan.cell import Cell
     from rankfall.train.loop import Data
 
 TABLE = "circle"
@@ -26,7 +26,7 @@ LIMITS = {"steps": (1, None)}
 
 
 @torch.no_grad()
-def circle(network: "Network", data: "Data", cells: "Sequence[Cell]", *, steps: int = 300) -> list[dict[str, Any]]:
+def circle(network: "Network", data: "Data", cells: "Sequence[Designed]", *, steps: int = 300) -> list[dict[str, Any]]:
     """The first training sample and `steps` - 1 applications, as published: `steps` places for each token."""
     options = cells[0].task.task.options
     skip = options.get("skip", "none")

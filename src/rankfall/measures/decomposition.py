@@ -25,8 +25,8 @@ from rankfall.train.losses import LOSSES, asked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.plan.cell import Cell
     from rankfall.train.loop import Data
 
 TABLE = "decomposition"
@@ -42,7 +42,7 @@ EXACT = 1e-8  # of the largest entry: more is no rounding
 
 @torch.no_grad()
 def decomposition(
-    network: "Network", data: "Data", cells: "Sequence[Cell]", *, samples: int = 256
+    network: "Network", data: "Data", cells: "Sequence[Designed]", *, samples: int = 256
 ) -> list[dict[str, Any]]:
     """A row for each path length and for the bias term, over the first test samples."""
     made = copy.deepcopy(network).double()

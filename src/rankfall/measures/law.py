@@ -12,7 +12,6 @@ them is about the token mean, up to 2 (1 - 1/T) times as large for T tokens; `lo
 """
 
 import copy
-import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,27 +28,24 @@ from rankfall.rank.bounds import (
     withhold,
 )
 from rankfall.rank.centred.attention import Unknown
-from rankfall.rank.centred.block import propagate, step
-from rankfall.rank.centred.state import State, scaled_to
+from rankfall.rank.centred.block import propagate
+from rankfall.rank.centred.state import State
+from rankfall.rank.exponent import exponent, pick
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.plan.cell import Cell
     from rankfall.train.loop import Data
 
 TABLE = "law"
 NEEDS = "cells"
-STEP, SHARE = (
-    0.1,
-    1e-6,
-)  # how much smaller, in natural logs, R is made for the local exponent: at least, and of its own log
 
 
 @torch.no_grad()
-def law(network: "Network", data: "Data", cells: "Sequence[Cell]", *, samples: int = 4) -> list[dict[str, Any]]:
+def law(network: "Network", data: "Data", cells: "Sequence[Designed]", *, samples: int = 4) -> list[dict[str, Any]]:
     """A row for each layer of each of the first test samples."""
     inputs = data.test_inputs[:, :samples]
     exact, single = copy.deepcopy(network).double(), copy.deepcopy(network).float()
@@ -114,14 +110,6 @@ def columns_of(state: State) -> dict[str, Any]:
     }
 
 
-def exponent(block: Any, before: State, after: State) -> Tensor:
-    """d log|R out| / d log|R in| (K, B), by making R smaller, by enough to be seen next to a log of any size."""
-    less = (SHARE * before.rest.log.abs()).clamp_min(STEP)
-    smaller = step(block, scaled_to(before, before.rest.log - less))
-    change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
-    return change * math.log(10) / less
-
-
 def plain_columns(relative: Tensor, reason: str) -> dict[str, Any]:
     return {
         "method": "float64",
@@ -146,11 +134,3 @@ def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -
 
 def as_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.to(dtype) if x.is_floating_point() else x
-
-
-def pick(value: Any, member: int, sample: int) -> Any:
-    """One entry of a tensor (K, B) as a plain number, null where it is not finite; anything else as it is."""
-    if not isinstance(value, Tensor):
-        return value
-    number = value[member, sample].item()
-    return number if isinstance(number, bool) or math.isfinite(number) else None

@@ -31,9 +31,14 @@ def model_law(
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """No rows for models whose layers are not plain post-norm attention (BERT, RoBERTa, DistilBERT, ALBERT are)."""
-    from rankfall.measures._models import spec_of
+    from rankfall.measures._models import requested
+    from rankfall.pretrained.load import ModelSource
+    from rankfall.pretrained.texts import Texts
     from rankfall.pretrained.theory import law
 
-    chosen = variants or ["SAN", "SAN+MLP", "SAN+skip"]
-    spec = spec_of(model, phase, revision, config, "clean", chosen, text, samples, length, "float64", optional)
-    return [] if spec is None else law(spec, range(seeds), samples)
+    source, chosen = (
+        ModelSource(model, phase, revision, config=config or {}),
+        variants or ["SAN", "SAN+MLP", "SAN+skip"],
+    )
+    request = requested(source, Texts(text, samples, length), optional=optional, variants=tuple(chosen))
+    return [] if request is None else law(request, range(seeds), samples)

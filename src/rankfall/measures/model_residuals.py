@@ -36,13 +36,15 @@ def model_residuals(
     `streamed`: weights layer by layer, for models larger than memory.
     `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
     """
-    from rankfall.measures._models import spec_of
+    from rankfall.measures._models import requested
+    from rankfall.pretrained.load import ModelSource
     from rankfall.pretrained.profile import profile
+    from rankfall.pretrained.texts import Texts
 
-    spec = spec_of(
-        model, phase, revision, config, definition, variants, text, samples, length, dtype, optional, streamed
-    )
-    if spec is None:
+    source, texts = ModelSource(model, phase, revision, streamed, config or {}), Texts(text, samples, length)
+    chosen = None if variants is None else tuple(variants)
+    request = requested(source, texts, optional=optional, variants=chosen, definition=definition, dtype=dtype)
+    if request is None:
         return []
     norms = ("composite", "l1", "linf", "frobenius")
-    return profile(spec, range(seeds), norms=norms, best_samples=best_samples, spectrum_samples=spectrum_samples)
+    return profile(request, range(seeds), norms=norms, best_samples=best_samples, spectrum_samples=spectrum_samples)

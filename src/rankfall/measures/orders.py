@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 
 from rankfall import components
+from rankfall.design import Architecture, Component
 from rankfall.errors import RankfallError, told
-from rankfall.measures._design import Design, Part, networks
+from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.attention import Unknown
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.scaled import spread
@@ -34,7 +35,6 @@ from rankfall.rank.centred.tokenwise import norm
 from rankfall.rank.order_fit import fit, nothing
 from rankfall.rank.order_theory import expected
 from rankfall.rank.residual import sigma_ratio
-from rankfall.report.labels import text
 from rankfall.streams import stream
 
 TABLE = "orders"
@@ -51,26 +51,45 @@ FITTED = 7  # points of a fit near the floor: the smallest that are above it
 BESIDE = 1e-4  # how much of R must lie beside x at all scales for the fit on the far ones
 RESOLVED = 1e-13  # and on the middle ones: a thousand times the rounding of R
 
+# One layer of attention and nothing else; every field whose default could change is named.
+ALONE = Architecture(
+    name="alone",
+    block=Component("attention"),
+    attention=Component("multihead"),
+    position=Component("none"),
+    mask=Component("none"),
+    residual=Component("none"),
+    mlp=Component("none"),
+    norm=Component("none"),
+    norm_placement="post",
+    embedding=Component("linear"),
+    head=Component("regression"),
+    sentinels=Component("none"),
+    init=Component("published"),
+    depth=1,
+    heads=2,
+    width=8,
+)
 # What may stand around the attention. Norms are exact: an eps beside the variance is one more scale, which the slopes would show.
 BLOCKS: dict[str, dict[str, Any]] = {
     "attention alone": {},
-    "MLP": {"mlp": Part("gelu")},
-    "post-norm": {"norm": Part("layer", {"eps": 0.0})},
-    "pre-norm": {"norm": Part("layer", {"eps": 0.0}), "norm_placement": "pre"},
-    "RMS norm": {"norm": Part("rms", {"eps": 0.0})},
-    "column norm": {"norm": Part("column", {"eps": 0.0})},
-    "skip": {"residual": Part("add")},
-    "skip, post-norm": {"residual": Part("add"), "norm": Part("layer", {"eps": 0.0})},
-    "skip, pre-norm": {"residual": Part("add"), "norm": Part("layer", {"eps": 0.0}), "norm_placement": "pre"},
-    "transformer": {"residual": Part("add"), "norm": Part("layer", {"eps": 0.0}), "mlp": Part("gelu")},
+    "MLP": {"mlp": Component("gelu")},
+    "post-norm": {"norm": Component("layer", {"eps": 0.0})},
+    "pre-norm": {"norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
+    "RMS norm": {"norm": Component("rms", {"eps": 0.0})},
+    "column norm": {"norm": Component("column", {"eps": 0.0})},
+    "skip": {"residual": Component("add")},
+    "skip, post-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0})},
+    "skip, pre-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
+    "transformer": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "mlp": Component("gelu")},
 }
 
 
 @dataclass(frozen=True)
-class Subject:
+class Composition:
     """One entry of the table."""
 
-    design: Design
+    design: Architecture
     block: str
     biases: bool
 
@@ -114,58 +133,53 @@ def orders(
         if width % count:
             raise RankfallError(f"orders: {count} heads do not divide the width {width}")
     named = dict(zip(PARTS.values(), (normalisers, positions, masks, sentinels)))
-    parts = {kind: [part(item) for item in items] for kind, items in named.items()}
+    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
-        for one in found:
-            components.load(kind, one.name)  # a file that cannot be imported is nobody's order
+        for component in found:
+            components.load(kind, component.name)  # a file that cannot be imported is nobody's order
     rows = []
-    for subject in subjects(parts, list(blocks or BLOCKS), heads, width):
-        rows += entry(subject, draws, tokens)
+    for one in compositions(parts, list(blocks or BLOCKS), heads, width):
+        rows += entry(one, draws, tokens)
     return rows
 
 
-def part(item: str | dict[str, Any]) -> Part:
-    """A component as a configuration names it."""
-    if isinstance(item, str):
-        return Part(item)
-    return Part(item["name"], {name: value for name, value in item.items() if name != "name"})
-
-
-def subjects(parts: dict[str, list[Part]], blocks: list[str], heads: list[int], width: int) -> Iterator[Subject]:
+def compositions(
+    parts: dict[str, list[Component]], blocks: list[str], heads: list[int], width: int
+) -> Iterator[Composition]:
     for normaliser in parts["normaliser"]:
         for count in heads:
-            base = Design(normaliser=normaliser, heads=count, width=width)
+            base = replace(ALONE, normaliser=normaliser, heads=count, width=width)
             for biases in (False, True):
                 for position in parts["position"]:
                     for mask in parts["mask"]:
                         for sentinel in parts["sentinels"]:
                             placed = replace(base, position=position, mask=mask, sentinels=sentinel)
-                            yield Subject(placed, "attention alone", biases)
+                            yield Composition(placed, "attention alone", biases)
             for block in blocks:
                 if block != "attention alone":
-                    yield Subject(replace(base, **BLOCKS[block]), block, True)
+                    yield Composition(replace(base, **BLOCKS[block]), block, True)
 
 
-def entry(subject: Subject, draws: int, tokens: int) -> list[dict[str, Any]]:
+def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     """The rows of one architecture: res and sigma_2 / sigma_1."""
-    design = subject.design
+    design = one.design
     about = {
-        "normaliser": text(design.normaliser),
-        "position": text(design.position),
-        "mask": text(design.mask),
-        "sentinels": text(design.sentinels),
-        "block": subject.block,
+        "normaliser": str(design.normaliser),
+        "position": str(design.position),
+        "mask": str(design.mask),
+        "sentinels": str(design.sentinels),
+        "block": one.block,
         "heads": design.heads,
-        "biases": subject.biases,
+        "biases": one.biases,
         "draws": draws,
     }
-    if design.normaliser == Part("urpe"):
+    if design.normaliser == Component("urpe"):
         # With all factors equal URPE is softmax; it means something once they differ.
-        design = replace(design, normaliser=Part("urpe", {"random": True}))
+        design = replace(design, normaliser=Component("urpe", {"random": True}))
     theory, why = expected(design)
     known = {"theory": None if theory is None else float(theory), "theory_reason": why}
     try:
-        res, ratio = measured(design, subject.biases, draws, tokens)
+        res, ratio = measured(design, one.biases, draws, tokens)
     except (MemoryError, torch.OutOfMemoryError):  # nothing that the architecture is to blame for
         raise
     except Exception as error:  # anything that a component may raise
@@ -173,9 +187,9 @@ def entry(subject: Subject, draws: int, tokens: int) -> list[dict[str, Any]]:
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]
 
 
-def measured(design: Design, biases: bool, draws: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def measured(design: Architecture, biases: bool, draws: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fits of res and of sigma_2 / sigma_1."""
-    network = networks(design, tokens, draws, drawing(biases))
+    network = networks(design, tokens, draws, biases)
     state = start(network, draws, tokens)
     wake(network, state)
     block = network.blocks[0]
@@ -186,6 +200,14 @@ def measured(design: Design, biases: bool, draws: int, tokens: int) -> tuple[dic
     res = fit(FAR, log10_res(far), "centred")
     ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
     return res, ratio or near_fit(block, state, sigma_ratio)
+
+
+def networks(design: Architecture, tokens: int, draws: int, biases: bool) -> Network:
+    """One network a draw, in float64; parameters of one name and shape are the same in every design."""
+    made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
+    made.init = drawing(biases)
+    made.initialise(list(range(draws)))
+    return made.requires_grad_(False)
 
 
 def drawing(biases: bool) -> Any:

@@ -30,8 +30,8 @@ from rankfall.streams import stream
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.plan.cell import Cell
     from rankfall.train.loop import Data
 
 TABLE = "paths"
@@ -45,7 +45,7 @@ SKIP = -1  # in place of a head: the path does not go through this layer
 def paths(
     network: "Network",
     data: "Data",
-    cells: "Sequence[Cell]",
+    cells: "Sequence[Designed]",
     *,
     counts: list[int] = [5, 20],
     repeats: int = 5,

@@ -13,8 +13,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.plan.cell import Cell
     from rankfall.train.loop import Data
 
 TABLE = "references"
@@ -22,7 +22,7 @@ NEEDS = "cells"
 TARGETS = "classes"
 
 
-def references(network: "Network", data: "Data", cells: "Sequence[Cell]") -> list[dict[str, Any]]:
+def references(network: "Network", data: "Data", cells: "Sequence[Designed]") -> list[dict[str, Any]]:
     """Accuracy of each predictor on each member's test set; of vectors, no two of which are equal, by position only."""
     rows = []
     for member in range(len(cells)):

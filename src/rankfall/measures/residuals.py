@@ -19,8 +19,8 @@ from rankfall.rank.rounding import NOISE, apart, second_apart, shaken
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.plan.cell import Cell
     from rankfall.train.loop import Data
 
 TABLE = "residuals"
@@ -32,7 +32,7 @@ STATE = "state"
 def residuals(
     network: "Network",
     data: "Data",
-    cells: "Sequence[Cell]",
+    cells: "Sequence[Designed]",
     *,
     samples: int = 8,
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],

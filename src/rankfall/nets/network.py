@@ -4,20 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import isclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rankfall import components
-from rankfall.nets import attention as attention_layer
+from rankfall.design import Architecture, Component, declared
 from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.masks._mask import Mask
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
-
-if TYPE_CHECKING:
-    from rankfall.config.types import Architecture, Component
 
 
 @dataclass(frozen=True)
@@ -91,15 +89,15 @@ class Network(nn.Module):
                 value.data[member] = torch.from_numpy(drawn).to(value.dtype)
 
 
-def make(kind: str, component: "Component", sizes: Sizes) -> Any:
+def make(kind: str, component: Component, sizes: Sizes) -> Any:
     """A class or a maker of modules gets the sizes; a plain function only has its options bound."""
     found = components.load(kind, component.name)
-    if isclass(found) or kind in ("position", "mlp", "embedding", "head", "sentinels"):
+    if isclass(found) or declared(Architecture)[kind]["sized"]:
         return found(sizes, **component.options)
     return partial(found, **component.options)
 
 
-def build(architecture: "Architecture", shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
+def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
     """The network of an architecture, in which the plan has left nothing open, for a task: K members, not yet initialised."""
     a = architecture
     head_width = a.head_width or a.width // a.heads
@@ -115,17 +113,18 @@ def build(architecture: "Architecture", shape: Shape, members: int, dtype: torch
         size_out=shape.size_out,
     )
     position = make("position", a.position, sizes)
-    allowed = make("mask", a.mask, sizes)(sizes.length)
+    mask = Mask(make("mask", a.mask, sizes))
     normaliser = make("normaliser", a.normaliser, sizes)
     residual = partial(make("residual", a.residual, sizes), depth=a.depth)
     mlp_residual = partial(make("residual", a.mlp_residual or a.residual, sizes), depth=a.depth)
+    mixer = components.load("attention", a.attention.name)
     block = components.load("block", a.block.name)
     blocks = nn.ModuleList()
     for index in range(a.depth):
         mlp = make("mlp", a.mlp, sizes)
         blocks.append(
             block(
-                attention=attention_layer.Attention(sizes, position, normaliser, allowed, f"blocks.{index}"),
+                attention=mixer(sizes, position, normaliser, mask, f"blocks.{index}", **a.attention.options),
                 mlp=mlp,
                 residual=residual,
                 mlp_residual=mlp_residual,

@@ -56,7 +56,7 @@ class Linear(nn.Module):
         return y.view(*x.shape[:-1], -1)  # (K, B, T, out)
 
 
-class Table(nn.Module):
+class Lookup(nn.Module):
     """A lookup table (K, rows, D): member k looks its own tokens up in its own rows."""
 
     def __init__(self, sizes: Sizes, rows: int, role: str) -> None:

@@ -1,7 +1,7 @@
 """The plan: from a configuration to cells, keys and shards. It follows from configuration and code alone; nothing on disk changes it."""
 
-from rankfall.config.types import Architecture, Compute, Config, Task, Training
-from rankfall.config.values import Component
+from rankfall.config.types import Compute, Config
+from rankfall.design import Architecture, Component, Task, Training
 from rankfall.plan.build import FigurePlan, MeasurePlan, Plan, make_plan
 from rankfall.plan.cell import Cell
 

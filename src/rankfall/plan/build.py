@@ -12,15 +12,14 @@ from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
-from rankfall.config.rules import PARTS
 from rankfall.config.types import Config, parse, read
-from rankfall.config.values import Component
+from rankfall.design import Architecture, Component, parts
 from rankfall.plan.cell import Cell, digest
 from rankfall.plan.cells import make_cells, module_of
 from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.selection import select
 
-MEASURE_ROOTS = {"cells": ("rankfall.jobs.apply",)}  # what feeds a measure; not the job around it
+MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
@@ -173,7 +172,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
 
 def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:
     """All that a measure which builds networks of its own may put into them: it names components as it likes."""
-    for kind in PARTS:
+    for kind in sorted(set(parts(Architecture).values())):
         for name in components.names(kind):
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)

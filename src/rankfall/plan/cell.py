@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankfall.config.types import Architecture, Task, Training
-from rankfall.config.values import Component, canonical
+from rankfall.design import Architecture, Component, Task, Training, canonical, names
 from rankfall.schedule.cost import Cost
 
 LENGTH = 24  # hex digits of a key: 96 bits
@@ -58,19 +57,18 @@ def digest(*parts: Any) -> str:
 
 def spec_content(task: Task, architecture: Architecture, training: Training) -> dict[str, Any]:
     """What a cell is, but for its seed, as plain data without labels."""
-    fields = (name for name in Architecture.model_fields if name != "name")
     return {
         "task": _content(task.task),
-        "architecture": {name: _content(getattr(architecture, name)) for name in fields},
+        "architecture": {name: _content(getattr(architecture, name)) for name in names(Architecture)},
         "training": training_content(training),
     }
 
 
 def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:
     """With `stacked`, only what all members of a stack must share."""
-    left_out = {"name"} | (PER_MEMBER if stacked else frozenset())
-    names = set(Training.model_fields) if training.epochs else UNTRAINED
-    return {name: _content(getattr(training, name)) for name in sorted(names - left_out)}
+    left_out = PER_MEMBER if stacked else frozenset()
+    counts = frozenset(names(Training)) if training.epochs else UNTRAINED
+    return {name: _content(getattr(training, name)) for name in sorted(counts - left_out)}
 
 
 def _content(value: Any) -> Any:

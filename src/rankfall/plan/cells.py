@@ -10,7 +10,7 @@ from rankfall.code.fingerprint import Sources
 from rankfall.config.problems import problem
 from rankfall.config.rules import parts
 from rankfall.config.types import Compute
-from rankfall.config.values import Component
+from rankfall.design import Component
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
 from rankfall.plan.grid import Point

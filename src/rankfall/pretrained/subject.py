@@ -15,7 +15,7 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.pretrained.anatomy import Anatomy
 from rankfall.pretrained.families.published import published
-from rankfall.pretrained.load import Loaded, Source, load
+from rankfall.pretrained.load import Loaded, ModelSource, load
 from rankfall.pretrained.surgery import VARIANTS, Variant, cut, verify, watch
 from rankfall.pretrained.texts import Batch, Texts, batch_for
 
@@ -25,10 +25,10 @@ STREAMED_BYTES = 2**32
 
 
 @dataclass(frozen=True)
-class Spec:
+class Request:
     """Everything that the numbers of a model depend on."""
 
-    source: Source
+    source: ModelSource
     texts: Texts = field(default_factory=Texts)
     definition: str = "clean"
     variants: tuple[str, ...] = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
@@ -50,7 +50,7 @@ class Spec:
 class Subject:
     """A loaded model with everything that is fixed before it is measured."""
 
-    spec: Spec
+    request: Request
     seed: int | None
     loaded: Loaded
     anatomy: Anatomy
@@ -60,16 +60,16 @@ class Subject:
 
     @property
     def dtype(self) -> torch.dtype:
-        return torch.float64 if self.spec.dtype == "float64" else torch.float32
+        return torch.float64 if self.request.dtype == "float64" else torch.float32
 
     def labels(self) -> dict[str, Any]:
         """The columns that say what was measured."""
         return {
-            "model": self.spec.source.name,
+            "model": self.request.source.name,
             "model_type": str(self.loaded.config.model_type),
             "revision": self.loaded.revision,
-            "phase": self.spec.source.phase,
-            "definition": self.spec.definition,
+            "phase": self.request.source.phase,
+            "definition": self.request.definition,
             "seed": self.seed,
             "text": self.batch.source,
             "tokenizer": self.batch.tokenizer,
@@ -77,7 +77,7 @@ class Subject:
             "layers": self.anatomy.layers,
             "heads": self.loaded.heads,
             "width": self.loaded.width,
-            "dtype": self.spec.dtype,
+            "dtype": self.request.dtype,
         }
 
     @property
@@ -120,45 +120,45 @@ class Subject:
     def run(self, variants: list[Variant], start: int, stop: int, sink: Callable[[int, Tensor], None]) -> None:
         """One pass; `sink` gets (layer, state (V, B, T, D)) for layers 0..L as they come."""
         with failing(
-            self.spec, f"in {self.spec.dtype} with variants {', '.join(variant.name for variant in variants)}"
+            self.request, f"in {self.request.dtype} with variants {', '.join(variant.name for variant in variants)}"
         ):
             cut(self.loaded.model, self.anatomy, self.inputs(start, stop), variants, sink=sink)
 
 
 @contextmanager
-def failing(spec: Spec, where: str) -> Iterator[None]:
+def failing(request: Request, where: str) -> Iterator[None]:
     """What a model's own code raises, in one line; a `RankfallError` is one already."""
     try:
         yield
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
         line = (str(error).strip().splitlines() or [""])[0][:200]
-        raise RankfallError(f"model {spec.source.name!r} fails {where}: {type(error).__name__}: {line}") from error
+        raise RankfallError(f"model {request.source.name!r} fails {where}: {type(error).__name__}: {line}") from error
 
 
-def subject(spec: Spec, seed: int | None) -> Subject:
+def subject(request: Request, seed: int | None) -> Subject:
     """Load, read the anatomy in the model's own float32, verify bit by bit, then change to the format of the measurement."""
-    spec.check()
-    loaded = load(spec.source, seed=seed or 0)
-    batch = batch_for(loaded, spec.texts)
+    request.check()
+    loaded = load(request.source, seed=seed or 0)
+    batch = batch_for(loaded, request.texts)
     few = (
         batch.part(0, 2)
         if batch.samples > 1
         else {k: v.repeat(2, *[1] * (v.dim() - 1)) for k, v in batch.inputs.items()}
     )
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
-    with failing(spec, "in a plain forward pass"):
+    with failing(request, "in a plain forward pass"):
         anatomy, seen = watch(loaded.model, few, width=loaded.width, layers=loaded.layers)
         # A streamed model is not run once more for this: every pass fetches all weights.
         verify(loaded.model, anatomy, few, None if loaded.streamer is None else seen)
-    variants, left_out = _variants(spec, anatomy, str(loaded.config.model_type))
+    variants, left_out = _variants(request, anatomy, str(loaded.config.model_type))
     if loaded.streamer is not None:
-        loaded.streamer.switch(torch.float64 if spec.dtype == "float64" else torch.float32)
-    elif spec.dtype == "float64":
+        loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
+    elif request.dtype == "float64":
         for module in loaded.model.modules():  # one module at a time: the float32 copy goes as the float64 one comes
             for name, value in (*module._parameters.items(), *module._buffers.items()):
                 if value is not None and value.is_floating_point():
                     _widen(module, name, value)
-    return Subject(spec, seed, loaded, anatomy, batch, variants, left_out)
+    return Subject(request, seed, loaded, anatomy, batch, variants, left_out)
 
 
 def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
@@ -168,24 +168,24 @@ def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
         value.data = value.data.double()  # in place of the data, so that tied weights stay tied
 
 
-def _variants(spec: Spec, anatomy: Anatomy, model_type: str) -> tuple[list[Variant], list[str]]:
+def _variants(request: Request, anatomy: Anatomy, model_type: str) -> tuple[list[Variant], list[str]]:
     """The wanted variants as defined; those that this model cannot have are named, not silently dropped."""
     chosen, left_out = [], []
-    for name in spec.variants:
+    for name in request.variants:
         variant = VARIANTS[name]
         bare = variant.mlp and not variant.mlp_skip
-        if bare and (anatomy.parallel or spec.definition == "published"):
+        if bare and (anatomy.parallel or request.definition == "published"):
             left_out.append(name)
             continue
-        chosen.append(published(variant, model_type) if spec.definition == "published" else variant)
+        chosen.append(published(variant, model_type) if request.definition == "published" else variant)
     return chosen, left_out
 
 
-def subjects(spec: Spec, seeds: Sequence[int]) -> Iterator[Subject]:
+def subjects(request: Request, seeds: Sequence[int]) -> Iterator[Subject]:
     """At initialisation one subject a seed, all variants of it with the same weights; pretrained weights have no seed."""
-    if spec.source.phase == "pretrained":
-        yield subject(spec, None)
+    if request.source.phase == "pretrained":
+        yield subject(request, None)
         return
     for seed in seeds:
         gc.collect()  # the last seed's model, before the next one is built
-        yield subject(replace(spec), seed)
+        yield subject(replace(request), seed)

@@ -15,22 +15,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.measures.law import exponent, pick
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.pretrained.convert import as_network, convertible, first_states
-from rankfall.pretrained.subject import Spec, Subject, subjects
+from rankfall.pretrained.subject import Request, Subject, subjects
 from rankfall.pretrained.surgery import Variant
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal, withhold
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
+from rankfall.rank.exponent import exponent, pick
 
 
-def law(spec: Spec, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:
+def law(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:
     """All rows of a model; none where it has no form in our own blocks."""
     rows: list[dict[str, Any]] = []
-    for subject in subjects(spec, seeds):
+    for subject in subjects(request, seeds):
         if not convertible(subject):
             return []
         start = first_states(subject, 0, min(samples, subject.batch.samples))

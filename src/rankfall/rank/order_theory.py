@@ -17,13 +17,13 @@ Bidirectional attention without position sees rows differ only by their queries,
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
-from rankfall.measures._design import Design
+from rankfall.design import Architecture
 
 FORGETS_COMMON = ("softmax", "l2", "swish_l2", "urpe")
 FEELS_COMMON = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
 
 
-def expected(design: Design) -> tuple[int | None, str]:
+def expected(design: Architecture) -> tuple[int | None, str]:
     """The order p of res, and the reason in a few words; None for a normaliser of the user's own."""
     if design.normaliser.name not in FORGETS_COMMON + FEELS_COMMON:
         return None, "not worked out for this normaliser"
@@ -35,7 +35,7 @@ def expected(design: Design) -> tuple[int | None, str]:
     return order, why
 
 
-def of_attention(design: Design) -> tuple[int, str]:
+def of_attention(design: Architecture) -> tuple[int, str]:
     """The same for the attention layer alone."""
     name = design.normaliser.name
     placed = design.mask.name != "none" or design.position.name not in ("none", "learned")

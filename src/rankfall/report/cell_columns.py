@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.labels import text
+from rankfall.design import Component
 from rankfall.report.schema import CELL_COLUMNS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
         "seed": cell.seed,
         "status": record["status"],
         "reason": record.get("reason") or "",
-        "task_component": text(cell.task.task),
+        "task_component": str(cell.task.task),
         "device": record.get("device"),
         "stack": record.get("stack"),
         "host": record.get("host"),
@@ -32,7 +32,6 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
     }
     for column in CELL_COLUMNS:
         if column.name not in values:
-            values[column.name] = text(
-                getattr(architecture if hasattr(architecture, column.name) else training, column.name)
-            )
+            value = getattr(architecture if hasattr(architecture, column.name) else training, column.name)
+            values[column.name] = str(value) if isinstance(value, Component) else value
     return values

@@ -9,14 +9,6 @@ from typing import Any
 OPTION = re.compile(r"(\w+)=((?:[^,\[\]{}\"]|\[[^]]*\]|\{[^}]*\}|\"[^\"]*\")+)")
 
 
-def text(value: Any) -> Any:
-    """A component as `name` or `name(option=value, ...)`; anything else as it is."""
-    if not hasattr(value, "options"):
-        return value
-    options = ", ".join(f"{name}={json.dumps(option)}" for name, option in sorted(value.options.items()))
-    return f"{value.name}({options})" if options else value.name
-
-
 def parts(value: Any) -> tuple[str, dict[str, str]]:
     """Name and options, from the text of a table or from a value of a configuration."""
     if isinstance(value, dict):

@@ -15,12 +15,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import NoneType
+from typing import get_args, get_type_hints
 
 from rankfall import components
+from rankfall.design import UNREAD, Architecture, Training, meanings
 from rankfall.errors import RankfallError
 
 TYPES = ("text", "int", "float", "bool")
+WORDS = {int: "int", float: "float", bool: "bool"}
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,18 @@ def schema(name: str) -> Table:
     return components.load("table", name)()
 
 
+def designed(design: type) -> Iterator[Column]:
+    """A column for each field of one of the types of `design.py`."""
+    for name, hint in get_type_hints(design).items():
+        if name == "name":
+            continue
+        chosen = [item for item in get_args(hint) if item is not NoneType] if NoneType in get_args(hint) else [hint]
+        kind, means = WORDS.get(chosen[0], "text"), meanings(design)[name]
+        if design is Architecture:  # what a null or `auto` stands for, a cell says
+            means = means.partition("; ")[0] + ("; null: nothing reads it" if name in UNREAD else "")
+        yield Column(name, kind, means, nullable="null: " in means)
+
+
 CELL_COLUMNS = (
     Column("key", "text", "content hash of the cell: its spec, the code of its arithmetic, its data"),
     Column("task", "text", "the task's name in the config"),
@@ -98,35 +115,8 @@ CELL_COLUMNS = (
     Column("status", "text", "done, diverged (frozen at the step in `reason`), failed, or missing (not computed yet)"),
     Column("reason", "text", "why the cell is not done, or why it stopped early; empty otherwise"),
     Column("task_component", "text", "the component that makes the data"),
-    Column("block", "text", "how attention and MLP are put together"),
-    Column("normaliser", "text", "what turns scores into attention weights"),
-    Column("position", "text", "how the network is told places apart"),
-    Column("mask", "text", "which pairs of places may attend"),
-    Column("residual", "text", "how a sublayer's output joins the stream"),
-    Column("mlp", "text", "the feed-forward sublayer"),
-    Column("mlp_residual", "text", "how the MLP's output joins the stream; null: there is no MLP", nullable=True),
-    Column("norm", "text", "the normalisation of the stream"),
-    Column("norm_placement", "text", "post or pre"),
-    Column("embedding", "text", "how inputs become vectors"),
-    Column("head", "text", "how vectors become answers"),
-    Column("sentinels", "text", "extra tokens that carry no input"),
-    Column("init", "text", "the initialisation"),
-    Column("depth", "int", "number of blocks", unit="layers"),
-    Column("heads", "int", "attention heads of a block"),
-    Column("width", "int", "dimension of a token's vector"),
-    Column("head_width", "int", "dimension of a head"),
-    Column("mlp_width", "int", "hidden dimension of the MLP; null: there is none", nullable=True),
-    Column("optimizer", "text", "the optimiser"),
-    Column("lr", "float", "learning rate before the schedule"),
-    Column("weight_decay", "float", "weight decay"),
-    Column("clip", "float", "largest gradient norm of a member; null: not clipped", nullable=True),
-    Column("schedule", "text", "factor of the learning rate over epochs"),
-    Column("stop_loss", "float", "training stops below this mean loss of an epoch; null: never", nullable=True),
-    Column("epochs", "int", "passes over the data; 0: left at initialisation"),
-    Column("batch", "int", "samples of a step"),
-    Column("shuffle", "bool", "whether an epoch's order is drawn anew"),
-    Column("dropout", "float", "probability that a value is dropped in training"),
-    Column("dtype", "text", "number format of training"),
+    *designed(Architecture),
+    *designed(Training),
     Column("device", "text", "where the cell was trained; null: not recorded", nullable=True, provenance=True),
     Column("stack", "text", "which cells were trained together; null: not recorded", nullable=True, provenance=True),
     Column("host", "text", "the machine that trained the cell; null: not recorded", nullable=True, provenance=True),

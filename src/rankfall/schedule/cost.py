@@ -12,7 +12,7 @@ what was measured counts where a configuration names it (see `history`).
 from dataclasses import dataclass
 from typing import Any
 
-from rankfall.config.types import Architecture, Task, Training
+from rankfall.design import Architecture, Task, Training
 
 CALL = 2.0e-4  # seconds a layer and step
 RATE = 6.0e10  # operations a second

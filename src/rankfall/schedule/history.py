@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rankfall.config.problems import problem
-from rankfall.config.types import Architecture, Task, Training
+from rankfall.design import Architecture, Task, Training
 from rankfall.disk import atomic
 from rankfall.schedule import cost
 from rankfall.schedule.cost import Cost

@@ -13,6 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -188,10 +189,10 @@ class Wiring:
         """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out."""
         found = []
         for cell in cells:
-            parts = (cell.task, cell.architecture, cell.training)
+            parts: tuple[Any, ...] = (cell.task, cell.architecture, cell.training)
             ident = (id(cell.task), id(cell.architecture), id(cell.training))
             if ident not in self._specs:
-                self._specs[ident] = digest(*(part.model_dump(mode="json") for part in parts))
+                self._specs[ident] = digest(*(asdict(part) for part in parts))
             found.append((cell.key, self._specs[ident]))
         return digest(found)
 

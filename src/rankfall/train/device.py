@@ -2,26 +2,21 @@
 
 import ctypes
 import os
-from typing import TYPE_CHECKING
 
 import torch
 
 from rankfall.errors import RankfallError
 
-if TYPE_CHECKING:
-    from rankfall.config.types import Compute
-
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 
 
-def prepare(compute: "Compute", insist: bool = True) -> torch.device:
-    """Sets this process up and returns the device to compute on. Without `insist` that is the processor where a GPU is wanted and
+def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
+    """Sets this process up and returns the device of this name. Without `insist` that is the processor where a GPU is wanted and
     there is none: only training jobs ask a cluster for one."""
-    torch.set_num_threads(compute.threads)
+    torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     keep_pages()
-    name = compute.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():

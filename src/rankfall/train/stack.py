@@ -19,13 +19,13 @@ from rankfall.train.dropout import SeededDropout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankfall.plan.cell import Cell
+    from rankfall.design import Designed
 
 RUNNING, STOPPED, DIVERGED = 0, 1, 2
 
 
 class Stack:
-    def __init__(self, cells: "Sequence[Cell]", shape: Shape, device: torch.device) -> None:
+    def __init__(self, cells: "Sequence[Designed]", shape: Shape, device: torch.device) -> None:
         self.cells = list(cells)
         self.training = cells[0].training
         self.device = device

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from rankfall.nets import attention as attention_layer
 from rankfall.nets.dropout import Dropout, no_dropout
 
+Mixer = Callable[..., Tensor]  # an attention: states (K, B, T, D) and dropout to states
 Residual = Callable[[Tensor, Tensor], Tensor]
 Map = Callable[[Tensor], Tensor]
 
@@ -18,7 +18,7 @@ Map = Callable[[Tensor], Tensor]
 class Attention(nn.Module):
     def __init__(
         self,
-        attention: attention_layer.Attention,
+        attention: Mixer,
         mlp: Map | None,
         residual: Residual,
         mlp_residual: Residual,

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.primitives import Sizes, Table
+from rankfall.nets.primitives import Lookup, Sizes
 
 ACCEPTS = "tokens"
 
@@ -14,7 +14,7 @@ class Token(nn.Module):
     def __init__(self, sizes: Sizes, *, frozen: int | None = None) -> None:
         super().__init__()
         self.frozen = frozen
-        self.table = Table(sizes, sizes.size_in, "embedding")
+        self.table = Lookup(sizes, sizes.size_in, "embedding")
 
     def forward(self, index: Tensor) -> Tensor:
         x = self.table(index)  # (K, B, T, D)

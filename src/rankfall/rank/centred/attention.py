@@ -17,14 +17,14 @@ from rankfall.rank.centred.state import State
 from rankfall.rank.centred.weights import Weights, is_urpe, rule_of, sums_to_one
 
 if TYPE_CHECKING:
-    from rankfall.nets.attention import Attention
+    from rankfall.nets.attentions.multihead import Multihead
 
 VISIBLE = 0.5  # where what a pair adds to its score exceeds this, ordinary weights have all their digits
 
 SEEN = 1e-10  # of the weights: what tells rows apart by less than this has lost its digits in ordinary weights
 
 
-def attend(attention: "Attention", state: State) -> State:
+def attend(attention: "Multihead", state: State) -> State:
     """SA(X), apart."""
     full = state.full()
     found = weights(attention, state, full)
@@ -44,7 +44,7 @@ def attend(attention: "Attention", state: State) -> State:
     return state.moved(attention(full), context.map(merged @ member(attention.output.weight)))
 
 
-def weights(attention: "Attention", state: State, full: Tensor) -> Weights:
+def weights(attention: "Multihead", state: State, full: Tensor) -> Weights:
     """Weights by the normaliser's rule where rows are close, as ever where they differ visibly."""
     ordinary = visible(attention, state, full)
     apart = scores(attention, state)
@@ -65,13 +65,15 @@ def weights(attention: "Attention", state: State, full: Tensor) -> Weights:
     return Weights(where(far, ordinary.rows, close.rows), sums)
 
 
-def visible(attention: "Attention", state: State, full: Tensor) -> Weights:
+def visible(attention: "Multihead", state: State, full: Tensor) -> Weights:
     """Ordinary weights, and row sums less the first."""
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
     own = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
-    if sums_to_one(attention.normaliser) or (own and constant_sums(attention.normaliser, attention.allowed, logits)):
+    if sums_to_one(attention.normaliser) or (
+        own and constant_sums(attention.normaliser, attention.mask(full.shape[2], full.device), logits)
+    ):
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)
     return Weights(rows, plain(sums - sums[..., :1, :]))

@@ -20,7 +20,7 @@ from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.state import State
 
 if TYPE_CHECKING:
-    from rankfall.nets.attention import Attention
+    from rankfall.nets.attentions.multihead import Multihead
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,11 @@ class Scores:
     level: bool  # base is the same for all keys, and query with it
 
 
-def scores(attention: "Attention", state: State) -> Scores | None:
+def scores(attention: "Multihead", state: State) -> Scores | None:
     """Scores of the tokens' rows, apart; None where base rows differ already: mask, rotation or a bias that sees the query's place."""
     position = attention.position
-    if attention.allowed is not None and not bool(attention.allowed.all()):
+    allowed = attention.mask(len(state.tokens) + len(state.others), state.common.device)
+    if allowed is not None and not bool(allowed.all()):
         return None
     if type(position).rotate is not Position.rotate:
         return None
@@ -66,7 +67,7 @@ def scores(attention: "Attention", state: State) -> Scores | None:
     )
 
 
-def key_bias(attention: "Attention", state: State) -> Tensor | None:
+def key_bias(attention: "Multihead", state: State) -> Tensor | None:
     """The position's share of the scores (K, 1, H, 1, J) where it is added and the same for all queries, else None."""
     position, weight = attention.position, attention.query.weight
     count = len(state.tokens) + len(state.others)

@@ -13,21 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Linear, Sizes
 
 if TYPE_CHECKING:
     from rankfall.nets.positions._base import Position
 
 
-class Attention(nn.Module):
-    allowed: Tensor | None
-
+class Multihead(nn.Module):
     def __init__(
         self,
         sizes: Sizes,
         position: "Position",
         normaliser: Callable[[Tensor], Tensor],
-        allowed: Tensor | None,
+        mask: Mask,
         site: str,
     ) -> None:
         super().__init__()
@@ -38,8 +37,7 @@ class Attention(nn.Module):
         self.value = Linear(sizes, sizes.width, inner, "value")
         self.output = Linear(sizes, inner, sizes.width, "output")
         self.position = position  # shared by all layers: registered first by the network, which names its parameters
-        self.normaliser = normaliser
-        self.register_buffer("allowed", allowed, persistent=False)  # (T, T), True where row i may see column j
+        self.normaliser, self.mask = normaliser, mask
 
     def split(self, x: Tensor) -> Tensor:
         """(K, B, T, H*d) -> (K, B, H, T, d)"""
@@ -49,7 +47,8 @@ class Attention(nn.Module):
         """Scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
         q, k = self.position.rotate(self.split(self.query(x)), self.split(self.key(x)))
         scores = self.position.bias(q @ k.transpose(-1, -2) * self.head_width**-0.5)
-        return scores if self.allowed is None else scores.masked_fill(~self.allowed, -torch.inf)
+        allowed = self.mask(x.shape[2], x.device)
+        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
     def weights(self, x: Tensor) -> Tensor:
         """P_h (K, B, H, T, T); row i says what token i takes from each token j."""

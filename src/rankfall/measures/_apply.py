@@ -11,12 +11,12 @@ from rankfall.tasks._dataset import Dataset
 from rankfall.train.loop import Data
 
 if TYPE_CHECKING:
-    from rankfall.plan.cell import Cell
+    from rankfall.design import Designed
 
 
 def apply(
     measure: Callable[..., list[dict[str, Any]]],
-    cells: "Sequence[Cell]",
+    cells: "Sequence[Designed]",
     shape: Shape,
     weights: dict[str, Tensor],
     datasets: list[Dataset],

@@ -1,0 +1,193 @@
+"""What a network is made of and how it is trained, as plain data: each field is declared here, once.
+
+A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`config/entries.py`),
+tables have a column for each (`report/schema.py`), and a field made by `part` declares a kind of component with its folder. The strings
+are documentation: like comments, they count in no key.
+"""
+
+# ruff: noqa: RUF009  (`part` and `another` make fields)
+import ast
+import functools
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal, Protocol
+
+Size = Annotated[int, ">= 1", "<= 1000000"]
+Count = Annotated[int, ">= 0", "<= 1000000"]
+Positive = Annotated[float, "> 0"]
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component by name, with options."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.name, canonical(self.options)))
+
+    def __str__(self) -> str:
+        """`name`, or `name(option=value, ...)`: as tables have it."""
+        options = ", ".join(f"{name}={json.dumps(option)}" for name, option in sorted(self.options.items()))
+        return f"{self.name}({options})" if options else self.name
+
+    @staticmethod
+    def of(written: "str | Mapping[str, Any]") -> "Component":
+        """From `name` or `{name: ..., option: value}`."""
+        if isinstance(written, str):
+            return Component(written)
+        return Component(written["name"], {key: item for key, item in written.items() if key != "name"})
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling for one meaning; what keys are hashes of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def part(folder: str, default: str, *, sized: bool = False) -> Any:
+    """A field that names a component, and with it a kind: its name is the field's, its components are the files of `folder`.
+
+    `sized`: a function of this kind is given the sizes and makes a module; else only its options are bound.
+    """
+    return field(default=Component(default), metadata={"folder": folder, "sized": sized})
+
+
+def another(kind: str) -> Any:
+    """A second field for a kind that is declared elsewhere; null until something fills it."""
+    return field(default=None, metadata={"kind": kind})
+
+
+@dataclass(frozen=True)
+class Task:
+    """Makes the data. The entry's name is its component's name unless `task` says otherwise; other keys are its options."""
+
+    name: str
+    task: Component = field(metadata={"folder": "tasks"})
+    """the component, by default the one with the entry's name"""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A composition of components, and sizes. In a cell, what no component reads is None."""
+
+    name: str
+    block: Component = part("nets/blocks", "attention")
+    """how attention and MLP are put together"""
+    attention: Component = part("nets/attentions", "multihead")
+    """how tokens are mixed"""
+    normaliser: Component = part("nets/normalisers", "softmax")
+    """what turns scores into attention weights"""
+    position: Component = part("nets/positions", "learned", sized=True)
+    """how the network is told places apart"""
+    mask: Component = part("nets/masks", "none")
+    """which pairs of places may attend"""
+    residual: Component = part("nets/residuals", "add")
+    """how a sublayer's output joins the stream"""
+    mlp: Component = part("nets/mlps", "none", sized=True)
+    """the feed-forward sublayer"""
+    mlp_residual: Component | None = another("residual")
+    """how the MLP's output joins the stream; null: as residual"""
+    norm: Component = part("nets/norms", "layer")
+    """normalisation of the stream"""
+    norm_placement: Literal["post", "pre"] = "post"
+    """where the norm stands: after the residual (post) or before the sublayer (pre)"""
+    embedding: Component = part("nets/embeddings", "auto", sized=True)
+    """how inputs become vectors; auto: what the task needs"""
+    head: Component = part("nets/heads", "auto", sized=True)
+    """how vectors become answers; auto: what the task needs"""
+    sentinels: Component = part("nets/sentinels", "none", sized=True)
+    """extra tokens that carry no input"""
+    init: Component = part("nets/inits", "published")
+    """how initial values are drawn"""
+    depth: Size = 6
+    """number of blocks"""
+    heads: Size = 2
+    """attention heads of a block"""
+    width: Size = 48
+    """dimension of a token's vector"""
+    head_width: Size | None = None
+    """dimension of a head; null: width / heads"""
+    mlp_width: Size | None = None
+    """hidden dimension of the MLP; null: 4 * width"""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained; `epochs: 0` leaves it at initialisation."""
+
+    name: str
+    optimizer: Component = part("train/optimizers", "adam")
+    """the optimiser"""
+    lr: Positive = 1e-3
+    """learning rate before the schedule"""
+    weight_decay: Annotated[float, ">= 0"] = 0.0
+    """weight decay, as the optimiser understands it"""
+    clip: Positive | None = None
+    """largest gradient norm; null: not clipped"""
+    schedule: Component = part("train/schedules", "constant")
+    """factor of the learning rate over epochs"""
+    stop_loss: Positive | None = None
+    """training stops below this mean loss of an epoch; null: never"""
+    epochs: Count = 0
+    """passes over the data; 0: left at initialisation"""
+    batch: Size = 30
+    """samples of a step"""
+    shuffle: bool = True
+    """whether an epoch's order of the data is drawn anew"""
+    dropout: Annotated[float, ">= 0", "< 1"] = 0.0
+    """probability that a value is dropped in training"""
+    dtype: Literal["float32", "float64"] = "float32"
+    """number format of training"""
+
+
+# Fields of an architecture that a cell may do without: where nothing reads them they are None.
+UNREAD = ("normaliser", "mask", "mlp_residual", "heads", "head_width", "mlp_width")
+
+
+class Designed(Protocol):
+    """Whatever is made by a task, an architecture, a training and a seed: above all a cell."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def training(self) -> Training: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def names(design: type) -> tuple[str, ...]:
+    """The fields of one of these types, without its label."""
+    return tuple(item.name for item in fields(design) if item.name != "name")
+
+
+def parts(design: type) -> dict[str, str]:
+    """Field -> kind, of those fields that name a component."""
+    found = {item.name: item.metadata for item in fields(design) if {"folder", "kind"} & item.metadata.keys()}
+    return {name: about.get("kind", name) for name, about in found.items()}
+
+
+def declared(*designs: type) -> dict[str, Mapping[str, Any]]:
+    """Kind -> what its field declares, `folder` above all."""
+    return {item.name: item.metadata for design in designs for item in fields(design) if "folder" in item.metadata}
+
+
+def with_default(design: type, default: str) -> frozenset[str]:
+    """Kinds whose default is a component of this name."""
+    return frozenset(item.name for item in fields(design) if item.default == Component(default))
+
+
+@functools.cache
+def meanings(design: type) -> dict[str, str]:
+    """Field -> the string that stands under it."""
+    (tree,) = ast.parse(inspect.getsource(design)).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for line, below in zip(tree.body, tree.body[1:]):
+        if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[ast.unparse(line.target)] = str(below.value.value)
+    return found

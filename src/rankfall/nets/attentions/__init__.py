@@ -1,0 +1,1 @@
+"""Attentions: how a layer mixes tokens."""

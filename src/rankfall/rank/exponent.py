@@ -1,0 +1,29 @@
+"""The local exponent of a layer: how it answers to rows a little more alike."""
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from rankfall.rank.bounds import log10_norm
+from rankfall.rank.centred.block import step
+from rankfall.rank.centred.state import State, scaled_to
+
+STEP = 0.1  # how much smaller, in natural logs, R is made: by at least this,
+SHARE = 1e-6  # and by this share of its own log, to be seen next to a log of any size
+
+
+def exponent(block: Any, before: State, after: State) -> Tensor:
+    """d log|R out| / d log|R in| (K, B), by making R a little smaller."""
+    less = (SHARE * before.rest.log.abs()).clamp_min(STEP)
+    smaller = step(block, scaled_to(before, before.rest.log - less))
+    change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
+    return change * math.log(10) / less
+
+
+def pick(value: Any, member: int, sample: int) -> Any:
+    """One entry of a tensor (K, B) as a plain number, null where it is not finite; anything else as it is."""
+    if not isinstance(value, Tensor):
+        return value
+    number = value[member, sample].item()
+    return number if isinstance(number, bool) or math.isfinite(number) else None
