@@ -116,21 +116,6 @@ def test_a_folder_counts_by_what_is_in_it(tmp_path: Path, monkeypatch: pytest.Mo
     assert differing(before, make_plan(config)) == {"model_residuals"}
 
 
-def test_large_file_counts_by_its_size_and_by_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGE", 1000)
-    monkeypatch.setattr(files, "SLICE", 10)
-    path = tmp_path / "weights"
-    found = set()
-    for start, written in ((0, b""), (0, b"x"), (1999, b"x"), (132, b"x"), (0, b"x" * 2001)):
-        path.write_bytes(bytes(2000))
-        with path.open("r+b") as file:
-            file.seek(start)
-            file.write(written)
-        found.add(content(path))
-        files._file.cache_clear()
-    assert len(found) == 5
-
-
 def test_what_is_installed_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An optional model has no rows where its package is not installed; with the package there is something to measure."""
     monkeypatch.setattr(files, "find_module", lambda name: None)

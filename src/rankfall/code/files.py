@@ -7,12 +7,10 @@
 
 `FILES = {"text": ["topics", "rte"]}`: an option that is the path of a file or folder unless it is one of these words. It must exist.
 
-A folder counts by the names and digests of its files. A file of more than LARGE bytes, such as a checkpoint's weights, counts by its size
-and by SLICES of it, evenly spread from its first byte to its last: a plan would take minutes to read them whole, and training changes
-nearly every number. The time of a change does not count, or a copy would not be what it is a copy of.
+A folder counts by the names and digests of its files, and a file by every byte of it, however large (`contents.py` remembers). The time of
+a change does not count, or a copy would not be what it is a copy of.
 """
 
-import functools
 import hashlib
 import os
 import re
@@ -21,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
+from rankfall.code.contents import files_in, hashed
 from rankfall.code.fingerprint import OWN, SHORT
 from rankfall.components import Description, find_module
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
 from rankfall.design import Component
+from rankfall.disk import cause
 from rankfall.errors import RankfallError
 
 PACKAGE = Path(components.__file__).parent
-LARGE = 2**25
-SLICES, SLICE = 16, 2**18
 PATH = re.compile(r"[./\\]")  # what no bare word has
 SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this cannot be the name of anything but a file or folder
 
@@ -73,28 +71,11 @@ def content(place: Path) -> str:
     """Digest of a file, or of all files in a folder but hidden and compiled ones."""
     try:
         if not place.is_dir():
-            stat = place.stat()
-            return _file(place, stat.st_size, stat.st_mtime_ns)
-        inside = sorted((path.relative_to(place).as_posix(), path) for path in place.rglob("*") if path.is_file())
-        lines = [f"{name} {content(path)}" for name, path in inside if not re.search(r"(^|/)(\.|__pycache__/)", name)]
-        return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
+            return hashed(place)[:SHORT]
+        lines = [f"{name} {hashed(path)[:SHORT]}" for name, path in files_in(place)]
     except OSError as error:
-        raise RankfallError(f"{place}: cannot be read: {error.strerror}") from None
-
-
-@functools.lru_cache(maxsize=4096)
-def _file(path: Path, size: int, mtime: int) -> str:
-    """Read once in a process for each state of the file."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        if size <= LARGE:
-            found.update(file.read())
-        else:
-            found.update(f"{size} ".encode())
-            for number in range(SLICES):
-                file.seek((size - SLICE) * number // (SLICES - 1))
-                found.update(file.read(SLICE))
-    return found.hexdigest()[:SHORT]
+        raise RankfallError(f"{place}: cannot be read: {cause(error)}") from None
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
 
 
 def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
@@ -136,4 +117,4 @@ def _named(text: str, kind: str) -> Path | None:
     if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
         return None
     place = os.path.expanduser(text)
-    return Path(place) if os.path.exists(place) else None
+    return Path(place) if os.path.lexists(place) else None  # a link that leads nowhere is told of, and no word

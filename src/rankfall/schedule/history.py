@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.config.problems import problem
 from rankfall.design import Architecture, Task, Training
-from rankfall.disk import atomic
+from rankfall.disk import atomic, odd
 from rankfall.schedule import cost
 from rankfall.schedule.cost import Cost
 
@@ -42,6 +42,9 @@ def read_history(path: str | None) -> History:
     """The file of this name, or the model where there is no name."""
     if path is None:
         return History()
+    what = odd(path)
+    if what is not None:
+        raise problem(KEY, f"{path} is {what}, not a file")
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
         groups = {name: Cost(float(one["seconds"]), one["megabytes"]) for name, one in raw["groups"].items()}
