@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,7 +71,8 @@ class Starter:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.count = folder, 0
         self.python = fork_server.write_python(folder / "bin")
-        self.address = folder / "server"
+        self.sockets = tempfile.TemporaryDirectory(prefix="rankfall-")  # a socket's path must be short
+        self.address = Path(self.sockets.name) / "server"
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         command = [sys.executable, "-P", fork_server.__file__, str(self.address)]
         self.server = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment | {"OMP_NUM_THREADS": "1"})
@@ -86,7 +88,7 @@ class Starter:
             "cwd": str(cwd),
             "umask": 0o22,
             "executable": str(self.python),
-            "environment": environment | {fork_server.ADDRESS: str(self.folder / f"{self.count}.nursery")},
+            "environment": environment | {fork_server.ADDRESS: str(self.address.with_name(str(self.count)))},
         }
         connection = self._connected()
         text = json.dumps(program).encode()
@@ -120,3 +122,4 @@ class Starter:
         assert self.server.stdin is not None
         self.server.stdin.close()
         self.server.wait(30)
+        self.sockets.cleanup()

@@ -39,10 +39,16 @@ def seeds() -> Iterator[int]:
         seed += 1
 
 
+@pytest.fixture
+def campaign(tmp_path: Path) -> Iterator[Campaign]:
+    made = Campaign.begin(tmp_path)
+    yield made
+    made.starter.close()
+
+
 @pytest.mark.slow
-def test_what_is_compared_depends_on_every_edit(tmp_path: Path) -> None:
+def test_what_is_compared_depends_on_every_edit(campaign: Campaign, tmp_path: Path) -> None:
     """Tables that an edit left as they were are found to be wrong, whichever file it was."""
-    campaign = Campaign.begin(tmp_path)
     for file in EDITS:
         grid = campaign.reference("a", (0, 0, 0)).copy(tmp_path / "edited")
         Events(campaign, grid).compare("a")
@@ -50,15 +56,13 @@ def test_what_is_compared_depends_on_every_edit(tmp_path: Path) -> None:
         with pytest.raises(Wrong, match="not that of a run from nothing"):
             Events(campaign, grid).compare("a")
         shutil.rmtree(grid.folder)
-    campaign.starter.close()
 
 
 @pytest.mark.slow
-def test_campaign(tmp_path: Path) -> None:
-    campaign, failed, began = Campaign.begin(tmp_path), [], time.monotonic()
+def test_campaign(campaign: Campaign) -> None:
+    failed, began = [], time.monotonic()
     for count, seed in enumerate(seeds(), 1):
         wrong = campaign.attempt(seed)
         print(f"{time.monotonic() - began:5.0f} s  {count:3}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
         failed += [seed] * (wrong is not None)
-    campaign.starter.close()
     assert not failed, f"interleavings that went wrong: {failed}"
