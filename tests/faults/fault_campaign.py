@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interleavings import Interleaving, Step, interleaving
+from interleavings import KEPT, Interleaving, Step, interleaving
 from programs import Hang, Program, Starter
 from small_grid import EDITS, TABLES, Grid, Texts, unforeseen
 
@@ -77,6 +77,13 @@ class Campaign:
         return self.starter.start(module, *arguments, cwd=grid.folder, environment=environment)
 
 
+def short(said: str) -> str:
+    """The lines that say what is wrong, and the end."""
+    return "\n".join(
+        [*re.findall(r"^(?:\w*[Ee]rror|warning|.* is damaged)\b.*", said, re.MULTILINE), "...", said[-1500:]]
+    )
+
+
 class Events:
     """One interleaving as it happens."""
 
@@ -98,7 +105,7 @@ class Events:
             self.happened.append("once more from the store")
             shutil.rmtree(self.grid.folder / ".snakemake")
             for part in ("shards", "tables", "figures"):
-                shutil.rmtree(self.grid.results / part)
+                shutil.rmtree(self.grid.results / part, ignore_errors=True)
             self._at_last(story.ends)
 
     def _at_last(self, config: str) -> None:
@@ -106,11 +113,11 @@ class Events:
         self._unlock()
         done = self._ended(self.campaign.snakemake(self.grid, config))
         if done.code:
-            raise Wrong(f"the last run ends with {done.code}:\n{done.text()[-6000:]}")
+            raise Wrong(f"the last run ends with {done.code}:\n{short(done.text())}")
         self.compare(config)
         again = self._ended(self.campaign.snakemake(self.grid, config))
         if "Nothing to be done" not in again.text():
-            raise Wrong(f"a second run finds something to do:\n{again.text()[-6000:]}")
+            raise Wrong(f"a second run finds something to do:\n{short(again.text())}")
 
     def compare(self, config: str) -> None:
         """Row by row, and figures and captions byte by byte."""
@@ -160,7 +167,7 @@ class Events:
     def dry(self, step: Step) -> str:
         done = self._ended(self.campaign.snakemake(self.grid, step.detail["config"], "--dry-run"))
         if done.code:
-            raise Wrong(f"a dry run ends with {done.code}:\n{done.text()[-6000:]}")
+            raise Wrong(f"a dry run ends with {done.code}:\n{short(done.text())}")
         return "ok"
 
     def gc(self, step: Step) -> str:
@@ -169,7 +176,7 @@ class Events:
             self.campaign.program(self.grid, "rankfall.cli", "gc", "--config", config, "--delete", "--keep-days", "0")
         )
         if done.code:
-            raise Wrong(f"gc ends with {done.code}:\n{done.text()[-6000:]}")
+            raise Wrong(f"gc ends with {done.code}:\n{short(done.text())}")
         return done.text().strip().splitlines()[-1]
 
     def kill(self, step: Step) -> str:
@@ -203,8 +210,11 @@ class Events:
 
     def _moved(self, step: Step, swap: bool) -> str:
         """Copies appear whole, as a synchronising program makes them."""
-        pair = [self._chosen(step.detail["what"], step.detail[which]) for which in ("one", "two")]
-        if None in pair or pair[0] == pair[1]:
+        kinds = [
+            kind for kind in (step.detail["what"], *KEPT) if len(self.grid.files(kind)) > 1
+        ]  # there are few checkpoints
+        pair = [self._chosen(kind, step.detail[which]) for kind in kinds[:1] for which in ("one", "two")]
+        if len({*pair, None}) < 3:
             return "no two files"
         self.disturbed = True
         fresh = {}
@@ -250,7 +260,7 @@ class Events:
             return
         done, self.live = self._ended(self.live), None
         if done.code and not self.disturbed:
-            raise Wrong(f"a run that nothing was done to ends with {done.code}:\n{done.text()[-6000:]}")
+            raise Wrong(f"a run that nothing was done to ends with {done.code}:\n{short(done.text())}")
 
     def _ended(self, program: Program) -> Program:
         program.end(LONGEST)

@@ -9,20 +9,20 @@ from typing import Any
 
 from small_grid import CONFIGS, EDITS
 
-KINDS = {  # step -> how often
-    "start": 5,  # a run in the background, until some of its jobs have finished
-    "run": 2,  # a run to its end
-    "other": 3,  # another configuration in the same checkout, refused where one runs
-    "dry": 3,
-    "kill": 4,
-    "edit": 4,
-    "undo": 4,  # an edit that is taken back at once
-    "copy": 4,  # a file of the store or a shard over another of its kind
-    "swap": 3,
-    "clock": 4,  # a file's time an hour ahead or behind
-    "gc": 3,
-    "forget": 2,  # what Snakemake remembers
-    "remove": 3,
+KINDS = {  # step -> how often while a run is going on, and otherwise
+    "start": (1, 6),  # a run in the background, until some of its jobs have finished
+    "run": (0, 2),  # a run to its end
+    "other": (4, 0),  # another configuration in the same checkout, which is refused
+    "dry": (3, 1),
+    "kill": (4, 0),
+    "edit": (3, 4),
+    "undo": (4, 1),  # an edit that is taken back at once
+    "copy": (2, 4),  # a file of the store or a shard over another of its kind
+    "swap": (2, 3),
+    "clock": (3, 4),  # a file's time an hour ahead or behind
+    "gc": (4, 2),
+    "forget": (0, 2),  # what Snakemake remembers
+    "remove": (2, 4),
 }
 KEPT = ("data", "stack", "checkpoint", "rows", "shard")  # what a name is bound to
 TIMED = ("table", "table", "shard", "figure", "data", "stack", "rows", "checkpoint", "plan", "source")
@@ -56,26 +56,29 @@ class Interleaving:
 def interleaving(seed: int) -> Interleaving:
     """Mostly a run is going on while things happen, and mostly it is one whose configuration is run at last."""
     dice = random.Random(seed)
-    begins = dice.choice(("nothing", *CONFIGS, *CONFIGS))
+    begins = dice.choice(("nothing", *CONFIGS))
     steps: list[Step] = []
-    last = begins if begins in CONFIGS else dice.choice(list(CONFIGS))
+    live, last = False, begins if begins in CONFIGS else dice.choice(list(CONFIGS))
     for number in range(dice.randint(3, 6)):
-        kind = dice.choices(list(KINDS), list(KINDS.values()))[0]
-        if number == 0 and dice.random() < 0.6:
+        kind = dice.choices(list(KINDS), [often[not live] for often in KINDS.values()])[0]
+        if number == 0 and dice.random() < 0.5:
             kind = "start"
-        step = Step(kind, _detail(kind, dice))
+        step = Step(kind, _detail(kind, dice, last if begins != "nothing" or number else ""))
+        steps.append(step)
+        live = kind == "start" or (live and kind != "kill")
         if kind in ("start", "run"):
             last = step.detail["config"]
-        steps.append(step)
     ends = last if dice.random() < 0.8 else dice.choice(list(CONFIGS))
     return Interleaving(seed, begins, tuple(steps), ends, dice.random() < 0.5)
 
 
-def _detail(kind: str, dice: random.Random) -> dict[str, Any]:
-    config = dice.choice(list(CONFIGS))
+def _detail(kind: str, dice: random.Random, last: str) -> dict[str, Any]:
+    """`last` is the configuration that ran last, so there is less to do for it than for another."""
+    config = dice.choice([name for name in CONFIGS if name != last or dice.random() < 0.3] or [last])
     where, other = round(dice.random(), 3), round(dice.random(), 3)  # which of the files there are then
     if kind == "start":
-        return {"config": config, "jobs": dice.choice((0, 0, 1, 2, 3, 4, 6)), "seconds": round(dice.uniform(0, 0.7), 2)}
+        jobs = dice.choice((0, 0, 1, 1, 1, 2, 3, 4, 6))
+        return {"config": config, "jobs": jobs, "seconds": round(dice.uniform(0, 0.7), 2)}
     if kind in ("run", "other", "dry", "gc"):
         return {"config": config}
     if kind in ("edit", "undo"):

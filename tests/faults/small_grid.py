@@ -67,11 +67,11 @@ def _config(name: str, lr: float, architectures: list[str], seeds: list[int], po
             "own": {"normaliser": "lab_mix:sharp", "mlp": "none", "heads": 2, "width": 8, "depth": 1},
             "far": {"normaliser": "l2", "mlp": "gelu", "heads": 2, "width": 8, "depth": 1},
         },
-        "trainings": {"short": {"lr": lr, "epochs": 4, "batch": 20}},
+        "trainings": {"short": {"lr": lr, "epochs": 12, "batch": 10}},
         "grid": [{"task": "sorting", "architecture": architectures, "training": "short", "seed": seeds}],
         "measures": {"look": {"measure": "lab_look:look", "power": power}},
         "figures": {"drawing": {"figure": "lab_look:drawing"}},
-        "compute": {"threads": 1, "shard_minutes": 1e-6, "checkpoint_seconds": 0.005},
+        "compute": {"threads": 1, "shard_minutes": 1e-6, "checkpoint_seconds": 0.02},
     }
 
 
