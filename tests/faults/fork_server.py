@@ -27,6 +27,7 @@ import stat
 import sys
 import threading
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,9 +74,9 @@ def write_python(folder: Path) -> Path:
     return script
 
 
-def serve(address: str) -> None:
+def serve(address: str, libraries: Iterable[str]) -> None:
     """Answer requests for leaders until nobody holds the other end of standard input."""
-    for name in LIBRARIES:
+    for name in libraries:
         with suppress(ImportError):
             importlib.import_module(name)
     assert not any(name.split(".")[0] == "rankfall" for name in sys.modules), "Rankfall must be imported by programs"
@@ -272,4 +273,4 @@ def _close(files: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], sys.argv[2:])

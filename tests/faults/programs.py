@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,14 +68,14 @@ class Program:
 class Starter:
     """Starts programs in a process group of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, libraries: Iterable[str] = fork_server.LIBRARIES) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.count = folder, 0
         self.python = fork_server.write_python(folder / "bin")
         self.sockets = tempfile.TemporaryDirectory(prefix="rankfall-")  # a socket's path must be short
         self.address = Path(self.sockets.name) / "server"
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        command = [sys.executable, "-P", fork_server.__file__, str(self.address)]
+        command = [sys.executable, "-P", fork_server.__file__, str(self.address), *libraries]
         self.server = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment | {"OMP_NUM_THREADS": "1"})
 
     def start(self, module: str, *arguments: str, cwd: Path, environment: dict[str, str]) -> Program:
