@@ -102,6 +102,20 @@ def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)
 
 
+def test_the_doctor_counts_files_under_wrong_names(results, capsys):
+    """Which headers alone show: looking for cells would set them aside before they are counted."""
+    store = Store(results / "store")
+    stacks = sorted((store.root / "stacks" / "g").iterdir())
+    contents = [path.read_bytes() for path in stacks]
+    stacks[0].write_bytes(contents[1])
+    stacks[1].write_bytes(contents[0])
+    code, checks = doctor(results, capsys, "--verify")
+    assert code == 1
+    assert [check["text"] for check in checks if check["state"] == "fail"] == [
+        "2 of 6 files were damaged and set aside: run again, they are recomputed"
+    ]
+
+
 def test_the_doctor_says_that_results_cannot_be_written(tmp_path):
     (tmp_path / "results").write_text("a file where the folder should be")
     (check,) = local.results(tmp_path / "results")

@@ -119,6 +119,7 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
     from rankfall.store.inventory import verify as read_all
 
     place = Store(folder / "store")
+    read, damaged = read_all(place) if verify else (0, 0)  # first, or looking for cells would set damaged files aside
     cells = sum(1 for _ in place.records())
     aside = place.root / "damaged"
     count = len(list(aside.iterdir())) if aside.is_dir() else 0
@@ -135,7 +136,6 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
     if not verify:
         yield Check("store", "ok", f"{cells} cells; --verify reads and checks every file")
         return
-    read, damaged = read_all(place)
     if damaged:
         yield Check(
             "store", "fail", f"{damaged} of {read} files were damaged and set aside: run again, they are recomputed"
