@@ -11,7 +11,7 @@ from plans import VALID, changed
 from rankfall.cli import main
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
-from rankfall.schedule.history import measure_history, write_history
+from rankfall.plan.history import measure_history, write_history
 from rankfall.schedule.wiring import Wiring
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from plans import VALID, changed
 
-from rankfall.schedule import cost
+from rankfall.plan import cost
 from rankfall.schedule.wiring import Param, Wiring
 
 CONFIG = changed(

@@ -41,7 +41,7 @@ def calibrate(args: argparse.Namespace) -> int:
     """Write what the store says about costs; the file named in the configuration may not exist yet."""
     from rankfall.config.types import read
     from rankfall.plan import make_plan
-    from rankfall.schedule.history import measure_history, write_history
+    from rankfall.plan.history import measure_history, write_history
     from rankfall.store import Store
 
     raw = read(args.config)

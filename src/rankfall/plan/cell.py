@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankfall.design import Architecture, Component, Task, Training, canonical, names
-from rankfall.schedule.cost import Cost
+from rankfall.plan.cost import Cost
 
 LENGTH = 24  # hex digits of a key: 96 bits
 PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})

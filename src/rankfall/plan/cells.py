@@ -13,9 +13,9 @@ from rankfall.config.types import Compute
 from rankfall.design import Component
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
+from rankfall.plan.cost import Cost
 from rankfall.plan.grid import Point
-from rankfall.schedule.cost import Cost
-from rankfall.schedule.history import History, read_history
+from rankfall.plan.history import History, read_history
 
 # The arithmetic of training and of drawing data; not the jobs around them, so that an edit there costs nothing.
 TRAIN_ROOTS = ("rankfall.train.loop",)

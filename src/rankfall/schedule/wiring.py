@@ -20,9 +20,9 @@ from typing import Any
 
 from rankfall.code.fingerprint import Sources
 from rankfall.disk import atomic
+from rankfall.plan import cost
 from rankfall.plan.build import CELL_TABLES, Plan, make_plan
 from rankfall.plan.cell import Cell, digest
-from rankfall.schedule import cost
 
 Param = Callable[[Any], str]
 Place = tuple[str, ...]  # values of a rule's wildcards

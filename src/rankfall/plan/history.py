@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from rankfall.config.problems import problem
 from rankfall.design import Architecture, Task, Training
 from rankfall.disk import atomic, odd
-from rankfall.schedule import cost
-from rankfall.schedule.cost import Cost
+from rankfall.plan import cost
+from rankfall.plan.cost import Cost
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell

@@ -1,0 +1,140 @@
+"""Draws docs/images/house.svg from the code: the rooms of the package, and which imports which.
+
+    python docs/house.py
+
+A room is a folder of src/rankfall, or a file that lies there by itself. A line is an import, at the top of a file or inside a function;
+imports for type checkers alone do not count, an import that follows from two others is left out, and so are those of the three lowest
+floors, which everybody uses. A room imports only from floors below its own: a test holds that.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from rankfall.code.imports import imports_of, without_type_checking
+
+PACKAGE = Path(__file__).parents[1] / "src" / "rankfall"
+PICTURE = Path(__file__).parent / "images" / "house.svg"
+# From what starts everything, at the top, to what everybody may use, at the bottom.
+FLOORS = (
+    ("cli",),
+    ("commands",),
+    ("schedule", "jobs", "checks"),
+    ("plan",),
+    ("code", "measures"),
+    ("config", "store", "pretrained"),
+    ("report", "rank", "train"),
+    ("tasks", "nets"),
+    ("components", "texts"),
+    ("design", "disk", "streams"),
+    ("errors",),
+)
+COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")
+
+
+def rooms() -> dict[str, set[str]]:
+    """Room -> rooms that it imports."""
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if _room(file)]
+    room_of = {_module(file): _room(file) for file in files}
+    found: dict[str, set[str]] = {room: set() for room in room_of.values()}
+    for file in files:
+        read = imports_of(_pruned(file), _module(file), file.name == "__init__.py")
+        targets = {room_of[name] for name in (*read.sure, *read.maybe) if name in room_of}
+        found[_room(file)] |= targets - {_room(file)}
+    return found
+
+
+def floor_of(room: str) -> int:
+    """0 is the top; a room that has no floor yet is an error, so that a new one is thought about."""
+    return next(n for n, floor in enumerate(FLOORS) if room in floor)
+
+
+def summary(room: str) -> str:
+    """What a room says it is: the first sentence of its docstring."""
+    file = PACKAGE / room / "__init__.py"
+    file = file if file.is_file() else PACKAGE / f"{room}.py"
+    text = " ".join((ast.get_docstring(ast.parse(file.read_bytes())) or "").split("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".")
+
+
+def _pruned(file: Path) -> ast.Module:
+    return without_type_checking(ast.parse(file.read_bytes()))
+
+
+def _module(file: Path) -> str:
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _room(file: Path) -> str:
+    first = file.relative_to(PACKAGE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def _direct(found: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Imports that do not follow from two others."""
+
+    def reach(room: str) -> set[str]:
+        return {room}.union(*map(reach, found[room]))
+
+    return [
+        (room, target)
+        for room, targets in found.items()
+        for target in targets
+        if not any(target in reach(other) for other in targets - {target})
+    ]
+
+
+def upward(found: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Imports that do not go to a floor below: there should be none."""
+    return [(room, target) for room in found for target in sorted(found[room]) if floor_of(target) <= floor_of(room)]
+
+
+def told(found: dict[str, set[str]]) -> str:
+    """The same in words; the picture carries them, so that a test sees when it is out of date."""
+    return "; ".join(f"{room} imports {', '.join(sorted(found[room])) or 'nothing'}" for room in sorted(found))
+
+
+def draw(found: dict[str, set[str]], path: Path) -> None:
+    """Floors from top to bottom, rooms as boxes that say what they are."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "house"  # the same bytes each time
+    from matplotlib import pyplot
+    from matplotlib.patches import FancyBboxPatch
+
+    figure, axes = pyplot.subplots(figsize=(11, 11.5))
+    place: dict[str, tuple[float, float]] = {}
+    for n, floor in enumerate(FLOORS):
+        there = [room for room in floor if room in found]
+        for k, room in enumerate(there):
+            place[room] = ((k + 0.5) / len(there) * 10, (len(FLOORS) - 1 - n) * 1.0)
+    everybody = {room for floor in FLOORS[-3:] for room in floor}
+    for room, target in _direct(found):
+        if target in everybody:
+            continue
+        (x, y), (tx, ty) = place[room], place[target]
+        line: dict[str, Any] = {"arrowstyle": "-|>", "color": "#8a8a8a", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", (tx, ty + 0.36), (x, y - 0.36), arrowprops=line)
+    for room, (x, y) in place.items():
+        colour = COLOURS[floor_of(room) % len(COLOURS)]
+        axes.add_patch(
+            FancyBboxPatch((x - 1.2, y - 0.3), 2.4, 0.6, "round,pad=0.06", fc=colour, ec="#555", lw=0.8, zorder=3)
+        )
+        axes.text(x, y + 0.2, room, ha="center", va="center", fontsize=10, weight="bold", zorder=4)
+        said = "\n".join(textwrap.wrap(textwrap.shorten(summary(room), 125, placeholder=" ..."), 46))
+        axes.text(x, y - 0.1, said, ha="center", va="center", fontsize=5.6, linespacing=1.15, zorder=4)
+    axes.set_xlim(-0.1, 10.1)
+    axes.set_ylim(-0.6, (len(FLOORS) - 1) * 1.0 + 0.6)
+    axes.axis("off")
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Description": told(found)})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    draw(rooms(), PICTURE)
+    print(f"wrote {PICTURE}")

@@ -1,0 +1,31 @@
+"""Guards the layout that CONTRIBUTING.md describes: rooms import downwards, the picture is of this code, every path exists."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_SPEC = importlib.util.spec_from_file_location("house", ROOT / "docs" / "house.py")
+assert _SPEC is not None and _SPEC.loader is not None
+house = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(house)
+
+
+def test_rooms_import_only_from_floors_below() -> None:
+    assert house.upward(house.rooms()) == []
+
+
+def test_an_import_upwards_would_be_found() -> None:
+    assert house.upward({"nets": {"errors", "plan"}, "plan": {"config"}}) == [("nets", "plan")]
+
+
+def test_the_picture_is_of_this_code() -> None:
+    said = house.PICTURE.read_text()
+    assert house.told(house.rooms()) in said, "the picture is out of date: run `python docs/house.py`"
+
+
+def test_every_path_in_the_answers_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = re.findall(r"`((?:src|docs|tests|workflow)/[\w./]+)`", text)
+    assert len(paths) >= 14
+    assert [path for path in paths if not (ROOT / path).exists()] == []
