@@ -83,6 +83,7 @@ def measured_freely(job: MeasureJob) -> "Rows":
     """Rows of a measure that needs no cells."""
     from rankfall import components
     from rankfall.code.unchanged import check_unchanged
+    from rankfall.jobs.trials import refuse_parts
 
     component, key = job.measure.component, job.plan.measure_key(job.measure.name)
     job.store.announce([], {component.name: [job.measure.key]})
@@ -90,6 +91,7 @@ def measured_freely(job: MeasureJob) -> "Rows":
     if key in found:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
+    refuse_parts(component, job.measure.code, job.store, print)
     rows: Rows = components.load("measure", component.name)(**component.options)
     check_unchanged(job.measure.code)
     if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow

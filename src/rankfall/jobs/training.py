@@ -26,6 +26,7 @@ from rankfall import components
 from rankfall.code.unchanged import Edited, check_unchanged
 from rankfall.disk import StoreError
 from rankfall.errors import told
+from rankfall.jobs.trials import refused_cells
 from rankfall.nets.network import Shape
 from rankfall.tasks._dataset import Dataset, draw
 from rankfall.train import loop
@@ -75,7 +76,10 @@ def train_cells(
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         job = TrainingJob(store, settings, progress, code, stopped)
-        for members in stacks(missing, settings.stack):
+        refused = refused_cells(missing, store, progress.note, lambda cell: shape_of(cell, dataset_of(cell, store)))
+        for members in stacks([cell for cell in missing if cell.key in refused], settings.stack):
+            fail(members, [refused[cell.key] for cell in members], 0.0, job)
+        for members in stacks([cell for cell in missing if cell.key not in refused], settings.stack):
             train_some(members, job)
     progress.end()
 
@@ -110,10 +114,17 @@ def train_some(cells: "list[Cell]", job: TrainingJob) -> None:
             train_some(half, job)
         return
     job.progress.note(f"failed: {cells[0].key}: {reason}")
-    ending = {"status": "failed", "reason": reason, "seconds": time.monotonic() - began}
-    record = {**job.code(cells[0]), **machine(), **ending}
-    job.store.save_stack(cells[0].group, [cells[0].key], {"none": torch.zeros(1)}, [record], {})
-    job.progress.cells_done(1)
+    fail(cells, [reason], time.monotonic() - began, job)
+
+
+def fail(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingJob) -> None:
+    """Keep that these cells of one group cannot be had, and why."""
+    records = [
+        {**job.code(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
+        for cell, reason in zip(cells, reasons)
+    ]
+    job.store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})
+    job.progress.cells_done(len(cells))
 
 
 def train_stack(cells: "list[Cell]", job: TrainingJob) -> None:

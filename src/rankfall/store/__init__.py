@@ -27,7 +27,7 @@ __all__ = ["CellRecord", "LoadedStack", "Store", "StoreError", "join"]
 
 
 class Store:
-    """results/store: data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/ and damaged/."""
+    """results/store: data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/, trials/ and damaged/."""
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)

@@ -1,0 +1,166 @@
+"""Which components of a job are tried, and what becomes of cells whose component is refused.
+
+A trial that is passed is remembered in the store under what it depends on: the component's code, files and options, what its kind reads
+of the network around it, the code of the trial, and torch. A refusal is not remembered: it is found again in milliseconds, and whatever
+caused it may have been mended outside of the component, such as a package that was missing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rankfall import components
+from rankfall.code.files import files_of
+from rankfall.code.fingerprint import Sources
+from rankfall.code.unchanged import Edited, check_unchanged
+from rankfall.config.rules import parts
+from rankfall.design import Component
+from rankfall.disk import StoreError
+from rankfall.nets.network import Shape
+from rankfall.plan.cell import digest
+from rankfall.plan.cells import module_of
+from rankfall.store.trials import Trials
+from rankfall.trial.candidate import Refused
+from rankfall.trial.kinds import KINDS, try_component
+from rankfall.trial.setting import MOST_SYMBOLS, Setting, longest
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+
+SLOW = 0.1  # seconds a call from which on the one who wrote it is told
+
+
+class Bench:
+    """Tries each component once in a job, and none whose trial the store remembers."""
+
+    def __init__(self, store: "Store", note: Callable[[str], None]) -> None:
+        self.store, self.note = Trials(store.root), note
+        self.sources = Sources()
+        self.own = self.sources.fingerprint(["rankfall.trial.kinds"])
+        self.code: dict[tuple[str, str], str] = {}
+        self.known: dict[str, str] = {}  # key -> the line that refuses it, or nothing
+        self.passed: dict[str, dict[str, Any]] = {}
+
+    def refusal(self, kind: str, component: Component, setting: Setting) -> str:
+        """Why a component cannot be used, in one line; nothing if it can."""
+        key = self.key(kind, component, setting)
+        if key not in self.known:
+            self.known[key] = "" if self.store.holds(key) else self.tried(key, kind, component, setting)
+        return self.known[key]
+
+    def key(self, kind: str, component: Component, setting: Setting) -> str:
+        if (kind, component.name) not in self.code:
+            self.code[kind, component.name] = self.sources.fingerprint([module_of(kind, component)])
+        read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
+        code = self.code[kind, component.name], files_of(kind, component, kind)
+        return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
+
+    def tried(self, key: str, kind: str, component: Component, setting: Setting) -> str:
+        try:
+            candidate = try_component(kind, component, setting)
+        except Refused as refused:
+            self.note(f"refused: {refused}")
+            return str(refused)
+        if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
+            self.note(
+                f"slow: {candidate.named}: {candidate.calls} calls on small inputs took {candidate.seconds:.1f} s"
+            )
+        self.passed[key] = {
+            "kind": kind,
+            "name": component.name,
+            "calls": candidate.calls,
+            "seconds": candidate.seconds,
+        }
+        return ""
+
+    def keep(self) -> None:
+        """Remember what was passed. Whoever calls has made sure that the code was not edited meanwhile."""
+        for key, about in self.passed.items():
+            self.store.keep(key, about)
+        self.passed.clear()
+
+
+def refused_cells(
+    cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None], shape_of: "Callable[[Cell], Shape]"
+) -> dict[str, str]:
+    """Cell key -> why one of its components cannot be used. `shape_of` makes or reads a cell's data."""
+    if not cells:
+        return {}
+    bench = Bench(store, note)
+    reasons: dict[tuple[int, int, int], str] = {}
+    shapes: dict[int, Shape] = {}
+
+    def reason(cell: "Cell") -> str:
+        if found := bench.refusal("task", cell.task.task, Setting()):
+            return found
+        if id(cell.task) not in shapes:
+            try:
+                shapes[id(cell.task)] = shape_of(cell)
+            except (StoreError, Edited):
+                raise
+            except Exception:  # the task has data for one seed and none for this one: its training will say so
+                return ""
+        setting = setting_of(cell, shapes[id(cell.task)])
+        used = parts(cell.task, cell.architecture, cell.training)
+        return next(filter(None, (bench.refusal(kind, part, setting) for kind, part in used)), "")
+
+    for cell in cells:
+        same = id(cell.task), id(cell.architecture), id(cell.training)
+        if same not in reasons:
+            reasons[same] = reason(cell)
+    # Half an edit may well be refused, and what passed must be what the key names.
+    check_unchanged(*(cell.code for cell in cells))
+    bench.keep()
+    found = ((cell.key, reasons[id(cell.task), id(cell.architecture), id(cell.training)]) for cell in cells)
+    return {key: line for key, line in found if line}
+
+
+def setting_of(cell: "Cell", shape: Shape) -> Setting:
+    """The network of a cell, with sequences and vocabularies cut where they cost much."""
+    a = cell.architecture
+    sentinels = components.describe("sentinels", a.sentinels.name)
+    heads = a.heads or 1  # null where nothing reads it
+    count = sentinels.facts.get("COUNT") if sentinels else 0
+    return Setting(
+        width=a.width,
+        heads=heads,
+        head_width=a.head_width or a.width // heads,
+        mlp_width=a.mlp_width or 4 * a.width,
+        tokens=longest(heads, shape.length),
+        sentinels=count if type(count) is int else 0,
+        size_in=min(shape.size_in, MOST_SYMBOLS),
+        size_out=min(shape.size_out, MOST_SYMBOLS),
+        inputs=shape.inputs,
+        masked=a.mask is not None and a.mask.name != "none",
+        trained=cell.training.epochs > 0,
+        placement=a.norm_placement,
+        mlp=a.mlp.name != "none",
+        epochs=cell.training.epochs,
+    )
+
+
+def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", note: Callable[[str], None]) -> None:
+    """Raise if a measure that builds networks of its own is told to use a component that cannot be used. Its fact PARTS says
+    which options name components of which kind; `code` is the measure's.
+    """
+    bench = Bench(store, note)
+    named = {kind: list(_named(measure.options.get(option, []))) for option, kind in _facts(measure).items()}
+    setting = Setting(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
+    lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]
+    check_unchanged(code)
+    bench.keep()
+    for line in filter(None, lines):
+        raise Refused(line)
+
+
+def _facts(measure: Component) -> Mapping[str, str]:
+    found = components.describe("measure", measure.name)
+    return found.facts.get("PARTS", {}) if found else {}
+
+
+def _named(value: Any) -> Iterator[Component]:
+    for item in value if isinstance(value, list) else [value]:
+        yield Component.of(item)

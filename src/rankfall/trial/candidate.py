@@ -1,0 +1,96 @@
+"""A component on trial: loaded, called and timed here, and refused in one line that names its file and function."""
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import isclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rankfall import components
+from rankfall.errors import RankfallError, told
+from rankfall.nets.primitives import Sizes
+
+
+class Named(Protocol):
+    """A component as a configuration names it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> Mapping[str, Any]: ...
+
+
+class Refused(RankfallError):
+    """A component is not what its kind must be. The line is meant for the one who wrote it."""
+
+
+class Candidate:
+    def __init__(self, kind: str, component: Named, contract: str) -> None:
+        self.kind, self.component, self.contract = kind, component, contract
+        self.calls, self.seconds = 0, 0.0
+        self.location = components.locate(kind, component.name)
+        assert self.location is not None, f"{kind} {component.name} was left open"
+        self.facts = components.describe(kind, component.name).facts  # type: ignore[union-attr]
+        try:
+            self.found = components.load(kind, component.name)
+        except Exception as error:  # whatever importing somebody's file may raise
+            raise self.refused(f"cannot be imported: {self.told(error)}", "mend the file") from error
+
+    @property
+    def named(self) -> str:
+        """Kind, name, file and function."""
+        assert self.location is not None
+        function = getattr(getattr(self, "found", None), "__name__", self.location.attributes[-1])
+        return f"{self.kind} {self.component.name!r} ({shown(self.location.file)}, {function})"
+
+    def refused(self, what: str, remedy: str) -> Refused:
+        return Refused(f"{self.named} {what}; {remedy} (docs/components.md says what each kind is)")
+
+    def refuse_kind(self, wanted: str) -> None:
+        """Raise if it is a function where its kind is a class, or the reverse."""
+        if wanted == "class" and not isclass(self.found):
+            raise self.refused("is a function where a class is needed", f"write {self.contract}")
+        if wanted == "function" and isclass(self.found):
+            raise self.refused("is a class where a function is needed", f"write {self.contract}")
+
+    def bound(self) -> Any:
+        """A function with its options, or an instance of a class that is made of its options alone."""
+        if not isclass(self.found):
+            return partial(self.found, **self.component.options)
+        return self.call(self.found, "made of its options", **self.component.options)
+
+    def made(self, sizes: Sizes, sized: bool) -> Any:
+        """As the network has it: a class, or any component of a kind that is `sized`, is given the sizes."""
+        if not (sized or isclass(self.found)):
+            return self.bound()
+        return self.call(self.found, "made of sizes and its options", sizes, **self.component.options)
+
+    def call(self, function: Callable[..., Any], told: str, *args: Any, **kwargs: Any) -> Any:
+        """A call that is counted, timed, and refused if it raises; `told` says with what."""
+        began = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # anything a component may raise
+            raise self.refused(f"raises {self.told(error)}, {told}", f"it must be {self.contract}") from error
+        finally:
+            self.calls += 1
+            self.seconds += time.perf_counter() - began
+
+    def told(self, error: BaseException) -> str:
+        """An error in a few words, with the line of the component's file that it comes from."""
+        assert self.location is not None
+        frames = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(self.location.file)
+        ]
+        line = f" (line {frames[-1].lineno})" if frames else ""
+        return f"{told(error)}{line}"
+
+
+def shown(file: Path) -> str:
+    """As a person in the working directory would name it."""
+    inside = file.is_relative_to(os.getcwd())
+    return str(file.relative_to(os.getcwd()) if inside else file)

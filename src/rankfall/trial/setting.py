@@ -1,0 +1,53 @@
+"""The network for which a component is tried: the sizes of a cell's, small where they cost most."""
+
+from dataclasses import dataclass
+
+from rankfall.nets.primitives import Sizes
+
+DEPTH = 2  # stands for any
+MEMBERS = SAMPLES = 3
+MOST_SCORES = 2**20  # numbers in the scores of all members, samples and heads: longer sequences are cut
+MOST_SYMBOLS = 100  # of a vocabulary, or classes
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a kind of component may be told of the network around it; `kinds.py` says which kind reads what."""
+
+    width: int = 8
+    heads: int = 2
+    head_width: int = 4
+    mlp_width: int = 16
+    tokens: int = 6  # without sentinels
+    sentinels: int = 0
+    size_in: int = 5
+    size_out: int = 3
+    inputs: str = "vectors"  # or "tokens"
+    masked: bool = True  # whether scores may be -inf
+    trained: bool = True  # whether gradients are needed
+    placement: str = "post"  # of the norms in a block
+    mlp: bool = True  # whether the block has one
+    epochs: int = 3
+
+    @property
+    def length(self) -> int:
+        """Tokens in a sequence, sentinels included."""
+        return self.tokens + self.sentinels
+
+    def sizes(self, members: int) -> Sizes:
+        return Sizes(
+            members=members,
+            length=self.length,
+            depth=DEPTH,
+            width=self.width,
+            heads=self.heads,
+            head_width=self.head_width,
+            mlp_width=self.mlp_width,
+            size_in=self.size_in,
+            size_out=self.size_out,
+        )
+
+
+def longest(heads: int, tokens: int) -> int:
+    """So many of the tokens that their scores are no more than MOST_SCORES."""
+    return max(1, min(tokens, int((MOST_SCORES / (MEMBERS * SAMPLES * heads)) ** 0.5)))

@@ -1,0 +1,76 @@
+"""What a component must leave alone: random numbers that are everybody's, and whatever it could remember a call by."""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from rankfall.trial.candidate import Candidate
+
+PLAIN = (bool, int, float, complex, str, bytes)
+HOLDERS = (list, dict, set)
+
+
+@contextmanager
+def global_random_numbers(candidate: Candidate) -> Iterator[None]:
+    """Refuse what draws from Python's, NumPy's or torch's global generator, and leave them as they were."""
+    python, numbers, tensors = random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state()
+    try:
+        yield
+        after = np.random.get_state(legacy=False)
+        drawn = {
+            "Python's": random.getstate() != python,
+            "NumPy's": not _equal(after, numbers),
+            "torch's": not torch.equal(torch.get_rng_state(), tensors),
+        }
+        used = [whose for whose, changed in drawn.items() if changed]
+        if used:
+            raise candidate.refused(
+                f"draws from {' and '.join(used)} global random numbers",
+                "what is random must come from the generator that is passed in, or be drawn by `init`",
+            )
+    finally:
+        random.setstate(python)
+        np.random.set_state(numbers)
+        torch.set_rng_state(tensors)
+
+
+def memory(candidate: Candidate, made: Any) -> dict[str, Any]:
+    """Whatever could differ after another call: parameters, buffers, attributes, and the globals of its file."""
+    assert candidate.location is not None
+    places = {"global": vars(sys.modules[candidate.location.module]), "attribute": vars(candidate.found)}
+    tensors: dict[str, torch.Tensor] = {}
+    if isinstance(made, nn.Module):
+        places |= {f"attribute {name}".strip(): vars(part) for name, part in made.named_modules()}
+        tensors |= {f"parameter {name!r}": value for name, value in made.named_parameters()}
+        tensors |= {f"buffer {name!r}": value for name, value in made.named_buffers()}
+    elif hasattr(made, "__dict__"):
+        places |= {"attribute of it": vars(made)}
+    kept: dict[str, Any] = {name: value.detach().clone() for name, value in tensors.items()}
+    for place, held in places.items():
+        for name, value in held.items():
+            if isinstance(value, PLAIN):
+                kept[f"{place} {name!r}"] = value
+            elif isinstance(value, HOLDERS) and not name.startswith("__"):
+                kept[f"{place} {name!r}"] = len(value)
+    return kept
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """The first thing that is no longer what it was, or nothing. What is new may be a table kept for the next call."""
+    return next((name for name, value in before.items() if name in after and not _equal(value, after[name])), "")
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other or (one != one and other != other))
