@@ -26,7 +26,7 @@ FLOORS = (
     ("plan",),
     ("code", "measures"),
     ("config", "store", "pretrained"),
-    ("report", "rank", "train"),
+    ("report", "rank", "train", "trial"),
     ("tasks", "nets"),
     ("components", "texts"),
     ("design", "disk", "streams"),
