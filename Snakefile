@@ -28,11 +28,17 @@ if not workflow.overwrite_configfiles:
     configfile: "config.yaml"
 
 
+from rankfall.schedule.announcing import announce_plan
 from rankfall.schedule.wiring import Wiring
 
 WIRING = Wiring(config)
 RESULTS = WIRING.results
 CONFIG = WIRING.write_config()
+
+
+onstart:
+    # Only the process that runs the jobs, and neither a dry run nor a job.
+    announce_plan(WIRING, WIRING.plan, RESULTS)
 
 
 report: "workflow/report/workflow.rst"

@@ -19,6 +19,7 @@ from rankfall.plan import make_plan
 from rankfall.plan.cell import digest
 from rankfall.report import tables
 from rankfall.report.compare import differences
+from rankfall.schedule.announcing import announce_plan
 from rankfall.store import Store
 from rankfall.store.announced import announced
 from rankfall.store.inventory import Live, removable, remove
@@ -204,8 +205,17 @@ def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
     from rankfall.commands.gc import live, needed_by_running
 
     store = Store(tmp_path / "store")
-    plan = make_plan(config(measures={"paths": {"counts": [2]}, "orders": {}}))
-    store.announce(plan.cells, {one.component.name: [one.key] for one in plan.measures.values()})
+    plan = make_plan(
+        config(
+            measures={
+                "paths": {"counts": [2], "cells": {"seed": 0}},
+                "more": {"measure": "paths", "cells": {"seed": 1}},
+                "orders": {},
+            },
+            grid={"seed": "0..1"},
+        )
+    )
+    announce_plan(store, plan, tmp_path)
     found, wanted = Live(), live([plan])
     assert needed_by_running(store, found) == 1
     assert (found.cells, found.data) == (wanted.cells, wanted.data)

@@ -1,0 +1,14 @@
+"""What a whole run announces to the store. Its jobs announce their own parts, but between two jobs nobody would."""
+
+from pathlib import Path
+
+from rankfall.plan.build import Plan
+from rankfall.store.announced import announce
+
+
+def announce_plan(owner: object, plan: Plan, results: Path | str) -> Path | None:
+    """Keep `rankfall gc` from all that a plan needs, for as long as `owner` is in use."""
+    measures: dict[str, set[str]] = {}
+    for measure in plan.measures.values():
+        measures.setdefault(measure.component.name, set()).add(measure.key)
+    return announce(owner, Path(results) / "store", plan.cells, measures)
