@@ -5,6 +5,7 @@ of the network around it, the code of the trial, and torch. A refusal is not rem
 caused it may have been mended outside of the component, such as a package that was missing.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,6 @@ class Bench:
         try:
             candidate = try_component(kind, component, setting)
         except Refused as refused:
-            self.note(f"refused: {refused}")
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
             self.note(
@@ -114,8 +114,11 @@ def refused_cells(
     # Half an edit may well be refused, and what passed must be what the key names.
     check_unchanged(*(cell.code for cell in cells))
     bench.keep()
-    found = ((cell.key, reasons[id(cell.task), id(cell.architecture), id(cell.training)]) for cell in cells)
-    return {key: line for key, line in found if line}
+    found = {cell.key: reasons[id(cell.task), id(cell.architecture), id(cell.training)] for cell in cells}
+    refused = {key: line for key, line in found.items() if line}
+    for line, count in Counter(refused.values()).items():
+        note(f"refused, so {count} cell{'s' * (count != 1)} failed: {line}")
+    return refused
 
 
 def setting_of(cell: "Cell", shape: Shape) -> Setting:

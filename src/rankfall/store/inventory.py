@@ -17,10 +17,11 @@ from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
 from rankfall.store.rows import folder_of, read_rows
 from rankfall.store.singles import read_checkpoint, read_dataset
 from rankfall.store.stacks import read_stack
+from rankfall.store.trials import SUFFIX as TRIALS_SUFFIX
 
 DAY = 86_400.0
 ABANDONED = 1 * DAY  # a temporary file of another machine is nobody's after this long
-FORGOTTEN = 30 * DAY  # so is a checkpoint that does not say whose it is
+FORGOTTEN = 30 * DAY  # so is a checkpoint that does not say whose it is, and a trial
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Live:
 class Item:
     """One file that can go."""
 
-    kind: str  # stack, dataset, rows, checkpoint, temporary, announcement, damaged
+    kind: str  # stack, dataset, rows, checkpoint, trial, temporary, announcement, damaged
     path: Path
     bytes: int
     age: float  # seconds since it was last written
@@ -45,7 +46,7 @@ class Item:
 
 def removable(store: Store, live: Live) -> list[Item]:
     """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
-    parts = (_stacks, _datasets, _rows, _checkpoints, _temporary, _announcements, _damaged)
+    parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _damaged)
     return [item for part in parts for item in part(store, live)]
 
 
@@ -136,6 +137,14 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
                     yield item
         elif not waiting.intersection(cells):
             yield from _item("checkpoint", path, "its cells are finished or not in the plan")
+
+
+def _trials(store: Store, live: Live) -> Iterator[Item]:
+    """No plan says which it needs; one that is missed is tried again."""
+    for entry in store.vault.files("trials", TRIALS_SUFFIX):
+        for item in _item("trial", Path(entry.path), "is old, and is repeated in milliseconds"):
+            if item.age > FORGOTTEN:
+                yield item
 
 
 def _temporary(store: Store, live: Live) -> Iterator[Item]:

@@ -8,30 +8,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import atomic, cannot
+from rankfall.disk import atomic, odd
+
+SUFFIX = ".json"
 
 
 class Trials:
     def __init__(self, root: Path) -> None:
         self.folder = root / "trials"
 
+    def path(self, key: str) -> Path:
+        return self.folder / f"{key}{SUFFIX}"
+
     def holds(self, key: str) -> bool:
-        """Whether this trial was passed."""
-        path = self.folder / f"{key}.json"
+        """Whether this trial was passed; what cannot be read tells nothing."""
+        path = self.path(key)
         try:
-            kept = json.loads(path.read_bytes())
-            return bool(kept["key"] == key and kept["seal"] == _seal(kept["key"], kept["about"]))
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise cannot("read", path, error) from error
-        except (ValueError, LookupError, TypeError):
+            kept = None if odd(path) else json.loads(path.read_bytes())
+            return kept is not None and kept["key"] == key and kept["seal"] == _seal(key, kept["about"])
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return False
 
     def keep(self, key: str, about: Mapping[str, Any]) -> None:
         """Remember a trial that was passed; `about` is for people."""
         kept = {"key": key, "about": dict(about), "seal": _seal(key, about)}
-        with atomic(self.folder / f"{key}.json") as handle:
+        if odd(self.path(key)):  # nothing that was written here, so not ours to replace
+            return
+        with atomic(self.path(key)) as handle:
             handle.write(json.dumps(kept).encode())
 
 
