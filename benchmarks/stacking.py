@@ -25,9 +25,9 @@ def stacked_step(members: int, dropout: float) -> Callable[[], None]:
     from rankfall.plan import make_plan
     from rankfall.streams import stream
     from rankfall.tasks.sorting import sorting
-    from rankfall.train import loop
-    from rankfall.train.losses import LOSSES
-    from rankfall.train.stack import Stack
+    from rankfall.train import recipe
+    from rankfall.train.data import Data
+    from rankfall.train.objectives.classes import classes
 
     plan = make_plan(
         {
@@ -39,11 +39,13 @@ def stacked_step(members: int, dropout: float) -> Callable[[], None]:
     )
     cells = list(plan.cells)
     cpu = torch.device("cpu")
-    stack = Stack(cells, Shape("tokens", "classes", 8, 10, 10), cpu)
+    seeds, trainings = [cell.seed for cell in cells], [cell.training for cell in cells]
+    shape = Shape("tokens", "classes", 8, 10, 10)
+    stack = recipe.initial(cells[0].architecture, shape, seeds, trainings, cpu)
     datasets = [sorting(stream(cell.seed, "data"), train=30, test=1) for cell in cells]
-    data = loop.Data.of(datasets, torch.float32, cpu)
-    stack.begin_epoch(0)
-    return lambda: stack.step(data.train_inputs, data.train_targets, LOSSES["classes"]) and None
+    data = Data.of(datasets, torch.float32, cpu)
+    (batch,) = data.epoch(seeds, 0, 30, shuffle=False)
+    return lambda: stack.step(classes, batch) and None
 
 
 def make(members: int, dropout: float) -> Callable[[], None]:

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from rankfall.plan import make_plan
 from rankfall.plan.cell import Cell
+from rankfall.tasks._dataset import Dataset, Split
+from rankfall.train.data import Data
 
 
 def config(**changes: Any) -> dict[str, Any]:
@@ -21,3 +26,13 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def cells(**changes: Any) -> list[Cell]:
     return list(make_plan(config(**changes)).cells)
+
+
+def data_of(inputs: Tensor) -> Data:
+    """Inputs (K, N, T, ...) that are their own targets, to train on and to test on."""
+    return Data({name: Split(inputs, inputs) for name in ("train", "test")}, torch.zeros(len(inputs)))
+
+
+def dataset_of(train: Tensor, answers: Tensor, test: Tensor, wanted: Tensor, **numbers: Any) -> Dataset:
+    """A data set of these tensors."""
+    return Dataset({"train": Split(train, answers), "test": Split(test, wanted)}, **numbers)

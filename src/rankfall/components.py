@@ -14,6 +14,7 @@ import functools
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -104,6 +105,12 @@ def load(kind: str, name: str) -> Any:
         if hasattr(module, attribute):
             return getattr(module, attribute)
     raise _lacking(location, vars(module))
+
+
+def bound(kind: str, component: Any) -> Any:
+    """A component with its options: a class is made, a function has them bound."""
+    found = load(kind, component.name)
+    return found(**component.options) if inspect.isclass(found) else functools.partial(found, **component.options)
 
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:

@@ -38,7 +38,7 @@ SCALE = 1.0
 
 def look(network, data, cells, *, power: int = 1):
     """One number that depends on every weight and on all test data."""
-    sums = (network(data.test_inputs).double() ** power).abs().flatten(1).mean(1)
+    sums = (network(data.test.inputs).double() ** power).abs().flatten(1).mean(1)
     return [{"member": k, "kind": "whole", "accuracy": float(SCALE * sums[k])} for k in range(len(cells))]
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from helpers import config
 
-from rankfall.jobs.training import stack_id
+from rankfall.jobs.engine import stack_id
 from rankfall.plan import make_plan
 from rankfall.store import Store
 

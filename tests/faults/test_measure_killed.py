@@ -122,9 +122,10 @@ def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(
     (error,) = capsys.readouterr().err.splitlines()
     assert "measure mine fails at sorting / net / short, depth 2, seed 3: ValueError: no such number (" in error
     assert lab.calls() == ["0", "1", "2", "3", "2", "3"]
-    assert lab.kept() == 2
+    assert lab.kept() == 3  # its neighbour's too
     monkeypatch.delenv("TROUBLE3")
     assert lab.measure() == 0
+    assert lab.calls() == ["3"]
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -162,7 +163,13 @@ def test_every_verb_finds_the_results_that_the_configuration_names(
     assert lab.run("data", "--task", "sorting", "--out", "data.parquet") == 0
     assert lab.run("status") == 0
     assert re.search(r"^all +4 +0 +0 +0 +0$", capsys.readouterr().out, re.MULTILINE)
-    assert sorted(path.name for path in lab.store.root.iterdir()) == ["announced", "data", "measures", "stacks"]
+    assert sorted(path.name for path in lab.store.root.iterdir()) == [
+        "announced",
+        "data",
+        "measures",
+        "stacks",
+        "trials",
+    ]
 
 
 def test_an_edit_undone_finds_the_rows_of_a_measure_without_cells(lab: Lab) -> None:

@@ -10,6 +10,7 @@ from rankfall.measures._apply import apply
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
+from rankfall.train.data import Data
 
 SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
 
@@ -22,12 +23,13 @@ def stored(chosen: list[Any]) -> dict[str, torch.Tensor]:
 
 def measured(chosen: list[Any], weights: dict[str, torch.Tensor]) -> list[list[dict[str, Any]]]:
     datasets = [sorting(stream(cell.seed, "data"), train=8, test=4, length=5, symbols=6) for cell in chosen]
+    data = Data.of(datasets, torch.float32, torch.device("cpu"))
 
     def outputs(network: Network, data: Any, given: Any) -> list[dict[str, Any]]:
-        found = network(data.test_inputs).sum((1, 2, 3))
+        found = network(data.test.inputs).sum((1, 2, 3))
         return [{"member": k, "sum": float(found[k])} for k in reversed(range(len(given)))]
 
-    return apply(outputs, chosen, SHAPE, weights, datasets, torch.device("cpu"))
+    return apply(outputs, chosen, SHAPE, weights, data, torch.device("cpu"))
 
 
 def test_rows_belong_to_the_cell_whose_weights_made_them() -> None:

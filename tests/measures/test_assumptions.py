@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from helpers import cells, data_of
 from torch import Tensor
 from torch.nn import functional
 
@@ -21,7 +21,6 @@ from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.state import begin, scaled_to
 from rankfall.rank.residual import relative_residual, residual
-from rankfall.train.loop import Data
 
 SIZES = Sizes(2, 6, 3, 8, 2, 4, 8, 1, 1)  # members, length, depth, width, heads, ...
 INPUTS = torch.stack([torch.randperm(8, generator=torch.Generator().manual_seed(s))[:6] for s in range(3)]).expand(
@@ -195,7 +194,7 @@ def test_misfits_are_measured_by_the_plain_pass(name: str) -> None:
     architecture, change, reason = MISFITS[name]
     made = network(**architecture)
     change(made)
-    rows = law(made, Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2)), [None, None], samples=3)  # type: ignore[list-item]
+    rows = law(made, data_of(INPUTS), [None, None], samples=3)  # type: ignore[list-item]
     assert {row["method"] for row in rows} == {"float64"}
     assert all(reason in row["method_reason"] for row in rows)
     assert all(row["log10_residual"] == row["log10_float64"] for row in rows)

@@ -10,7 +10,7 @@ import torch
 from rankfall.measures.circle import circle
 from rankfall.streams import stream
 from rankfall.tasks import circle as task
-from rankfall.train.loop import Data
+from rankfall.train.data import Data
 
 POINTS = 40
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from helpers import cells, data_of
 
 from rankfall.errors import RankfallError
 from rankfall.measures.decomposition import decomposition, path_terms
 from rankfall.nets.network import Network, Shape, build
-from rankfall.train.loop import Data
 
 
 def network(members: int = 2, depth: int = 3, **architecture: Any) -> Network:
@@ -83,7 +82,7 @@ def test_sum_of_listed_paths_is_the_forward_pass(architecture: dict[str, Any]) -
 
 def test_rows_add_up() -> None:
     made = network(residual="add")
-    data = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2))
+    data = data_of(INPUTS)
     rows = decomposition(made, data, [None, None])  # type: ignore[list-item]
     for member in range(2):
         mine = [row for row in rows if row["member"] == member]
@@ -107,13 +106,13 @@ def test_deep_networks_need_no_listing() -> None:
 
 @pytest.mark.parametrize(("architecture", "why"), [({"norm": "layer"}, "norms"), ({"mlp": "gelu"}, "MLP")])
 def test_refuses_what_is_no_sum(architecture: dict[str, Any], why: str) -> None:
-    data = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2))
+    data = data_of(INPUTS)
     with pytest.raises(RankfallError, match=why):
         decomposition(network(**architecture), data, [None, None])  # type: ignore[list-item]
 
 
 def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
-    data, made = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2)), network(residual="add")
+    data, made = data_of(INPUTS), network(residual="add")
     for block in made.blocks:
         block.residual = lambda x, branch: x.sigmoid() * branch + x
     with pytest.raises(RankfallError, match=r"paths miss the output by \S+ of it"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from helpers import cells, data_of
 
 from rankfall.measures.law import law
 from rankfall.nets.network import Network, Shape, build
@@ -16,7 +16,6 @@ from rankfall.rank.centred.block import propagate
 from rankfall.rank.centred.state import begin
 from rankfall.rank.residual import matrix_norm
 from rankfall.report.schema import schema
-from rankfall.train.loop import Data
 
 ALONE = {"norm": "none", "residual": "none", "position": "none"}
 
@@ -47,7 +46,7 @@ def measured(made: Network, members: int = 1, samples: int = 2, **options: Any) 
     length = 8
     inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:length] for s in range(4)])
     inputs = inputs.expand(members, 4, length)
-    data = Data(inputs, inputs, inputs, inputs, torch.zeros(members))
+    data = data_of(inputs)
     return law(made, data, [None] * members, samples=samples, **options)  # type: ignore[list-item]
 
 
@@ -294,6 +293,6 @@ def test_size_of_bert_takes_seconds() -> None:
     assert time.process_time() - start < 40  # on two cores, processor time counts both
     assert float(states[-1].rest.log) < -1e5
     start = time.process_time()
-    rows = law(made, Data(inputs, inputs, inputs, inputs, torch.zeros(1)), [None], samples=1)  # type: ignore[list-item]
+    rows = law(made, data_of(inputs), [None], samples=1)  # type: ignore[list-item]
     assert time.process_time() - start < 40
     assert len(rows) == 13

@@ -13,7 +13,7 @@ from rankfall.measures.paths import SKIP, draw, path_ends, paths, read
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
-from rankfall.train.loop import Data
+from rankfall.train.data import Data
 
 SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
 
@@ -68,25 +68,25 @@ def test_every_path_ends_where_it_should(architecture: dict[str, Any], frozen: b
     """All nine paths of two layers and two heads, walked together and one by one."""
     network, data, _ = example(**architecture)
     every = np.array(list(product((SKIP, 0, 1), repeat=2)))
-    ends = path_ends(network, data.test_inputs, every, frozen)
+    ends = path_ends(network, data.test.inputs, every, frozen)
     for k in range(2):
         for u, path in enumerate(every):
-            torch.testing.assert_close(ends[k, u], walk(network, data.test_inputs[k], tuple(path), frozen, k))
+            torch.testing.assert_close(ends[k, u], walk(network, data.test.inputs[k], tuple(path), frozen, k))
 
 
 def test_a_head_that_no_drawn_path_takes_is_no_obstacle() -> None:
     network, data, _ = example()
     one = np.array([[0, SKIP]])
     assert torch.equal(
-        path_ends(network, data.test_inputs, one, frozen=False)[1, 0],
-        path_ends(network, data.test_inputs, np.array([[1, 1], [0, SKIP]]), frozen=False)[1, 1],
+        path_ends(network, data.test.inputs, one, frozen=False)[1, 0],
+        path_ends(network, data.test.inputs, np.array([[1, 1], [0, SKIP]]), frozen=False)[1, 1],
     )
 
 
 def test_sets_are_summed_normalised_and_read() -> None:
     network, data, _ = example()
     every = np.array(list(product((SKIP, 0, 1), repeat=2)))
-    ends = path_ends(network, data.test_inputs, every, frozen=False)
+    ends = path_ends(network, data.test.inputs, every, frozen=False)
     sets = torch.tensor([[2.0, 0, 0, 1, 0, 0, 0, 0, 0]], dtype=torch.float64).expand(
         2, 1, 9
     )  # a path drawn twice counts twice
@@ -103,7 +103,7 @@ def test_rows_hold_every_combination_and_the_references() -> None:
     points = [r for r in rows if r["kind"] == "path"]
     assert len(points) == 2 * 2 * 3 * 2 * 4  # members, evaluations, lengths, counts, repeats
     assert len({tuple(sorted(r.items())) for r in rows if r["kind"] != "path"}) == 4
-    right = (network(data.test_inputs).argmax(-1) == data.test_targets).double().mean((1, 2))
+    right = (network(data.test.inputs).argmax(-1) == data.test.targets).double().mean((1, 2))
     whole = {r["member"]: r["accuracy"] for r in rows if r["kind"] == "whole"}
     assert whole == pytest.approx({0: float(right[0]), 1: float(right[1])})
     chance = {r["member"]: r["accuracy"] for r in rows if r["kind"] == "chance"}

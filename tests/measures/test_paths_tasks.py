@@ -13,7 +13,7 @@ from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset
 from rankfall.tasks.convex_hull import convex_hull
 from rankfall.tasks.memorization import memorization
-from rankfall.train.loop import Data
+from rankfall.train.data import Data
 
 SHAPES = {"convex_hull": ("vectors", 3, 12), "memorization": ("tokens", 2, 8)}
 
@@ -55,18 +55,18 @@ def example(task: str, folder: Any) -> tuple[Network, Data, list[Any]]:
 def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
     network, data, cells = example(task, tmp_path)
     rows = paths(network, data, cells, counts=[1, 3], repeats=2)
-    asked = data.test_targets != -1
+    asked = data.test.targets != -1
     assert asked.all() == (task == "convex_hull")  # padding is there to be ignored
     start = torch.nn.functional.layer_norm(
-        network.embed(data.test_inputs), (network.embed(data.test_inputs).shape[-1],), eps=1e-12
+        network.embed(data.test.inputs), (network.embed(data.test.inputs).shape[-1],), eps=1e-12
     )
-    guesses = {"whole": network(data.test_inputs).argmax(-1), "path": network.head(start).argmax(-1)}
+    guesses = {"whole": network(data.test.inputs).argmax(-1), "path": network.head(start).argmax(-1)}
     for row in rows:
         k = row["member"]
         if row["kind"] == "chance":
             assert row["accuracy"] == pytest.approx(float(data.chance[k]))
         elif row["kind"] == "whole" or row["length"] == 0:
-            right = (guesses[row["kind"]][k] == data.test_targets[k])[asked[k]].double().mean()
+            right = (guesses[row["kind"]][k] == data.test.targets[k])[asked[k]].double().mean()
             assert row["accuracy"] == pytest.approx(float(right))
     found = {(row["evaluation"], row["length"], row["paths"], row["repeat"]) for row in rows if row["kind"] == "path"}
     assert found == {(e, n, p, r) for e in ("recomputed", "frozen") for n in range(4) for p in (1, 3) for r in (0, 1)}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import dataset_of
 
 from rankfall.measures.references import references
 from rankfall.streams import stream
@@ -11,7 +12,7 @@ from rankfall.tasks._dataset import Dataset
 from rankfall.tasks.convex_hull import convex_hull
 from rankfall.tasks.memorization import memorization
 from rankfall.tasks.sorting import sorting
-from rankfall.train.loop import Data
+from rankfall.train.data import Data
 
 
 def of(*datasets: Dataset) -> list[dict[str, float]]:
@@ -21,7 +22,7 @@ def of(*datasets: Dataset) -> list[dict[str, float]]:
 
 
 def dataset(train: Any, answers: Any, test: Any, wanted: Any) -> Dataset:
-    return Dataset(*(torch.tensor(x) for x in (train, answers, test, wanted)), size_in=9, size_out=3, chance=0.0)
+    return dataset_of(*(torch.tensor(x) for x in (train, answers, test, wanted)), size_in=9, size_out=3, chance=0.0)
 
 
 def test_by_hand() -> None:
@@ -65,7 +66,7 @@ def test_padding_is_never_asked(tmp_path) -> None:
     path.write_text("sentence1\tsentence2\n" + "".join(f"one {n}\ttwo {n} {n}\n" for n in range(20)))
     data = memorization(stream(0, "data"), text=str(path), padded=True, train=20, test=10, length=30, vocabulary=200)
     (found,) = of(data)
-    asked = (data.test_targets != -1).sum(1)
+    asked = (data.test.targets != -1).sum(1)
     assert found["token_position"] >= found["token"] - 0.05 and 0.5 < found["oracle"] < 1.0
     # One answer for both [SEP] and for both numbers is right for at least half of them and all else.
     least = ((asked - 2) / asked).double().mean().item()

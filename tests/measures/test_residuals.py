@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from helpers import cells, data_of
 
 from rankfall.measures.law import law
 from rankfall.measures.residuals import places, residuals
@@ -13,10 +13,9 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.rank import residual
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.rounding import second_apart
-from rankfall.train.loop import Data
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
-DATA = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(2))
+DATA = data_of(INPUTS)
 
 
 def network(depth: int = 2, **architecture: Any) -> Network:

@@ -58,7 +58,7 @@ def test_params_count_cells_and_files() -> None:
         files = [param for param in params if ".py " in param]
         assert len(counted) + len(files) == len(params)
         assert counted[0].startswith(f"{len(Wiring(CONFIG).plan.shards[task, shard])} cells ")
-        assert any(param.startswith("rankfall/train/loop.py ") for param in files)
+        assert any(param.startswith("rankfall/train/fit.py ") for param in files)
 
 
 def test_how_to_compute_changes_no_param() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from helpers import cells, config
+from helpers import cells, config, data_of
 
 from rankfall import components
 from rankfall.errors import RankfallError
@@ -16,10 +16,9 @@ from rankfall.nets.network import Shape, build
 from rankfall.plan import make_plan
 from rankfall.report import style, tables
 from rankfall.report.cell_columns import cell_columns
-from rankfall.train.loop import Data
 
 INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
-DATA = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(1))
+DATA = data_of(INPUTS)
 
 
 def rows_of(measure: str, **architecture: Any) -> list[dict[str, Any]]:

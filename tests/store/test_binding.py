@@ -8,12 +8,12 @@ import time
 
 import pytest
 import torch
+from helpers import dataset_of
 from safetensors.torch import save_file
 
 from rankfall.store import Store
 from rankfall.store.files import Damaged, _seal, read_sealed, write_sealed
 from rankfall.store.inventory import verify
-from rankfall.tasks._dataset import Dataset
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def _impatient(monkeypatch):
 
 
 def dataset(number):
-    return Dataset(*[torch.full((2, 3), number)] * 4, size_in=10, size_out=10, chance=0.1)
+    return dataset_of(*[torch.full((2, 3), number)] * 4, size_in=10, size_out=10, chance=0.1)
 
 
 def save_dataset(store, number):
@@ -52,7 +52,7 @@ def read_stack(store, number):
 
 
 SAME = {  # how to write two files of a kind, and what is read under the name of the first: its number, or nothing
-    "dataset": (save_dataset, lambda s, n: [int(s.dataset(f"d{n}", lambda: dataset(99)).train_inputs[0, 0])]),
+    "dataset": (save_dataset, lambda s, n: [int(s.dataset(f"d{n}", lambda: dataset(99)).train.inputs[0, 0])]),
     "stack": (save_stack, read_stack),
     "checkpoint": (
         save_checkpoint,
@@ -126,7 +126,7 @@ def test_one_kind_of_file_is_no_other(store):
     for place in (store.root / "data" / "d1.safetensors", store.root / "checkpoints" / "c1.safetensors"):
         place.parent.mkdir()
         shutil.copy(path, place)
-    assert int(store.dataset("d1", lambda: dataset(99)).train_inputs[0, 0]) == 99
+    assert int(store.dataset("d1", lambda: dataset(99)).train.inputs[0, 0]) == 99
     assert store.load_checkpoint("c1", ["k1"]) is None
     assert store.checkpoints.cells() == {}
 

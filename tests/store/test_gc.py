@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import config
+from helpers import config, dataset_of
 
 from rankfall import cli
 from rankfall.plan import make_plan
@@ -23,7 +23,6 @@ from rankfall.schedule.announcing import announce_plan
 from rankfall.store import Store
 from rankfall.store.announced import announced
 from rankfall.store.inventory import Live, removable, remove
-from rankfall.tasks._dataset import Dataset
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_of_two_files_with_the_same_cell_the_one_that_is_read_stays(store):
 def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
     tensors = [torch.zeros(1)] * 4
     for key in ("d1", "d2"):
-        store.dataset(key, lambda: Dataset(*tensors, size_in=1, size_out=1, chance=0.0))
+        store.dataset(key, lambda: dataset_of(*tensors, size_in=1, size_out=1, chance=0.0))
     kept = store.save_rows("paths", {"k1": [], "k2": [{"x": 1}]})
     old = store.save_rows("paths", {"k3": [{"x": 1}]})
     gone = store.save_rows("no longer in the config", {"k1": []})
@@ -185,7 +184,7 @@ def test_what_a_live_run_announced_is_kept_though_it_is_old(plans, tmp_path, cap
     store, other = Store(tmp_path / "store"), Store(tmp_path / "store")
     needed, dead = save(store, "x"), save(store, "y")
     rows = store.save_rows("law", {digest("key of law", "x"): [{"a": 1}], digest("key of law", None): []})
-    store.dataset("dx", lambda: Dataset(*[torch.zeros(1)] * 4, size_in=1, size_out=1, chance=0.0))
+    store.dataset("dx", lambda: dataset_of(*[torch.zeros(1)] * 4, size_in=1, size_out=1, chance=0.0))
     data = store.root / "data" / "dx.safetensors"
     announcement = other.announce([cell("x")], {"law": ["key of law"]})
     for path in (needed, dead, rows, data):

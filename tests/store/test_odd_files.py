@@ -9,13 +9,13 @@ import time
 
 import pytest
 import torch
+from helpers import dataset_of
 
 from rankfall import cli
 from rankfall.checks import local
 from rankfall.disk import odd
 from rankfall.store import Store
 from rankfall.store.inventory import Live, removable, remove, strange, verify
-from rankfall.tasks._dataset import Dataset
 
 PLACES = {  # folder -> the name under which a finished file would be asked for
     "data": "d.safetensors",
@@ -78,7 +78,7 @@ def _impatient(monkeypatch):
 
 
 def dataset():
-    return Dataset(*[torch.zeros(2, 3)] * 4, size_in=1, size_out=1, chance=0.0)
+    return dataset_of(*[torch.zeros(2, 3)] * 4, size_in=1, size_out=1, chance=0.0)
 
 
 def filled(root):

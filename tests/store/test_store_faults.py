@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import dataset_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,9 +23,8 @@ from rankfall.disk import atomic
 from rankfall.store import Store, StoreError
 from rankfall.store.files import Vault
 from rankfall.store.inventory import Live, removable, remove, verify
-from rankfall.tasks._dataset import Dataset
 
-DATASET = Dataset(*(torch.arange(12).reshape(3, 4) + i for i in range(4)), size_in=10, size_out=10, chance=0.1)
+DATASET = dataset_of(*(torch.arange(12).reshape(3, 4) + i for i in range(4)), size_in=10, size_out=10, chance=0.1)
 ROWS = {"k1": [{"length": 1, "accuracy": 0.25}], "k2": []}
 
 
@@ -61,7 +61,7 @@ KINDS = {  # how to write one file of each kind, and how to read it back in full
     "rows": (lambda s: s.save_rows("m", ROWS), lambda s: [x for x in [s.find_rows("m", ["k1", "k2"])] if x]),
     "dataset": (
         lambda s: (s.dataset("d", lambda: DATASET), s.root / "data" / "d.safetensors")[1],
-        lambda s: [x.train_inputs.tolist() for x in [s.dataset("d", lambda: None)] if x is not None],
+        lambda s: [x.train.inputs.tolist() for x in [s.dataset("d", lambda: None)] if x is not None],
     ),
 }
 
@@ -229,7 +229,7 @@ WRITES = {
     "checkpoint": lambda s: s.save_checkpoint("c", {"w": torch.zeros(100_000)}, {}),
     "rows": lambda s: s.save_rows("m", {"k": [{"x": random.random()} for _ in range(60_000)]}),
     "dataset": lambda s: s.dataset(
-        "e", lambda: Dataset(*[torch.zeros(20_000, 4)] * 4, size_in=1, size_out=1, chance=0.0)
+        "e", lambda: dataset_of(*[torch.zeros(20_000, 4)] * 4, size_in=1, size_out=1, chance=0.0)
     ),
 }
 

@@ -8,11 +8,11 @@ import time
 
 import pytest
 import torch
+from helpers import dataset_of
 from safetensors import safe_open
 
 from rankfall.errors import RankfallError
 from rankfall.store import Store, join
-from rankfall.tasks._dataset import Dataset
 
 
 @pytest.fixture
@@ -146,12 +146,12 @@ def test_a_dataset_is_made_once_and_comes_back_equal(store):
 
     def make():
         made.append(1)
-        return Dataset(*(torch.randint(0, 9, (4, 8)) for _ in range(4)), size_in=10, size_out=10, chance=1 / 3)
+        return dataset_of(*(torch.randint(0, 9, (4, 8)) for _ in range(4)), size_in=10, size_out=10, chance=1 / 3)
 
     first, second = store.dataset("d", make), store.dataset("d", make)
     assert len(made) == 1
-    assert torch.equal(first.train_inputs, second.train_inputs)
-    assert torch.equal(first.test_targets, second.test_targets)
+    assert torch.equal(first.train.inputs, second.train.inputs)
+    assert torch.equal(first.test.targets, second.test.targets)
     assert (second.size_in, second.size_out, second.chance) == (10, 10, 1 / 3)
 
 

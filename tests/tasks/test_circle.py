@@ -17,7 +17,7 @@ def made(**options):
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_two_points_opposite_each_other_move_one_step(part):
     data = made(points=200, radius=0.5)
-    inputs, targets = getattr(data, f"{part}_inputs").double(), getattr(data, f"{part}_targets").double()
+    inputs, targets = data.splits[part].inputs.double(), data.splits[part].targets.double()
     assert inputs.shape == targets.shape == (200, 2, 2)
     assert torch.allclose(inputs.norm(dim=-1), torch.tensor(0.5, dtype=torch.float64), atol=1e-7)
     assert torch.allclose(inputs[:, 0], -inputs[:, 1], atol=1e-7)  # antipodal
@@ -27,16 +27,16 @@ def test_two_points_opposite_each_other_move_one_step(part):
 
 def test_starts_at_the_right_and_tests_between_the_training_points():
     data = made(points=8, radius=0.3)
-    assert torch.allclose(data.train_inputs[0], torch.tensor([[0.3, 0.0], [-0.3, 0.0]]), atol=1e-7)
-    nearest = torch.cdist(data.test_inputs[:, 0], data.train_inputs[:, 0]).min(1).values
+    assert torch.allclose(data.train.inputs[0], torch.tensor([[0.3, 0.0], [-0.3, 0.0]]), atol=1e-7)
+    nearest = torch.cdist(data.test.inputs[:, 0], data.train.inputs[:, 0]).min(1).values
     assert torch.allclose(nearest, torch.tensor(0.6 * math.sin(math.pi / 16)))  # chord of half a step
     assert math.isnan(data.chance)
 
 
 def test_published_pairs_are_one_step_less_than_half_a_turn_apart():
     data = made(antipodal=False)
-    assert len(data.train_inputs) == 499
-    cosine = (data.train_inputs[:, 0] * data.train_inputs[:, 1]).sum(-1) / 0.3**2
+    assert len(data.train.inputs) == 499
+    cosine = (data.train.inputs[:, 0] * data.train.inputs[:, 1]).sum(-1) / 0.3**2
     assert torch.allclose(cosine, torch.tensor(math.cos(2 * math.pi * 499 / 1000)), atol=1e-5)
 
 
@@ -45,18 +45,18 @@ def test_who_answers_right_stays_on_the_circle(skip):
     """The roll-out of the targets themselves runs through the training points in order."""
     data = made(points=40, skip=skip)
     plain = made(points=40)
-    state = data.train_inputs[0]
+    state = data.train.inputs[0]
     for step in range(39):
-        state, drawn = advance(state, data.train_targets[step], skip)
-        assert torch.allclose(state, plain.train_inputs[step + 1], atol=1e-6)
+        state, drawn = advance(state, data.train.targets[step], skip)
+        assert torch.allclose(state, plain.train.inputs[step + 1], atol=1e-6)
         assert torch.equal(state, drawn)
 
 
 def test_published_skip_adds_the_batch_before_to_the_input():
     plain, data = made(points=100, antipodal=False), made(points=100, antipodal=False, skip="published", batch=10)
-    assert torch.equal(data.train_inputs[:10], plain.train_inputs[:10])
-    assert torch.allclose(data.train_inputs[10:], plain.train_inputs[10:] + plain.train_inputs[:-10], atol=1e-7)
-    assert torch.equal(data.train_targets, plain.train_targets)
+    assert torch.equal(data.train.inputs[:10], plain.train.inputs[:10])
+    assert torch.allclose(data.train.inputs[10:], plain.train.inputs[10:] + plain.train.inputs[:-10], atol=1e-7)
+    assert torch.equal(data.train.targets, plain.train.targets)
     state, drawn = advance(torch.ones(2, 2), torch.full((2, 2), 0.5), "published")
     assert (state == 1.5).all() and (drawn == 0.5).all()
 

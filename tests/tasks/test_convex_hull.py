@@ -20,7 +20,7 @@ def scipy_corners(points: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("points", [3, 4, 10, 40])
 def test_labels_are_those_of_scipy(points):
     data = convex_hull(stream(0, "data"), train=300, test=10, points=points)
-    for inputs, targets in zip(data.train_inputs, data.train_targets):
+    for inputs, targets in zip(data.train.inputs, data.train.targets):
         assert targets.bool().tolist() == scipy_corners(inputs.double().numpy()).tolist()
 
 
@@ -58,23 +58,23 @@ def test_order_place_and_stretching_do_not_matter(points, seed):
 def test_a_guess_is_worth_the_share_of_corners():
     data = convex_hull(stream(1, "data"))
     # E[corners of 10 uniform points in a square] = 8/3 (log 10 + gamma - log 2) asymptotically; by simulation 5.96.
-    share = data.train_targets.double().mean().item()
+    share = data.train.targets.double().mean().item()
     assert share == pytest.approx(0.596, abs=0.005)
-    assert data.chance == pytest.approx(data.test_targets.double().mean().item())
+    assert data.chance == pytest.approx(data.test.targets.double().mean().item())
 
 
 def test_sizes_and_published_geometry():
     data = convex_hull(stream(2, "data"), train=2000, test=7)
-    assert data.train_inputs.shape == (2000, 10, 2) and data.test_inputs.shape == (7, 10, 2)
-    assert data.train_inputs.dtype == torch.float32 and (data.size_in, data.size_out, data.length) == (2, 2, 10)
-    centres = data.train_inputs.double().mean(1)
+    assert data.train.inputs.shape == (2000, 10, 2) and data.test.inputs.shape == (7, 10, 2)
+    assert data.train.inputs.dtype == torch.float32 and (data.size_in, data.size_out, data.length) == (2, 2, 10)
+    centres = data.train.inputs.double().mean(1)
     # A set's centre: the shift's variance 3.3^2, plus that of the mean of 10 points, 10^2 / 12 / 10.
     assert centres.std(0).tolist() == pytest.approx([(3.3**2 + 100 / 120) ** 0.5] * 2, rel=0.06)
     assert centres.mean(0).tolist() == pytest.approx([5.0, 5.0], abs=0.3)
-    assert (data.train_inputs - data.train_inputs[:, :1]).abs().max() <= 10.0
+    assert (data.train.inputs - data.train.inputs[:, :1]).abs().max() <= 10.0
 
 
 def test_a_seed_is_the_data():
     one, same, other = (convex_hull(stream(seed, "data"), train=20, test=5) for seed in (3, 3, 4))
-    assert torch.equal(one.train_inputs, same.train_inputs) and torch.equal(one.test_targets, same.test_targets)
-    assert not torch.equal(one.train_inputs, other.train_inputs)
+    assert torch.equal(one.train.inputs, same.train.inputs) and torch.equal(one.test.targets, same.test.targets)
+    assert not torch.equal(one.train.inputs, other.train.inputs)

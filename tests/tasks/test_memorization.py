@@ -25,8 +25,8 @@ def pairs(tmp_path):
 
 def test_is_measured_on_its_first_training_samples():
     data = made()
-    assert torch.equal(data.test_inputs, data.train_inputs[:16]) and torch.equal(
-        data.test_targets, data.train_targets[:16]
+    assert torch.equal(data.test.inputs, data.train.inputs[:16]) and torch.equal(
+        data.test.targets, data.train.targets[:16]
     )
     with pytest.raises(RankfallError, match="test is 61, but it is measured on the training samples and train is 60"):
         made(test=61)
@@ -34,9 +34,9 @@ def test_is_measured_on_its_first_training_samples():
 
 def test_labels_are_random_and_windows_ask_for_all():
     data = made(train=200, labels=3)
-    assert data.train_targets.min() == 0 and data.train_targets.max() == 2
-    counts = torch.bincount(data.train_targets.flatten())
-    expected = data.train_targets.numel() / 3
+    assert data.train.targets.min() == 0 and data.train.targets.max() == 2
+    counts = torch.bincount(data.train.targets.flatten())
+    expected = data.train.targets.numel() / 3
     assert ((counts - expected) ** 2 / expected).sum() < 14  # chi squared, 2 degrees of freedom: p = 0.001
     # Known by position alone, on samples the counts were taken from: little more than one third.
     assert 1 / 3 < data.chance < 0.45
@@ -44,14 +44,14 @@ def test_labels_are_random_and_windows_ask_for_all():
 
 def test_real_text_in_windows():
     data = made()
-    assert data.train_inputs.shape == (60, 24) and data.train_inputs.max() < data.size_in <= 1000
+    assert data.train.inputs.shape == (60, 24) and data.train.inputs.max() < data.size_in <= 1000
     source = list(texts.read("topics"))
     cutter = texts.wordpiece(source, 1000)
     found = [tuple(sample) for sample in windows(source, cutter, 24)]
     symbols = renumbered(found, cutter.padding)
     known = {tuple(symbols[number] for number in sample) for sample in found}
-    assert {tuple(row) for row in data.train_inputs.tolist()} <= known and len(symbols) == data.size_in
-    assert len({tuple(row) for row in data.train_inputs.tolist()}) == 60  # none twice, though the text repeats itself
+    assert {tuple(row) for row in data.train.inputs.tolist()} <= known and len(symbols) == data.size_in
+    assert len({tuple(row) for row in data.train.inputs.tolist()}) == 60  # none twice, though the text repeats itself
     unknown = sum(sample.count(1) for sample in found) / (24 * len(found))
     assert unknown < 0.001  # the vocabulary was learned from this very text
 
@@ -70,17 +70,17 @@ def test_windows_are_consecutive_and_full():
 
 def test_padding_asks_for_no_label(pairs):
     data = made(text=pairs, padded=True, train=40, length=20)
-    padding = data.train_inputs == 0
-    assert padding.any() and torch.equal(padding, data.train_targets == -1)
-    assert (data.train_inputs[:, 0] == 1).all()  # [CLS]: nothing is unknown here, so that number is not used
-    assert ((data.train_inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
+    padding = data.train.inputs == 0
+    assert padding.any() and torch.equal(padding, data.train.targets == -1)
+    assert (data.train.inputs[:, 0] == 1).all()  # [CLS]: nothing is unknown here, so that number is not used
+    assert ((data.train.inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
 
 
 def test_a_seed_is_the_samples_and_the_labels():
     one, same, other = made(5), made(5), made(6)
-    assert torch.equal(one.train_inputs, same.train_inputs) and torch.equal(one.train_targets, same.train_targets)
-    assert not torch.equal(one.train_inputs, other.train_inputs) and not torch.equal(
-        one.train_targets, other.train_targets
+    assert torch.equal(one.train.inputs, same.train.inputs) and torch.equal(one.train.targets, same.train.targets)
+    assert not torch.equal(one.train.inputs, other.train.inputs) and not torch.equal(
+        one.train.targets, other.train.targets
     )
     assert one.size_in == other.size_in  # seeds can share a stack
 

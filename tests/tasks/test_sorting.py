@@ -10,7 +10,7 @@ from rankfall.tasks.sorting import sorting
 
 def test_targets_are_the_sorted_inputs() -> None:
     data = sorting(stream(0, "data"), train=50, test=20)
-    for inputs, targets in ((data.train_inputs, data.train_targets), (data.test_inputs, data.test_targets)):
+    for inputs, targets in ((data.train.inputs, data.train.targets), (data.test.inputs, data.test.targets)):
         assert [sorted(row) for row in inputs.tolist()] == targets.tolist()
         assert inputs.min() >= 0
         assert inputs.max() < 10
@@ -31,7 +31,7 @@ def test_chance_is_the_best_guess_by_position() -> None:
 
 def test_a_seed_names_its_data() -> None:
     one, again, other = (sorting(stream(seed, "data"), train=9, test=9) for seed in (3, 3, 4))
-    assert torch.equal(one.train_inputs, again.train_inputs)
-    assert torch.equal(one.test_inputs, again.test_inputs)
-    assert not torch.equal(one.train_inputs, other.train_inputs)
-    assert not torch.equal(one.train_inputs, one.test_inputs)
+    assert torch.equal(one.train.inputs, again.train.inputs)
+    assert torch.equal(one.test.inputs, again.test.inputs)
+    assert not torch.equal(one.train.inputs, other.train.inputs)
+    assert not torch.equal(one.train.inputs, one.test.inputs)

@@ -13,6 +13,7 @@ import torch
 from helpers import config
 
 from rankfall.jobs import training as job
+from rankfall.jobs.engine import Interrupted, Settings
 from rankfall.plan import Plan, make_plan
 from rankfall.store import Store
 from rankfall.train.progress import Progress
@@ -29,14 +30,14 @@ class Quiet(Progress):
     def note(self, text: str) -> None:
         self.lines.append(text)
 
-    def step(self, members: int, stack: Any, history: Any) -> None:
-        if stack.step_count == self.kill_at:
+    def step(self, members: Any, history: Any) -> None:
+        if members.step_count == self.kill_at:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
 def run(plan: Plan, store: Store, progress: Progress | None = None, **settings: Any) -> Quiet:
     progress = progress or Quiet()
-    job.train_cells(plan.cells, store, job.Settings(torch.device("cpu"), **settings), progress, plan.origin)
+    job.train_cells(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
     assert isinstance(progress, Quiet)
     return progress
 
@@ -72,7 +73,7 @@ def test_sigterm_checkpoints_and_the_next_run_ends_bit_identical(tmp_path: Path,
     plan = plan_of()
     undisturbed, store = Store(tmp_path / "a"), Store(tmp_path / "b")
     run(plan, undisturbed)
-    with pytest.raises(job.Interrupted, match=f"SIGTERM at step {step}"):
+    with pytest.raises(Interrupted, match=f"SIGTERM at step {step}"):
         run(plan, store, Quiet(kill_at=step))
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert store.find_cells([cell.key for cell in plan.cells]) == {}
@@ -128,7 +129,7 @@ def test_a_failing_cell_is_named_and_the_others_go_on(tmp_path: Path, monkeypatc
 
 def test_a_damaged_checkpoint_costs_its_training_only(tmp_path: Path) -> None:
     plan, store = plan_of(), Store(tmp_path)
-    with pytest.raises(job.Interrupted):
+    with pytest.raises(Interrupted):
         run(plan, store, Quiet(kill_at=9))
     (checkpoint,) = (tmp_path / "checkpoints").glob("*.safetensors")
     raw = bytearray(checkpoint.read_bytes())
@@ -152,7 +153,7 @@ def test_a_record_names_the_machine_and_what_computed_on_it(tmp_path: Path) -> N
 def test_progress_in_a_log_is_plain_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_of()
     progress = Progress(every=0.0)
-    job.train_cells(plan.cells, Store(tmp_path), job.Settings(torch.device("cpu")), progress, plan.origin)
+    job.train_cells(plan.cells, Store(tmp_path), Settings(torch.device("cpu")), progress, plan.origin)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "4 cells: 0 in store, 4 to train"
     assert lines[1].startswith("0/4 cells; stack of 4: step 1/14, ")

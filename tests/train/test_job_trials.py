@@ -16,6 +16,7 @@ from rankfall.code.unchanged import Edited
 from rankfall.design import Component
 from rankfall.jobs import training as job
 from rankfall.jobs import trials
+from rankfall.jobs.engine import Settings
 from rankfall.nets.network import Shape
 from rankfall.plan import Plan, make_plan
 from rankfall.store import Store
@@ -41,7 +42,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store) -> list[str]:
     progress = Quiet()
-    job.train_cells(plan.cells, store, job.Settings(torch.device("cpu")), progress, plan.origin)
+    job.train_cells(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
     return progress.lines
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes, constant
-from rankfall.tasks._dataset import Dataset
+from rankfall.tasks._dataset import Dataset, Split
 
 ACCEPTS = "vectors"
 CALLS = 0
@@ -220,7 +220,7 @@ TARGETS = "classes"
 
 
 def dataset(inputs: Tensor, targets: Tensor) -> Dataset:
-    return Dataset(inputs, targets, inputs, targets, size_in=5, size_out=5, chance=0.2)
+    return Dataset(dict.fromkeys(("train", "test"), Split(inputs, targets)), size_in=5, size_out=5, chance=0.2)
 
 
 def out_of_range(rng: np.random.Generator) -> Dataset:

@@ -51,8 +51,8 @@ MORE = [
     ("optimizer", "Remembering", "steps elsewhere when it starts again"),
     ("optimizer", "Drifting", "moves a member whose learning rate and gradient are zero"),
     ("schedule", "no_number", "returns inf given epoch 2 of 3"),
-    ("task", "out_of_range", "has train_inputs from 1 to 5 with size_in = 5"),
-    ("task", "unrepeatable", "draws other train_inputs"),
+    ("task", "out_of_range", "has train inputs from 1 to 5 with size_in = 5"),
+    ("task", "unrepeatable", "draws other train inputs"),
 ]
 
 

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.jobs.training import dataset_of
+    from rankfall.jobs.cells import dataset_of
     from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
                 "task": cell.task.name,
                 "seed": cell.seed,
                 "data_key": key,
-                "train": len(dataset.train_inputs),
-                "test": len(dataset.test_inputs),
+                "train": len(dataset.train.inputs),
+                "test": len(dataset.test.inputs),
                 "length": dataset.length,
                 "size_in": dataset.size_in,
                 "size_out": dataset.size_out,

@@ -1,6 +1,7 @@
 """Train the cells of one shard: only what the store does not have, in stacks."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.jobs.training import INTERRUPTED, Interrupted, Settings, train_cells
+    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.jobs.training import train_cells
     from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
@@ -57,53 +59,45 @@ def cell_rows(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> list[dict[str, Any]]:
     """How each cell ended."""
-    from rankfall.jobs.training import recorded
+    from rankfall.jobs.cells import recorded
     from rankfall.report.cell_columns import cell_columns
 
-    own = ("steps", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "chance", "seconds")
     found = recorded(cells, store, train)
     rows = []
     for cell in cells:
         record = found[cell.key].record
-        rows.append(cell_columns(cell, record) | {name: record.get(name) for name in own})
+        row = cell_columns(cell, record) | {name: record.get(name) for name in ("steps", "chance", "seconds")}
+        if "final" in record:  # not of a cell that failed
+            row |= {
+                f"{split}_{metric}": record["final"][split].get(metric, math.nan)
+                for split in ("train", "test")
+                for metric in ("loss", "accuracy")
+            }
+        rows.append(row)
     return rows
 
 
 def epoch_rows(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> list[dict[str, Any]]:
-    """The course of each cell's training; an epoch that was not reached has no row."""
-    from rankfall.jobs.training import loaded
+    """The course of each cell's training. Splits that are evaluated at the end alone stand at the last epoch that was reached."""
+    from rankfall.jobs.cells import loaded
+    from rankfall.jobs.training import without
     from rankfall.report.cell_columns import cell_columns
+    from rankfall.train.history import means
 
     by_key = {cell.key: cell for cell in cells}
     rows = []
     for group in sorted({cell.group for cell in cells}):
         for part in loaded([cell for cell in cells if cell.group == group], store, train):
-            for member, key in enumerate(part.keys):
-                if "history.loss" not in part.tensors:
-                    continue
-                columns = cell_columns(by_key[key], part.records[member])
-                course = {
-                    name.removeprefix("history."): part.tensors[name][member].tolist()
-                    for name in part.tensors
-                    if name.startswith("history.")
-                }
-                # A targets' kind without right answers has NaN for accuracy, never zero.
-                graded = part.records[member]["test_accuracy"] == part.records[member]["test_accuracy"]
-                for epoch, asked in enumerate(course["asked"]):
-                    if asked == 0:
-                        break
-                    test_loss, test_accuracy = course["test_loss"][epoch], course["test_accuracy"][epoch]
-                    evaluated = test_loss == test_loss
-                    rows.append(
-                        columns
-                        | {
-                            "epoch": epoch + 1,
-                            "train_loss": course["loss"][epoch] / asked,
-                            "train_accuracy": course["right"][epoch] / asked if graded else float("nan"),
-                            "test_loss": test_loss if evaluated else None,
-                            "test_accuracy": test_accuracy if evaluated else None,
-                        }
-                    )
+            course = without("history", part.tensors)
+            for member, (key, record) in enumerate(zip(part.keys, part.records)):
+                columns = cell_columns(by_key[key], record)
+                found = list(means(course, member))
+                seen, last = {split for _, split, _, _ in found}, max((epoch for epoch, _, _, _ in found), default=0)
+                for split, metrics in record.get("final", {}).items():
+                    if split not in seen:
+                        found += [(last, split, metric, value) for metric, value in metrics.items()]
+                names = ("epoch", "split", "metric", "value")
+                rows += [columns | dict(zip(names, values)) for values in found]
     return rows

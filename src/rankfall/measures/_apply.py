@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.network import Shape, build
-from rankfall.tasks._dataset import Dataset
-from rankfall.train.loop import Data
+from rankfall.train.data import Data
 
 if TYPE_CHECKING:
     from rankfall.design import Designed
@@ -19,7 +18,7 @@ def apply(
     cells: "Sequence[Designed]",
     shape: Shape,
     weights: dict[str, Tensor],
-    datasets: list[Dataset],
+    data: Data,
     device: torch.device,
 ) -> list[list[dict[str, Any]]]:
     """The rows of each cell, by a measure whose options are bound. `weights` are (K, ...), in the order of `cells`, which are of
@@ -33,6 +32,6 @@ def apply(
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
     found: list[list[dict[str, Any]]] = [[] for _ in cells]
-    for row in measure(network, Data.of(datasets, dtype, device), cells):
+    for row in measure(network, data, cells):
         found[row.pop("member")].append(row)
     return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.train.loop import Data
+    from rankfall.train.data import Data
 
 TABLE = "circle"
 NEEDS = "cells"
@@ -30,7 +30,7 @@ def circle(network: "Network", data: "Data", cells: "Sequence[Designed]", *, ste
     """The first training sample and `steps` - 1 applications, as published: `steps` places for each token."""
     options = cells[0].task.task.options
     skip = options.get("skip", "none")
-    state = data.train_inputs[:, :1]  # (K, 1, T, 2); for the published skip too the first sample is a plain one
+    state = data.train.inputs[:, :1]  # (K, 1, T, 2); for the published skip too the first sample is a plain one
     drawn = [state]
     for _ in range(steps - 1):
         state, point = advance(state, network(state), skip)

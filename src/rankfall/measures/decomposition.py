@@ -20,14 +20,14 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank.residual import relative_residual
-from rankfall.train.losses import LOSSES, asked
+from rankfall.train.objectives import classes, values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.train.loop import Data
+    from rankfall.train.data import Data
 
 TABLE = "decomposition"
 NEEDS = "cells"
@@ -47,7 +47,7 @@ def decomposition(
     """A row for each path length and for the bias term, over the first test samples."""
     made = copy.deepcopy(network).double()
     refuse(made)
-    inputs, targets = data.test_inputs[:, :samples], data.test_targets[:, :samples]
+    inputs, targets = data.test.inputs[:, :samples], data.test.targets[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     terms, bias = path_terms(made, inputs)
     whole = made.states(inputs)[-1]
@@ -58,11 +58,12 @@ def decomposition(
             f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
             "where the theorem takes it to be; leave these cells out"
         )
-    loss_of = LOSSES["values" if targets.is_floating_point() else "classes"]
+    objective = values if targets.is_floating_point() else classes
 
     def scored(states: Tensor) -> tuple[Tensor, Tensor]:
-        loss, right = loss_of(made.readout(states), targets)
-        return loss, right / asked(targets) if not targets.is_floating_point() else right * torch.nan
+        graded = objective.graded(made.readout(states), targets)
+        right = graded.sums.get("accuracy", torch.nan * graded.loss)
+        return graded.loss, right / graded.asked
 
     loss, accuracy = scored(whole)
     sizes = torch.stack([term.square().sum((1, 2, 3)).sqrt() for term in [*terms, bias]])  # (L + 2, K)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.train.loop import Data
+    from rankfall.train.data import Data
 
 TABLE = "law"
 NEEDS = "cells"
@@ -47,7 +47,7 @@ NEEDS = "cells"
 @torch.no_grad()
 def law(network: "Network", data: "Data", cells: "Sequence[Designed]", *, samples: int = 4) -> list[dict[str, Any]]:
     """A row for each layer of each of the first test samples."""
-    inputs = data.test_inputs[:, :samples]
+    inputs = data.test.inputs[:, :samples]
     exact, single = copy.deepcopy(network).double(), copy.deepcopy(network).float()
     direct = [
         directly(made, as_dtype(inputs, dtype)) for made, dtype in ((exact, torch.float64), (single, torch.float32))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.train.loop import Data
+    from rankfall.train.data import Data
 
 TABLE = "paths"
 NEEDS = "cells"
@@ -74,9 +74,9 @@ def paths(
         [np.bincount(own[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
         for own in which
     ]
-    sets = torch.from_numpy(np.array(sums)).to(data.test_inputs.device, next(network.parameters()).dtype)  # (K, S, U)
+    sets = torch.from_numpy(np.array(sums)).to(data.test.inputs.device, next(network.parameters()).dtype)  # (K, S, U)
     # As many samples at a time as keep the ends of all paths near the processor: 16 MB was twice as fast as 256 MB.
-    ends = len(cells) * len(distinct) * data.test_inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
+    ends = len(cells) * len(distinct) * data.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
     batch = max(1, (1 << 22) // ends)
     for how in evaluation:
         right = accuracy(
@@ -170,8 +170,8 @@ def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 def accuracy(data: "Data", batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
     """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
     right, total = torch.tensor(0), torch.tensor(0)
-    for start in range(0, data.test_inputs.shape[1], batch):
-        wanted = data.test_targets[:, None, start : start + batch]  # (K, 1, B, T)
-        right = right + (predict(data.test_inputs[:, start : start + batch]) == wanted).flatten(2).sum(2)
+    for start in range(0, data.test.inputs.shape[1], batch):
+        wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
+        right = right + (predict(data.test.inputs[:, start : start + batch]) == wanted).flatten(2).sum(2)
         total = total + (wanted != -1).flatten(2).sum(2)
     return right / total

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.train.loop import Data
+    from rankfall.train.data import Data
 
 TABLE = "references"
 NEEDS = "cells"
@@ -26,8 +26,8 @@ def references(network: "Network", data: "Data", cells: "Sequence[Designed]") ->
     """Accuracy of each predictor on each member's test set; of vectors, no two of which are equal, by position only."""
     rows = []
     for member in range(len(cells)):
-        train, test = (seen(getattr(data, f"{part}_inputs")[member]) for part in ("train", "test"))
-        wanted, answers = data.train_targets[member], data.test_targets[member]
+        train, test = (seen(split.inputs[member]) for split in (data.train, data.test))
+        wanted, answers = data.train.targets[member], data.test.targets[member]
         asked, right = wanted != -1, answers != -1
         for predictor in train:
             chosen = frequent(train[predictor][asked], wanted[asked], test[predictor][right])

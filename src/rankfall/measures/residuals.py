@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rankfall.design import Designed
     from rankfall.nets.network import Network
-    from rankfall.train.loop import Data
+    from rankfall.train.data import Data
 
 TABLE = "residuals"
 NEEDS = "cells"
@@ -40,7 +40,7 @@ def residuals(
 ) -> list[dict[str, Any]]:
     """`best`: also about the centre that minimises the norm, as nearly as a search finds it (states only: it takes long)."""
     made = copy.deepcopy(network).double()
-    inputs = data.test_inputs[:, :samples]
+    inputs = data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     rows, again = [], copy.deepcopy(made)
     with shaken(again):

@@ -37,6 +37,8 @@ class MeasurePlan:
     code: Mapping[str, str] = field(repr=False)
     fingerprint: str
     tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
+    cost: Mapping[str, float] = field(default_factory=dict)  # of a cell: seconds, megabytes
+    most: int | None = None  # cells at once
 
     @property
     def options(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rankfall.plan.grid import Point
 from rankfall.plan.history import History, read_history
 
 # The arithmetic of training and of drawing data; not the jobs around them, so that an edit there costs nothing.
-TRAIN_ROOTS = ("rankfall.train.loop",)
+TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
 
 

@@ -23,7 +23,7 @@ LONGEST_NAME = 200  # file systems end at 255, and suffixes need room
 
 
 class Datasets:
-    """data/<key>.safetensors: the tensors of a dataset, its numbers in the header."""
+    """data/<key>.safetensors: the splits of a dataset, its numbers in the header. Targets that are the inputs are kept once."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
@@ -35,9 +35,13 @@ class Datasets:
         if found is not None:
             return found
         made = make()
-        fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
-        tensors = {name: value for name, value in fields.items() if hasattr(value, "element_size")}
-        numbers = {name: value for name, value in fields.items() if name not in tensors}
+        numbers = {
+            field.name: getattr(made, field.name) for field in dataclasses.fields(made) if field.name != "splits"
+        }
+        tensors = {f"{name}.inputs": split.inputs for name, split in made.splits.items()}
+        tensors |= {
+            f"{n}.targets": split.targets for n, split in made.splits.items() if split.targets is not split.inputs
+        }
         write_sealed(path, tensors, {"kind": "dataset", "key": key, "numbers": json.dumps(numbers)})
         return made
 
@@ -84,15 +88,16 @@ class Checkpoints:
 
 def read_dataset(path: Path) -> Dataset:
     """The data set whose key the file's name is; raises `Damaged` or OSError."""
-    from rankfall.tasks._dataset import Dataset
+    from rankfall.tasks._dataset import Dataset, Split
 
     tensors, header = read_sealed(path)
     check_kind(header, "dataset")
     if header.meta.get("key") != path.stem:
         raise Damaged(f"it holds data set {header.meta.get('key')}, not the one of its name")
+    inputs = {name.removesuffix(".inputs"): value for name, value in tensors.items() if name.endswith(".inputs")}
     try:
-        fields: dict[str, Any] = tensors | json.loads(header.meta["numbers"])
-        return Dataset(**fields)
+        splits = {name: Split(value, tensors.get(f"{name}.targets", value)) for name, value in inputs.items()}
+        return Dataset(splits, **json.loads(header.meta["numbers"]))
     except (KeyError, ValueError, TypeError) as error:
         raise Damaged(f"it is not a dataset of this version ({error})") from None
 

@@ -1,28 +1,67 @@
-"""What a task makes: inputs and targets for training and test, and what a guess is worth on them."""
+"""What a task makes: samples to train on and to test on, and what a guess is worth on them.
 
-from collections.abc import Callable
+A task is a function `f(rng, *, options)` to a `Dataset`. Its data are drawn once a seed; where the file says `SEEDED = False` they do
+not depend on the seed, and are made and loaded once for all. A task whose samples never end (`ONLINE = True`) is a class: made from its
+options, called with a generator for the data set, whose `train` split then is a sample of what it trains on, as large as an epoch;
+and `batch(rng, samples)` draws inputs and targets, anew for every seed and step.
+"""
+
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rankfall.streams import stream
 
+TRAIN, TEST = "train", "test"
+
+
+@dataclass(frozen=True)
+class Split:
+    inputs: Tensor  # (N, T) of symbols, or (N, T, C) of vectors; T may differ between splits
+    targets: (
+        Tensor  # (N, T) of classes, -1 where nothing is asked, or (N, T, C) of values; the inputs where they are hidden
+    )
+
 
 @dataclass(frozen=True)
 class Dataset:
-    train_inputs: Tensor  # (N, T) of symbols, or (N, T, C) of vectors
-    train_targets: Tensor  # (N, T) of classes, -1 where nothing is asked, or (N, T, C) of values
-    test_inputs: Tensor
-    test_targets: Tensor
+    splits: Mapping[str, Split]  # train, test, and any others that the task names
     size_in: int  # symbols, or channels of a vector
     size_out: int  # classes, or channels of a value
-    chance: float  # accuracy on the test set of the best predictor that never sees an input
+    chance: float = math.nan  # accuracy on the test set of the best predictor that never sees an input
+    special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
+
+    @property
+    def train(self) -> Split:
+        return self.splits[TRAIN]
+
+    @property
+    def test(self) -> Split:
+        return self.splits[TEST]
 
     @property
     def length(self) -> int:
-        return self.train_inputs.shape[1]
+        """Tokens of a sample in training."""
+        return self.train.inputs.shape[1]
+
+
+class DrawnTask(Protocol):
+    """A task with its options bound."""
+
+    def __call__(self, rng: np.random.Generator) -> Dataset: ...
+
+
+def divided(inputs: Tensor, targets: Tensor, train: int) -> dict[str, Split]:
+    """The first samples to train on, the others to test on."""
+    return {
+        TRAIN: Split(inputs[:train], targets[:train]),
+        TEST: Split(inputs[train:], targets[train:]),
+    }
 
 
 def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -> float:
@@ -32,6 +71,12 @@ def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -
     return ((test_targets == counts.argmax(0)) & asked).sum().item() / asked.sum().item()
 
 
-def draw(task: "Callable[..., Dataset]", seed: int, options: dict[str, Any]) -> Dataset:
+def draw(task: DrawnTask, seed: int) -> Dataset:
     """The data set of a seed."""
-    return task(stream(seed, "data"), **options)
+    return task(stream(seed, "data"))
+
+
+def fresh(task: Any, seed: int, step: int, samples: int) -> Split:
+    """What a task without end gives a seed to train on at a step."""
+    inputs, targets = task.batch(stream(seed, "batch", step), samples)
+    return Split(inputs, targets)

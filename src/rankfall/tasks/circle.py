@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.tasks._dataset import Dataset
+from rankfall.tasks._dataset import Dataset, Split
 
 INPUTS = "vectors"
 TARGETS = "values"
@@ -50,13 +50,12 @@ def circle(
     if skip == "published":
         train_inputs, test_inputs = with_previous(train_inputs, batch), with_previous(test_inputs, batch)
     return Dataset(
-        train_inputs=train_inputs.float(),
-        train_targets=train_targets.float(),
-        test_inputs=test_inputs.float(),
-        test_targets=test_targets.float(),
+        {
+            "train": Split(train_inputs.float(), train_targets.float()),
+            "test": Split(test_inputs.float(), test_targets.float()),
+        },
         size_in=2,
         size_out=2,
-        chance=math.nan,
     )
 
 

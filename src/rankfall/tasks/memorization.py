@@ -16,7 +16,7 @@ import torch
 
 from rankfall import texts
 from rankfall.errors import RankfallError
-from rankfall.tasks._dataset import Dataset, majority_chance
+from rankfall.tasks._dataset import Dataset, Split, majority_chance
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -73,10 +73,7 @@ def memorization(
     if padded:
         targets = targets.masked_fill(inputs == symbols[cutter.padding], -1)
     return Dataset(
-        train_inputs=inputs,
-        train_targets=targets,
-        test_inputs=inputs[:test],
-        test_targets=targets[:test],
+        {"train": Split(inputs, targets), "test": Split(inputs[:test], targets[:test])},
         size_in=len(symbols),
         size_out=labels,
         chance=majority_chance(targets, targets[:test], labels),

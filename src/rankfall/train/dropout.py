@@ -18,6 +18,11 @@ class SeededDropout:
         self.keys = [np.array(words(seed, "dropout"), dtype=np.uint64) for seed in seeds]
         self.step = 0
 
+    def at(self, step: int) -> "SeededDropout":
+        """The same with the masks of a step."""
+        self.step = step
+        return self
+
     def __call__(self, x: Tensor, site: str) -> Tensor:
         if self.threshold == 0:
             return x

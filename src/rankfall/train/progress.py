@@ -9,9 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bars
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from rankfall.train.stack import Stack
+    from rankfall.train.history import TrainingHistory
+    from rankfall.train.members import Members
 
 
 class Progress:
@@ -41,30 +40,29 @@ class Progress:
             self.steps = self.bars.add_task("steps", total=None, detail="")
             self.bars.start()
 
-    def begin_stack(self, members: int, steps_per_epoch: int, stack: "Stack") -> None:
-        self.steps_per_epoch = steps_per_epoch
-        self.total_steps = steps_per_epoch * stack.training.epochs
-        self.stack_started, self.stack_first = time.monotonic(), stack.step_count
+    def begin_stack(self, members: "Members", steps_per_epoch: int, epochs: int) -> None:
+        self.steps_per_epoch, self.total_steps = steps_per_epoch, steps_per_epoch * epochs
+        self.stack_started, self.stack_first = time.monotonic(), members.step_count
         if self.bars:
-            self.bars.reset(self.steps, total=self.total_steps, completed=stack.step_count, detail="")
+            self.bars.reset(self.steps, total=self.total_steps, completed=members.step_count, detail="")
 
-    def step(self, members: int, stack: "Stack", history: "dict[str, Tensor]") -> None:
-        self.member_steps += members
+    def step(self, members: "Members", history: "TrainingHistory") -> None:
+        self.member_steps += len(members)
         now = time.monotonic()
         if now - self.said < (0.5 if self.bars else self.every):
             return
         self.said = now
-        rate = members * (stack.step_count - self.stack_first) / (now - self.stack_started)
-        epoch = (stack.step_count - 1) // self.steps_per_epoch
-        loss = history["loss"][:, epoch] / history["asked"][:, epoch]
+        step = members.step_count
+        rate = len(members) * (step - self.stack_first) / (now - self.stack_started)
+        loss = history.mean("train", "loss", (step - 1) // self.steps_per_epoch)
         low, high = float(loss.nan_to_num(float("inf")).min()), float(loss.nan_to_num(0.0).max())
         detail = f"{rate:.0f} member-steps/s, loss {low:.4g} to {high:.4g}"
         if self.bars:
-            self.bars.update(self.steps, completed=stack.step_count, detail=detail)
+            self.bars.update(self.steps, completed=step, detail=detail)
         else:
-            left = (self.total_steps - stack.step_count) * members / max(rate, 1e-9)
+            left = (self.total_steps - step) * len(members) / max(rate, 1e-9)
             self.note(
-                f"{self.done}/{self.total} cells; stack of {members}: step {stack.step_count}/{self.total_steps}, "
+                f"{self.done}/{self.total} cells; stack of {len(members)}: step {step}/{self.total_steps}, "
                 f"{detail}, {left:.0f} s left"
             )
 

@@ -9,34 +9,38 @@ from rankfall.tasks._dataset import Dataset, draw
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.setting import Setting
 
-PARTS = ("train_inputs", "train_targets", "test_inputs", "test_targets")
-
 
 def task(candidate: Candidate, setting: Setting) -> None:
-    first, again = (candidate.call(draw, "drawing", candidate.found, 0, candidate.component.options) for _ in range(2))
-    for made in (first, again):
-        if not isinstance(made, Dataset):
-            raise candidate.refused(f"returns a {type(made).__name__}", "it must return a Dataset of rankfall.tasks")
-    for part in PARTS:
-        check(candidate, first, part)
-    for split in ("train", "test"):
-        inputs, targets = getattr(first, f"{split}_inputs"), getattr(first, f"{split}_targets")
-        if inputs.shape[:2] != targets.shape[:2] or inputs.shape[1] != first.length:
-            what = f"has {split} inputs {tuple(inputs.shape)} and targets {tuple(targets.shape)}"
-            raise candidate.refused(what, f"both need as many samples, and all have {first.length} tokens")
+    made = candidate.bound()
+    first, again = (candidate.call(draw, "drawing", made, 0) for _ in range(2))
+    for drawn in (first, again):
+        if not isinstance(drawn, Dataset):
+            raise candidate.refused(f"returns a {type(drawn).__name__}", "it must return a Dataset of rankfall.tasks")
+    for split in sorted({"train", "test"} - first.splits.keys()):
+        raise candidate.refused(f"has no split {split!r}", "its `splits` must hold train and test")
+    for name, split in first.splits.items():
+        check(candidate, first, f"{name} inputs", split.inputs)
+        check(candidate, first, f"{name} targets", split.targets)
+        if split.inputs.shape[:2] != split.targets.shape[:2]:
+            what = f"has {name} inputs {tuple(split.inputs.shape)} and targets {tuple(split.targets.shape)}"
+            raise candidate.refused(what, "both need as many samples, and as many tokens")
+    if first.test.inputs.shape[1] != first.length:
+        what = f"has test inputs {tuple(first.test.inputs.shape)}"
+        raise candidate.refused(what, f"they have the length of the train inputs, {first.length}; name another split")
     if not isinstance(first.chance, int | float) or not (math.isnan(first.chance) or 0 <= first.chance <= 1):
         raise candidate.refused(
             f"says chance = {first.chance}", "it is a share of right answers, or NaN if none is right"
         )
-    for part in PARTS:
-        if not torch.equal(getattr(first, part), getattr(again, part)):
-            what = f"draws other {part} when it is given the same generator again"
-            raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
+    for name, split in first.splits.items():
+        for part in ("inputs", "targets"):
+            if not torch.equal(getattr(split, part), getattr(again.splits[name], part)):
+                what = f"draws other {name} {part} when it is given the same generator again"
+                raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
-def check(candidate: Candidate, made: Dataset, part: str) -> None:
+def check(candidate: Candidate, made: Dataset, part: str, value: Tensor) -> None:
     """One tensor: symbols or classes in range (N, T), or finite vectors or values (N, T, C)."""
-    value, asks = getattr(made, part), part.endswith("targets")
+    asks = part.endswith("targets")
     fact, size = ("TARGETS", "size_out") if asks else ("INPUTS", "size_in")
     declared, most = candidate.facts.get(fact), getattr(made, size)
     if not isinstance(value, Tensor) or len(value) == 0:

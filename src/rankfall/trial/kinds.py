@@ -49,7 +49,7 @@ KINDS: Mapping[str, Kind] = {
     "block": Kind("class", "a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
     "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer),
     "schedule": Kind("function", "f(epoch, epochs) to a factor", training.schedule, frozenset({"epochs"})),
-    "task": Kind("function", "f(rng) to a Dataset", data.task),
+    "task": Kind("either", "f(rng) to a Dataset", data.task),
 }
 
 

@@ -4,29 +4,19 @@ from rankfall.report.schema import Column, Table
 
 
 def training() -> Table:
-    """One row a cell at an epoch."""
+    """One row a cell at an epoch, for each split and metric."""
     return Table(
         "training",
-        "a cell at an epoch",
+        "a cell x epoch x split x metric",
         (
-            Column("epoch", "int", "epochs completed, from 1", unit="epochs"),
-            Column("train_loss", "float", "mean loss of the epoch's steps, with dropout", unit="nats", nan=True),
-            Column("train_accuracy", "float", "mean accuracy of the epoch's steps; NaN for regression", nan=True),
             Column(
-                "test_loss",
-                "float",
-                "loss on the test set; null: not evaluated then",
-                unit="nats",
-                nullable=True,
-                nan=True,
+                "epoch", "int", "epochs completed; 0: at initialisation, of cells that are not trained", unit="epochs"
             ),
+            Column("split", "text", "train: over the epoch's steps, with dropout; test and others: then, without"),
             Column(
-                "test_accuracy",
-                "float",
-                "accuracy on the test set; NaN for regression, null: not evaluated then",
-                nullable=True,
-                nan=True,
+                "metric", "text", "loss, in nats for classes, or another of the objective's metrics, such as accuracy"
             ),
+            Column("value", "float", "mean over what was asked", nan=True),
         ),
-        key=("epoch",),
+        key=("epoch", "split", "metric"),
     )

@@ -1,0 +1,198 @@
+"""What surrounds the arithmetic of a job, for training and measuring alike: stacks, signals, memory that runs out, what fails, checkpoints.
+
+None of this is part of a key.
+"""
+
+import hashlib
+import platform
+import resource
+import signal
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.code.unchanged import Edited
+from rankfall.disk import StoreError
+from rankfall.errors import told
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+
+INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
+T = TypeVar("T", covariant=True)
+
+
+class Interrupted(Exception):
+    """A signal asked to stop; what was under way has been kept."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    device: torch.device
+    stack: int = 32  # members at most
+    checkpoint_seconds: float = 60.0
+
+
+class Work(Protocol[T]):
+    """What a job does with a stack of cells."""
+
+    def stack(self, cells: "list[Cell]") -> T:
+        """Do it, for cells of one group."""
+        ...
+
+    def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
+        """What to leave for a cell that fails alone; may raise."""
+        ...
+
+    def check(self, cells: "Sequence[Cell]") -> None:
+        """Raise `Edited` if what is in hand may be another code's."""
+        ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Engine(Generic[T]):
+    """Runs the work on cells in stacks; halves a stack where something fails, until the cell that fails stands alone."""
+
+    work: Work[T]
+    store: "Store"
+    most: int  # members of a stack
+    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+
+    def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
+        """What became of each stack."""
+        for members in stacks(cells, self.most):
+            yield from self.run_stack(members)
+
+    def run_stack(self, cells: "list[Cell]") -> Iterator[T]:
+        began = time.monotonic()
+        reason = self.stopped()
+        if reason:  # came while no step was taken, such as in an evaluation
+            raise Interrupted(f"{reason} between stacks")
+        failure: Exception
+        try:
+            found = self.work.stack(cells)
+        except (Interrupted, StoreError, Edited):  # a full disk is no fault of the cells
+            raise
+        except Exception as error:  # anything a component may raise
+            self.work.check(cells)  # half an edit may well raise
+            reason, full, failure = reason_of(error), out_of_memory(error), error
+        else:
+            yield found
+            return
+        self.store.drop_checkpoint(stack_id(cells))
+        if len(cells) == 1:
+            yield self.work.failed(cells[0], reason, failure, time.monotonic() - began)
+            return
+        failure.__traceback__ = None  # its frames hold the stack's tensors
+        self.work.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
+            yield from self.run_stack(half)
+
+
+class StackCheckpoint:
+    """Keeps where a stack stands: on a timer, and at once when a signal asks to stop."""
+
+    def __init__(
+        self,
+        store: "Store",
+        cells: "Sequence[Cell]",
+        every: float,
+        stopped: Callable[[], str | None],
+        check: Callable[[], None],
+    ) -> None:
+        self.store, self.every, self.stopped, self.check = store, every, stopped, check
+        self.identity, self.cells = stack_id(cells), [cell.key for cell in cells]
+        self.before = 0.0  # seconds of the jobs that were interrupted
+        self.began = self.saved = time.monotonic()
+
+    def load(self) -> dict[str, Tensor] | None:
+        """The tensors of the last checkpoint, if there is one."""
+        found = self.store.load_checkpoint(self.identity, self.cells)
+        if found is None:
+            return None
+        self.before = found[1]["seconds"]
+        return found[0]
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.began
+
+    def after_step(self, step: int, state: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Keeps the state if it is time to, and raises `Interrupted` if a signal came."""
+        reason = self.stopped()
+        if reason or time.monotonic() - self.saved >= self.every:
+            self.check()
+            about = {"seconds": self.seconds, "step": step, "cells": self.cells}
+            self.store.save_checkpoint(self.identity, state(), about)
+            self.saved = time.monotonic()
+        if reason:
+            raise Interrupted(f"{reason} at step {step}")
+
+    def drop(self) -> None:
+        self.store.drop_checkpoint(self.identity)
+
+
+def stacks(cells: "Sequence[Cell]", most: int) -> "Iterator[list[Cell]]":
+    """The cells in stacks of no more than so many; who meets follows from the cells alone."""
+    for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
+        members = list(group)
+        for start in range(0, len(members), most):
+            yield members[start : start + most]
+
+
+def stack_id(cells: "Sequence[Cell]") -> str:
+    return hashlib.sha256(" ".join(cell.key for cell in cells).encode()).hexdigest()[:24]
+
+
+def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def machine() -> dict[str, Any]:
+    """What computes here."""
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    return {"host": socket.gethostname(), "versions": versions}
+
+
+def peak_megabytes() -> int:
+    """The most memory that this process has used so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line: what, and where."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{told(error)} ({last.filename}:{last.lineno})"
+
+
+def out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], str | None]]:
+    """Within, SIGTERM and SIGUSR1 (SLURM's warning before a time limit) are remembered; the running step ends first."""
+    received: list[str] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield lambda: received[0] if received else None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,140 @@
+"""A measuring job: find what the store has, measure what is missing in stacks, keep the rows from time to time."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankfall import components
+from rankfall.code.unchanged import check_unchanged
+from rankfall.errors import RankfallError
+from rankfall.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
+from rankfall.jobs.engine import Engine, Settings
+from rankfall.jobs.training import train_cells
+from rankfall.jobs.trials import refuse_parts
+from rankfall.measures._apply import apply
+from rankfall.report import tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.store import join
+from rankfall.train.progress import Progress
+
+if TYPE_CHECKING:
+    from rankfall.plan import MeasurePlan, Plan
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class MeasuringWork:
+    """The work of a measuring job: rows by measure key, one stack at a time."""
+
+    plan: "Plan"
+    measure: "MeasurePlan"
+    store: "Store"
+    settings: Settings
+
+    def stack(self, cells: "list[Cell]") -> dict[str, Rows]:
+        keys = [cell.key for cell in cells]
+        tensors, _ = join(loaded(cells, self.store, self.train), keys)
+        weights = {name: value for name, value in tensors.items() if not name.startswith("history.")}
+        datasets = datasets_of(cells, self.store)
+        data = stacked(cells, datasets, self.settings.device)
+        measure = components.bound("measure", self.measure.component)
+        rows = apply(measure, cells, shape_of(cells[0], datasets[0]), weights, data, self.settings.device)
+        return {self.key(cell): found for cell, found in zip(cells, rows)}
+
+    def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
+        where = f"{' / '.join(cell.labels)}, depth {cell.architecture.depth}, seed {cell.seed}"
+        raise RankfallError(
+            f"measure {self.measure.name} fails at {where}: {reason}; what was measured before is kept"
+        ) from error
+
+    def check(self, cells: "Sequence[Cell]") -> None:
+        check_unchanged(self.measure.code, *(cell.code for cell in cells))
+
+    def note(self, text: str) -> None:
+        print(text, flush=True)
+
+    def key(self, cell: "Cell") -> str:
+        return self.plan.measure_key(self.measure.name, cell)
+
+    def train(self, cells: "Sequence[Cell]") -> None:
+        """What the training job left may since have been lost or damaged: make it good."""
+        train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
+
+
+def measured(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callable[[], str | None]) -> Rows:
+    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
+    job.store.announce(cells, {job.measure.component.name: [job.measure.key]})
+    records = recorded(cells, job.store, job.train)
+    done = [cell for cell in cells if records[cell.key].status == "done"]
+    keys = {cell.key: job.key(cell) for cell in done}
+    found = job.store.find_rows(job.measure.component.name, keys.values())
+    missing = [cell for cell in done if keys[cell.key] not in found]
+    count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
+    print(f"{job.measure.name}: {len(cells)} cells: {count}", flush=True)
+    found |= measure_missing(missing, job, stopped)
+    rows = []
+    for cell in cells:
+        columns = cell_columns(cell, records[cell.key].record)
+        rows += [columns | row for row in (found[keys[cell.key]] if cell.key in keys else [{}])]
+    return rows
+
+
+def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callable[[], str | None]) -> dict[str, Rows]:
+    """Rows by measure key. They are saved from time to time, and whatever ends the job."""
+    fresh: dict[str, Rows] = {}
+    unsaved: dict[str, Rows] = {}
+    saved = time.monotonic()
+
+    def save() -> None:
+        job.check(cells)
+        job.store.save_rows(job.measure.component.name, unsaved)
+        fresh.update(unsaved)
+        unsaved.clear()
+        print(f"{job.measure.name}: {len(fresh)}/{len(cells)} measured", flush=True)
+
+    most = min(job.settings.stack, job.measure.most or job.settings.stack)
+    try:
+        for rows in Engine(job, job.store, most, stopped).run(cells):
+            unsaved |= rows
+            if time.monotonic() - saved >= job.settings.checkpoint_seconds:  # what a killed job loses at most
+                save()
+                saved = time.monotonic()
+    finally:
+        if unsaved:
+            save()
+    return fresh
+
+
+def measured_freely(job: MeasuringWork) -> Rows:
+    """Rows of a measure that needs no cells."""
+    component, key = job.measure.component, job.plan.measure_key(job.measure.name)
+    job.store.announce([], {component.name: [job.measure.key]})
+    found = job.store.find_rows(component.name, [key]) if lasting(component.options) else {}
+    if key in found:
+        print(f"{job.measure.name}: in store", flush=True)
+        return found[key]
+    refuse_parts(component, job.measure.code, job.store, print)
+    rows: Rows = components.load("measure", component.name)(**component.options)
+    check_unchanged(job.measure.code)
+    if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow
+        job.store.save_rows(component.name, {key: rows})
+    return rows
+
+
+def lasting(options: Mapping[str, Any]) -> bool:
+    """Whether the key tells all that the rows depend on: a hub's weights without a revision are whatever they are today."""
+    return options.get("phase") != "pretrained" or options.get("revision") is not None
+
+
+def measured_tables(job: MeasuringWork, folder: Path) -> Rows:
+    """Rows of a measure of tables; they are as quickly computed as looked up."""
+    component = job.measure.component
+    given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
+    rows: Rows = components.load("measure", component.name)(given.get, **component.options)
+    check_unchanged(job.measure.code)
+    return rows

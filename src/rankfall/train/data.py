@@ -1,0 +1,123 @@
+"""The data of K members: what training draws its batches from, and what is evaluated.
+
+The order of the samples is drawn anew each epoch from the stream (seed, "order", epoch), and batches of a task without end from
+(seed, "batch", step); so any step can be reached from a checkpoint without replaying what came before.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from rankfall.streams import stream
+from rankfall.tasks._dataset import TEST, TRAIN, Dataset, Split
+from rankfall.train.objectives._base import Samples
+
+EVALUATED = 256  # samples of the training length at once, without gradients
+
+
+@dataclass(frozen=True)
+class Data:
+    """The splits of K members, each tensor (K, N, T) or (K, N, T, C); expanded rather than copied where members share one."""
+
+    splits: Mapping[str, Split]
+    chance: Tensor = field(default_factory=lambda: torch.tensor(math.nan))  # (K,)
+    size_in: int = 0
+    special: int = 0  # as in `Dataset`
+    fresh: Callable[[int, int, int], Split] | None = None  # (seed, step, samples) -> what a member trains on then
+
+    @staticmethod
+    def of(
+        datasets: Sequence[Dataset],
+        dtype: torch.dtype,
+        device: torch.device,
+        fresh: Callable[[int, int, int], Split] | None = None,
+    ) -> "Data":
+        def stacked(parts: list[Tensor]) -> Tensor:
+            shared = all(part is parts[0] for part in parts)
+            together = parts[0].expand(len(parts), *parts[0].shape) if shared else torch.stack(parts)
+            return on(together, dtype, device)
+
+        def split(name: str) -> Split:
+            splits = [dataset.splits[name] for dataset in datasets]
+            inputs = stacked([one.inputs for one in splits])
+            same = all(one.targets is one.inputs for one in splits)
+            return Split(inputs, inputs if same else stacked([one.targets for one in splits]))
+
+        chance = torch.tensor([dataset.chance for dataset in datasets], dtype=torch.float64)
+        first = datasets[0]
+        return Data({name: split(name) for name in first.splits}, chance, first.size_in, first.special, fresh)
+
+    @property
+    def train(self) -> Split:
+        return self.splits[TRAIN]
+
+    @property
+    def test(self) -> Split:
+        return self.splits[TEST]
+
+    @property
+    def samples(self) -> int:
+        """Of an epoch."""
+        return self.train.inputs.shape[1]
+
+    def epoch(self, seeds: Sequence[int], epoch: int, size: int, shuffle: bool, first: int = 0) -> Iterator[Samples]:
+        """The batches to train on from the epoch's step `first`; the last may be smaller, as in the published runs."""
+        steps = steps_per_epoch(self.samples, size)
+        order = None if self.fresh else self.orders(seeds, epoch, shuffle)
+        for step in range(first, steps):
+            start, place = step * size, (TRAIN, epoch * steps + step)
+            if order is None:
+                part = self.drawn(seeds, epoch * steps + step, min(size, self.samples - start))
+            else:
+                index = order[:, start : start + size]  # (K, B)
+                rows = torch.arange(len(index), device=index.device).unsqueeze(1)  # (K, 1)
+                part = picked(self.train, rows, index)
+            yield self.batch(part, seeds, place)
+
+    def orders(self, seeds: Sequence[int], epoch: int, shuffle: bool) -> Tensor:
+        """Which sample comes when (K, N)."""
+        device = self.train.inputs.device
+        if not shuffle:
+            return torch.arange(self.samples, device=device).expand(len(seeds), -1)
+        drawn = [torch.from_numpy(stream(seed, "order", epoch).permutation(self.samples)) for seed in seeds]
+        return torch.stack(drawn).to(device)
+
+    def drawn(self, seeds: Sequence[int], step: int, samples: int) -> Split:
+        """Fresh samples of every member."""
+        assert self.fresh is not None
+        splits = [self.fresh(seed, step, samples) for seed in seeds]
+        like = self.train
+        inputs, targets = torch.stack([one.inputs for one in splits]), torch.stack([one.targets for one in splits])
+        device = like.inputs.device
+        return Split(on(inputs, like.inputs.dtype, device), on(targets, like.targets.dtype, device))
+
+    def evaluated(self, name: str, seeds: Sequence[int]) -> Iterator[Samples]:
+        """A split from its beginning, longer samples in smaller batches."""
+        split = self.splits[name]
+        samples, length = split.inputs.shape[1:3]
+        size = max(1, EVALUATED * self.train.inputs.shape[2] // length) if split.inputs.dim() > 2 else EVALUATED
+        for start in range(0, samples, size):
+            inputs = split.inputs[:, start : start + size]
+            same = split.targets is split.inputs
+            targets = inputs if same else split.targets[:, start : start + size]
+            yield self.batch(Split(inputs, targets), seeds, (name, start))
+
+    def batch(self, part: Split, seeds: Sequence[int], place: tuple[str | int, ...]) -> Samples:
+        return Samples(part.inputs, part.targets, seeds, place, self.size_in, self.special)
+
+
+def picked(split: Split, rows: Tensor, index: Tensor) -> Split:
+    """The samples `index` (K, B) of each member."""
+    inputs = split.inputs[rows, index]
+    return Split(inputs, inputs if split.targets is split.inputs else split.targets[rows, index])
+
+
+def on(values: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return values.to(device, dtype if values.is_floating_point() else None)
+
+
+def steps_per_epoch(samples: int, batch: int) -> int:
+    return -(-samples // batch)

@@ -1,0 +1,73 @@
+"""Training, as arithmetic: members go down the gradients of an objective over epochs of data, and are evaluated.
+
+Nothing here knows what the members are: networks of cells, or small probes on frozen states. Where results go and who watches is the
+caller's business.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rankfall.tasks._dataset import TEST, TRAIN
+from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.history import TrainingHistory, sums_of
+from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
+from rankfall.train.objectives._base import Objective
+
+EVALUATIONS = 50  # at most about this many evaluations on the test set in a run
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long, and in which batches."""
+
+    epochs: int
+    batch: int
+    shuffle: bool = True
+
+
+def fit(
+    members: Members,
+    data: Data,
+    objective: Objective,
+    course: Course,
+    history: TrainingHistory | None = None,
+    after_step: Callable[[], None] = lambda: None,
+) -> TrainingHistory:
+    """Trains until the last epoch, or until no member is running; begins where the members' step count says.
+
+    `history` is filled in place and returned; `after_step` may save it with the members' state, and may raise.
+    """
+    history = history or TrainingHistory(len(members), course.epochs, members.device)
+    steps = steps_per_epoch(data.samples, course.batch)
+    for epoch in range(members.step_count // steps, course.epochs):
+        if not (members.fate == RUNNING).any():
+            break
+        members.begin_epoch(epoch, course.epochs)
+        # Who has stopped before has no part in this epoch's record, so that it does not depend on who shares the stack. Told from
+        # the steps that counted, not from now: training may go on from the middle of the epoch.
+        taking = (members.fate == RUNNING) | ((members.fate == DIVERGED) & (members.last_step >= epoch * steps))
+        first = members.step_count - epoch * steps
+        for batch in data.epoch(members.seeds, epoch, course.batch, course.shuffle, first):
+            history.add(TRAIN, epoch, sums_of(members.step(objective, batch)), taking)
+            if members.step_count < (epoch + 1) * steps:
+                after_step()
+        last = epoch + 1 == course.epochs
+        if TEST in data.splits and ((epoch + 1) % max(1, course.epochs // EVALUATIONS) == 0 or last):
+            history.add(TEST, epoch, evaluate(members, data, objective, TEST), taking)
+        mean = history.mean(TRAIN, "loss", epoch)
+        members.fate.masked_fill_((mean < members.stop_loss) & (members.fate == RUNNING), STOPPED)
+        after_step()  # only now is the epoch whole, and a checkpoint of it complete
+    return history
+
+
+@torch.no_grad()
+def evaluate(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
+    """Sums (K,) over a split of every metric and of what was asked, without dropout."""
+    found: dict[str, Tensor] = {}
+    for batch in data.evaluated(split, members.seeds):
+        for name, value in sums_of(objective(members.module, batch)).items():
+            found[name] = found.get(name, torch.zeros_like(value, dtype=torch.float64)) + value
+    return found

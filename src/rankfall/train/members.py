@@ -1,0 +1,149 @@
+"""Members in training: K copies of one module, each with its own weights, hyperparameters and fate, as tensors with a leading axis K.
+
+The module is any `nn.Module` whose parameters are (K, ...) and whose members do not mix: a network of a cell, or K small probes. All
+parameters of a member lie in one row of `weights` (K, P) and the module's parameters are views into it, so that the optimiser is a
+few operations on one tensor and a checkpoint is a handful of tensors. What differs between members (learning rate, weight decay,
+clip norm, schedule, stop) is a column (K, 1).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.nets.dropout import no_dropout
+from rankfall.train.dropout import SeededDropout
+from rankfall.train.objectives._base import Graded, Objective, Samples
+from rankfall.train.schedules.constant import constant
+
+RUNNING, STOPPED, DIVERGED = 0, 1, 2
+
+
+class Optimizer(Protocol):
+    """See `optimizers/`: `step` changes weights (K, P) in place; `slots` is how many tensors (K, P) it remembers."""
+
+    slots: int
+
+    def step(
+        self,
+        weights: Tensor,
+        grads: Tensor,
+        slots: tuple[Tensor, ...],
+        lr: Tensor,
+        decay: Tensor | None,
+        t: int,
+        scratch: Tensor,
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What each member has for itself."""
+
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float | None = None  # largest norm of the gradient
+    stop_loss: float | None = None  # an epoch below this mean loss is the last
+    schedule: Callable[[int, int], float] = constant  # (epoch, epochs) -> factor of lr
+
+
+class Members:
+    def __init__(
+        self,
+        module: nn.Module,
+        seeds: Sequence[int],
+        optimizer: Optimizer,
+        own: Sequence[Hyperparameters],
+        dropout: float = 0.0,
+    ) -> None:
+        """The module is initialised and on its device; `seeds` name the members' random streams."""
+        self.module, self.seeds, self.optimizer = module, list(seeds), optimizer
+        self.weights, self.layout = flatten(module, len(self.seeds))  # (K, P)
+        self.parameters = [dict(module.named_parameters())[name] for name in self.layout]
+        self.device = self.weights.device
+        self.dropout = SeededDropout(self.seeds, dropout) if dropout else None
+
+        self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
+        # Held rather than allocated at each step: fresh pages of this size cost more than the arithmetic on them.
+        self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
+        self.lr = self.lr_now = self.column(one.lr for one in own)
+        self.decay = self.column(one.weight_decay for one in own) if any(one.weight_decay for one in own) else None
+        clips = [one.clip for one in own]
+        clipped = any(clip is not None for clip in clips)
+        self.clip = self.column(torch.inf if clip is None else clip for clip in clips) if clipped else None
+        limits = [-torch.inf if one.stop_loss is None else one.stop_loss for one in own]
+        self.stop_loss = torch.tensor(limits, device=self.device)  # (K,)
+        self.schedules = [one.schedule for one in own]
+
+        self.fate = torch.zeros(len(self.seeds), dtype=torch.int64, device=self.device)
+        self.last_step = torch.zeros_like(self.fate)  # steps that counted for each member
+        self.step_count = 0
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def column(self, values: Iterable[float]) -> Tensor:
+        return torch.tensor(list(values), dtype=self.weights.dtype, device=self.device).unsqueeze(1)  # (K, 1)
+
+    def begin_epoch(self, epoch: int, epochs: int) -> None:
+        self.lr_now = self.lr * self.column(schedule(epoch, epochs) for schedule in self.schedules)
+
+    def step(self, objective: Objective, batch: Samples) -> Graded:
+        """One batch for every member; what comes back is still on the device."""
+        drop = self.dropout.at(self.step_count) if self.dropout else no_dropout
+        graded = objective(self.module, batch, drop)
+        self.descend(graded.loss)
+        return replace(graded, loss=graded.loss.detach())
+
+    def descend(self, loss: Tensor) -> None:
+        """One step of the optimiser down the gradient of each member's own loss (K,)."""
+        grads = torch.autograd.grad(loss.sum(), self.parameters)
+        flat = torch.cat([g.flatten(1) for g in grads], 1, out=self.grads)  # (K, P)
+        square = torch.mul(flat, flat, out=self.scratch).sum(1, keepdim=True)  # (K, 1)
+        # A member whose loss or gradient is no longer finite stops here, with the last weights that were; the others never notice.
+        broken = ~(loss.detach().isfinite() & square.squeeze(1).isfinite()) & (self.fate == RUNNING)
+        self.fate.masked_fill_(broken, DIVERGED)
+        running = self.fate == RUNNING
+        self.step_count += 1
+        self.last_step += running
+        if self.clip is not None:
+            flat.mul_((self.clip / (square.sqrt() + 1e-6)).clamp_(max=1.0))
+        if self.device.type == "cuda" or not running.all():  # on a GPU asking would wait for the device
+            flat.masked_fill_(~running.unsqueeze(1), 0.0)
+        lr = self.lr_now * running.unsqueeze(1)
+        with torch.no_grad():
+            self.optimizer.step(self.weights, flat, self.slots, lr, self.decay, self.step_count, self.scratch)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that changes while training; random streams need no state, they are counted from the step."""
+        slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
+        count = torch.tensor(self.step_count)
+        return {"weights": self.weights, **slots, "fate": self.fate, "last_step": self.last_step, "step_count": count}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        for name, value in self.state().items():
+            value.copy_(state[name])
+        self.step_count = int(state["step_count"])
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The trained parameters by name, each (K, ...)."""
+        return {name: value.detach().contiguous() for name, value in zip(self.layout, self.parameters)}
+
+
+def flatten(module: nn.Module, members: int) -> tuple[Tensor, list[str]]:
+    """Moves all parameters into one tensor (K, P) and leaves views of it in the module."""
+    named = dict(module.named_parameters())
+    for name, value in named.items():
+        if value.shape[:1] != (members,):
+            raise ValueError(
+                f"parameter {name} has shape {tuple(value.shape)}; its first axis must be the {members} members"
+            )
+    rows = torch.cat([value.detach().flatten(1) for value in named.values()], 1)  # (K, P)
+    start = 0
+    for value in named.values():
+        size = value[0].numel()
+        value.data = rows[:, start : start + size].view(value.shape)
+        start += size
+    return rows, list(named)

@@ -1,0 +1,42 @@
+"""What an objective is given and what it gives back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from rankfall.nets.dropout import Dropout, no_dropout
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples for each member. What an objective draws at random belongs to a member's seed and to the place of the batch."""
+
+    inputs: Tensor  # (K, B, T) of symbols or (K, B, T, C) of vectors
+    targets: Tensor
+    seeds: Sequence[int]
+    place: tuple[str | int, ...]  # such as ("train", step), or a split's name and its first sample
+    size_in: int = 0  # symbols
+    special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A batch's outcome: the mean loss of what was asked, how much was asked, and sums of other metrics over it."""
+
+    loss: Tensor  # (K,), with its graph
+    asked: Tensor  # (K,) of integers
+    sums: Mapping[str, Tensor] = field(default_factory=dict)  # metric -> (K,)
+
+
+class Objective(Protocol):
+    """Options are keyword-only. Without `drop` nothing is dropped: the batch is evaluated."""
+
+    def __call__(self, module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded: ...
+
+
+def outputs(module: nn.Module, inputs: Tensor, drop: Dropout) -> Tensor:
+    """The module's outputs; only one that is trained with dropout needs to know of it."""
+    found: Tensor = module(inputs) if drop is no_dropout else module(inputs, drop)
+    return found

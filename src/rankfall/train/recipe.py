@@ -1,0 +1,42 @@
+"""From a design to members in training: what a cell's architecture and training mean to `fit`."""
+
+from collections.abc import Sequence
+
+import torch
+
+from rankfall import components
+from rankfall.design import Architecture, Training
+from rankfall.nets.network import Shape, build
+from rankfall.train.fit import Course
+from rankfall.train.members import Hyperparameters, Members
+from rankfall.train.objectives._base import Objective
+from rankfall.train.objectives.classes import classes
+from rankfall.train.objectives.values import values
+
+
+def initial(
+    architecture: Architecture,
+    shape: Shape,
+    seeds: Sequence[int],
+    trainings: Sequence[Training],
+    device: torch.device,
+) -> Members:
+    """Networks at their initial values, one a seed. Trainings may differ in what a stack holds a member."""
+    shared = trainings[0]
+    network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
+    network.initialise(list(seeds))
+    optimizer = components.bound("optimizer", shared.optimizer)
+    return Members(network.to(device), seeds, optimizer, [own(one) for one in trainings], shared.dropout)
+
+
+def own(training: Training) -> Hyperparameters:
+    t = training
+    return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, components.bound("schedule", t.schedule))
+
+
+def course(training: Training) -> Course:
+    return Course(training.epochs, training.batch, training.shuffle)
+
+
+def objective(targets: str) -> Objective:
+    return {"classes": classes, "values": values}[targets]
