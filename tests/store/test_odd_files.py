@@ -15,7 +15,9 @@ from rankfall import cli
 from rankfall.checks import local
 from rankfall.disk import odd
 from rankfall.store import Store
+from rankfall.store.announced import announced
 from rankfall.store.inventory import Live, removable, remove, strange, verify
+from rankfall.store.trials import Trials
 
 PLACES = {  # folder -> the name under which a finished file would be asked for
     "data": "d.safetensors",
@@ -113,6 +115,17 @@ def test_the_store_works_around_it(what, tmp_path):
     assert store.load_checkpoint("c", ["a"]) is None
     assert store.save_checkpoint("c", {}, {"cells": ["a"]}).is_file()
     assert (store.root / "data" / "d.safetensors").is_file()
+    assert len(strange(store)) == 2
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_small_files_of_the_store(what, tmp_path):
+    store = filled(tmp_path)
+    for folder in ("trials", "announced"):
+        (store.root / folder).mkdir()
+        ODD[what](store.root / folder / "t.json")
+    assert not Trials(store.root).holds("t")
+    assert announced(store.root) == ([], [])
     assert len(strange(store)) == 2
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rankfall.disk import cannot, odd
 from rankfall.store import Store
-from rankfall.store.announced import announced
+from rankfall.store.announced import FOLDER, announced
 from rankfall.store.files import SUFFIX
 from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
 from rankfall.store.rows import folder_of, read_rows
@@ -74,7 +74,11 @@ def verify(store: Store) -> tuple[int, int]:
 def strange(store: Store) -> list[tuple[Path, str]]:
     """What is called like a finished file and is none, and what it is: every reader passes it over."""
     found = []
-    for folder, suffix, _ in _kinds(store):
+    for folder, suffix in [
+        *((folder, suffix) for folder, suffix, _ in _kinds(store)),
+        ("trials", ".json"),
+        (FOLDER, ".json"),
+    ]:
         place = store.root / folder
         for name in sorted(os.listdir(place)) if place.is_dir() else []:
             what = odd(place / name)
