@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rankfall.nets.blocks.attention import Attention as Block
+from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes, constant
 from rankfall.tasks._dataset import Dataset, Split
@@ -169,6 +171,48 @@ class FirstOnly(nn.Module):
 
     def forward(self, x: Tensor, drop: object = None) -> Tensor:
         return x + self.map(x)[:, :1]
+
+
+class LossyBlock(nn.Module):
+    """Keeps nothing of what measures take networks apart by."""
+
+    def __init__(self, **given: object) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor, drop: object = None) -> Tensor:
+        return x
+
+
+class AveragingBlock(Block):
+    """The samples of a batch see their mean."""
+
+    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return super().forward(x, drop) - x.mean(1, keepdim=True)
+
+
+class NarrowHead(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.map = Linear(sizes, sizes.width, 1, "head")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.map(x)
+
+
+class ModuleParameters(nn.Module):
+    """torch's own layer, which all members would share."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.map = nn.Linear(sizes.size_in, sizes.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.map(x)
+
+
+class Uncounted(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
 
 
 def backwards(length: int) -> Tensor:

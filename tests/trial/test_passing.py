@@ -9,7 +9,7 @@ from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import Architecture, Component, Task, Training, declared
 from rankfall.trial.kinds import KINDS, try_component
-from rankfall.trial.setting import Setting
+from rankfall.trial.setting import Setting, longest
 
 GOOD = [
     ("normaliser", "sparsemax", {}),
@@ -82,3 +82,12 @@ def test_a_trial_costs_less_than_a_fifth_of_a_second() -> None:
             candidate = try_component(kind, component, setting)
             spent.append(time.monotonic() - began)
         assert min(spent) < 0.2 and candidate.calls <= 36, f"{kind} {name}: {spent}, {candidate.calls} calls"
+
+
+def test_sequences_are_cut_only_where_they_cost_much() -> None:
+    """Nine sequences: 2^20 scores are 241 tokens of 2 heads; 2^26 products with a matrix of 768 x 3072 are 3 tokens."""
+    assert longest(10, heads=2, width=48, mlp_width=192) == 10
+    assert longest(1000, heads=2, width=8, mlp_width=16) == 241
+    assert longest(128, heads=12, width=768, mlp_width=3072) == 3
+    assert longest(128, heads=64, width=8192, mlp_width=32768) == 2
+    assert longest(1, heads=1, width=8, mlp_width=16) == 1

@@ -125,14 +125,14 @@ def setting_of(cell: "Cell", shape: Shape) -> Setting:
     """The network of a cell, with sequences and vocabularies cut where they cost much."""
     a = cell.architecture
     sentinels = components.describe("sentinels", a.sentinels.name)
-    heads = a.heads or 1  # null where nothing reads it
+    heads, mlp_width = a.heads or 1, a.mlp_width or 4 * a.width  # null where nothing reads them
     count = sentinels.facts.get("COUNT") if sentinels else 0
     return Setting(
         width=a.width,
         heads=heads,
         head_width=a.head_width or a.width // heads,
-        mlp_width=a.mlp_width or 4 * a.width,
-        tokens=longest(heads, shape.length),
+        mlp_width=mlp_width,
+        tokens=longest(shape.length, heads, a.width, mlp_width),
         sentinels=count if type(count) is int else 0,
         size_in=min(shape.size_in, MOST_SYMBOLS),
         size_out=min(shape.size_out, MOST_SYMBOLS),

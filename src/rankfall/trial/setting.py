@@ -6,7 +6,9 @@ from rankfall.nets.primitives import Sizes
 
 DEPTH = 2  # stands for any
 MEMBERS = SAMPLES = 3
-MOST_SCORES = 2**20  # numbers in the scores of all members, samples and heads: longer sequences are cut
+# Longer sequences are cut to these, for all members and samples together:
+MOST_SCORES = 2**20  # numbers in the scores of all heads
+MOST_PRODUCTS = 2**26  # of a token's features with a matrix
 MOST_SYMBOLS = 100  # of a vocabulary, or classes
 
 
@@ -48,6 +50,8 @@ class Setting:
         )
 
 
-def longest(heads: int, tokens: int) -> int:
-    """So many of the tokens that their scores are no more than MOST_SCORES."""
-    return max(1, min(tokens, int((MOST_SCORES / (MEMBERS * SAMPLES * heads)) ** 0.5)))
+def longest(tokens: int, heads: int, width: int, mlp_width: int) -> int:
+    """So many of the tokens as a trial can take in milliseconds, but two if there are two."""
+    each = MEMBERS * SAMPLES
+    by_scores, by_products = (MOST_SCORES / (each * heads)) ** 0.5, MOST_PRODUCTS / (each * width * mlp_width)
+    return min(tokens, max(2, int(min(by_scores, by_products))))
