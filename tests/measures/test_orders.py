@@ -92,15 +92,16 @@ def sharp(logits: torch.Tensor) -> torch.Tensor:
     return (2 * logits).softmax(-1)
 
 
-def test_a_normaliser_from_outside_is_fitted_on_the_plain_pass() -> None:
+def test_a_normaliser_from_outside_is_fitted_as_far_as_any() -> None:
     found = module.orders(
         normalisers=["test_orders:sharp"], positions=["none", "toeplitz"], masks=["none"], sentinels=["none"],
         blocks=["attention alone"], heads=[2],
     )  # fmt: skip
     res = {(row["position"], row["biases"]): row for row in found if row["quantity"] == "res"}
-    assert res["none", True]["method"] == "float64"
-    assert res["none", True]["order"] == pytest.approx(3, abs=0.05)
-    assert res["toeplitz", True]["order"] == pytest.approx(1, abs=0.05)
+    assert {row["method"] for row in found} == {"centred"}
+    assert res["none", True]["order"] == pytest.approx(3, abs=1e-6)
+    assert res["none", True]["decades"] > 30
+    assert res["toeplitz", True]["order"] == pytest.approx(1, abs=1e-6)
     assert res["none", True]["theory"] is None
     assert tables.conform("orders", found)
 

@@ -3,7 +3,8 @@
 The residual is relative, |res(X)| / |X| in the composite norm about the token mean, by centred propagation in float64 (`centred/`).
 The local exponent of a layer is d log|res out| / d log|res in|: how the layer answers to rows a little more alike, 3 where the cubic law
 holds, 1 where decay is exponential, 0 where rows come out different anyway. The same residual from plain float64 and float32 passes
-shows where their floors are. A block for which no centred form is known is measured by the plain float64 pass, and says so.
+shows where their floors are. A network for which no centred form is known is measured by the plain float64 pass, and says so; where that
+is rounding noise `floor` is true: below what float64 resolves, or moved by a tenth when the same pass rounds otherwise.
 
 A bound is there only where its proof speaks: for a layer, where scores spread over at most 1.256 within a row (`condition`); over
 all layers, where they do in each of them (`condition_all`). Elsewhere it is null and `theory_reason` says why. Its slack is its
@@ -31,7 +32,8 @@ from rankfall.rank.centred.attention import Unknown
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.centred.state import State
 from rankfall.rank.exponent import exponent, pick
-from rankfall.rank.residual import at_floor, matrix_norm, relative_residual
+from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
+from rankfall.rank.rounding import NOISE, apart, shaken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,20 +51,20 @@ def law(network: "Network", data: "Data", cells: "Sequence[Designed]", *, sample
     """A row for each layer of each of the first test samples."""
     inputs = data.test.inputs[:, :samples]
     exact, single = copy.deepcopy(network).double(), copy.deepcopy(network).float()
-    direct = [
-        directly(made, as_dtype(inputs, dtype)) for made, dtype in ((exact, torch.float64), (single, torch.float32))
-    ]
+    given = as_dtype(inputs, torch.float64)
+    direct = [relative(exact, given), relative(single, as_dtype(inputs, torch.float32))]
     columns: list[dict[str, Any]]
     try:
-        columns = centred_columns(exact, propagate(exact, as_dtype(inputs, torch.float64)))
+        columns = centred_columns(exact, propagate(exact, given))
     except Unknown as reason:
-        columns = [plain_columns(value, str(reason)) for value in direct[0]]
+        noise = noisy(exact, given)
+        columns = [plain_columns(value, floor, str(reason)) for value, floor in zip(direct[0], noise)]
     rows = []
     for layer, found in enumerate(columns):
         for name, values, dtype in (("float64", direct[0], torch.float64), ("float32", direct[1], torch.float32)):
             found |= {
                 f"log10_{name}": values[layer].double().log10(),
-                f"{name}_floor": at_floor(values[layer], dtype, found["log10_residual"]),
+                f"{name}_floor": at_floor(values[layer], dtype, found["log10_residual"]) | found["floor"],
             }
         for member in range(len(cells)):
             for sample in range(inputs.shape[1]):
@@ -72,9 +74,25 @@ def law(network: "Network", data: "Data", cells: "Sequence[Designed]", *, sample
 
 
 def directly(network: "Network", inputs: Tensor) -> list[Tensor]:
-    """Relative residuals (K, B) of the tokens by layer, from the plain forward pass."""
+    """The tokens' states (K, B, T, D) by layer, from the plain forward pass."""
     strip = network.sentinels.strip if network.sentinels is not None else lambda x: x
-    return [relative_residual(strip(x)) for x in network.states(inputs)]
+    return [strip(x) for x in network.states(inputs)]
+
+
+def relative(network: "Network", inputs: Tensor) -> list[Tensor]:
+    """Their relative residuals (K, B)."""
+    return [relative_residual(x) for x in directly(network, inputs)]
+
+
+def noisy(network: "Network", inputs: Tensor) -> list[Tensor]:
+    """Where these are rounding noise (K, B)."""
+    with shaken(network):
+        other = directly(network, inputs)
+    pairs = zip(directly(network, inputs), other)
+    return [
+        at_floor(relative_residual(x), x.dtype) | (apart(residual(x), residual(y), "composite") > NOISE)
+        for x, y in pairs
+    ]
 
 
 def centred_columns(network: "Network", states: list[State]) -> list[dict[str, Any]]:
@@ -106,15 +124,17 @@ def columns_of(state: State) -> dict[str, Any]:
         "method_reason": "",
         "log10_residual": absolute - size,
         "log10_absolute": absolute,
+        "floor": torch.zeros_like(size, dtype=torch.bool),
         "exponent": None,
     }
 
 
-def plain_columns(relative: Tensor, reason: str) -> dict[str, Any]:
+def plain_columns(value: Tensor, floor: Tensor, reason: str) -> dict[str, Any]:
     return {
         "method": "float64",
         "method_reason": reason,
-        "log10_residual": relative.log10(),
+        "log10_residual": value.log10(),
+        "floor": floor,
         "log10_absolute": None,
         "exponent": None,
     } | nothing_of_theory(reason)

@@ -6,15 +6,21 @@ What is common to all rows goes into x; R takes the rest: row sums less their co
 """
 
 import math
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from rankfall.errors import told
 from rankfall.rank.centred.assumptions import Unknown, called, constant_sums
+from rankfall.rank.centred.derived import derived
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
-from rankfall.rank.centred.scores import member, reach, scores
+from rankfall.rank.centred.scores import Scores, member, reach, scores
 from rankfall.rank.centred.state import State
-from rankfall.rank.centred.weights import Weights, is_urpe, rule_of, sums_to_one
+from rankfall.rank.centred.traits import Map, alike, traits
+from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
+from rankfall.rank.centred.written import check_rule, written_rule
 
 if TYPE_CHECKING:
     from rankfall.nets.attentions.multihead import Multihead
@@ -48,21 +54,51 @@ def weights(attention: "Multihead", state: State, full: Tensor) -> Weights:
     """Weights by the normaliser's rule where rows are close, as ever where they differ visibly."""
     ordinary = visible(attention, state, full)
     apart = scores(attention, state)
-    rule = rule_of(attention.normaliser)
     if apart is None:
         return seen(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
+    rule = rule_of(attention.normaliser)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
             return seen(ordinary)  # its factors tell places apart at order one
-        raise Unknown(f"no centred form of the normaliser {called(attention.normaliser)}")
+        rule = own_rule(attention, state, apart)
+        if rule is None:
+            return seen(ordinary)  # it tells places apart
     close = rule(apart)
     if close.holds is not None:
         far = far | ~close.holds
-    sums = None
-    if close.sums is not None and ordinary.sums is not None:
-        sums = where(far, ordinary.sums, close.sums)
+    sums = close.sums
+    if sums is not None and ordinary.sums is not None:
+        sums = where(far, ordinary.sums, sums)
     return Weights(where(far, ordinary.rows, close.rows), sums)
+
+
+def own_rule(attention: "Multihead", state: State, apart: Scores) -> Rule | None:
+    """The rule of a normaliser from elsewhere: the one beside it, or one by its derivatives; None where it tells places apart."""
+    function, name = on_tokens(attention.normaliser, state), called(attention.normaliser)
+    shape = apart.both.unit.shape
+    like = apart.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
+    try:
+        if not alike(function, like):
+            return None
+        beside = written_rule(attention.normaliser)
+        if beside is not None:
+            check_rule(beside, function, apart, name)
+            return beside
+        return partial(derived, function, traits(function, like, apart.level))
+    except (Unknown, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # anything that a component may raise where it is not called as in a network
+        raise Unknown(f"{name} cannot be tried ({told(error)}): no centred form") from error
+
+
+def on_tokens(normaliser: Any, state: State) -> Map:
+    """A normaliser on the rows of tokens alone (K, B, H, T, J); where there are sentinels, it is given rows for them too."""
+    if not len(state.others):
+        return lambda x: normaliser(x)
+    places = torch.zeros(len(state.tokens) + len(state.others), dtype=torch.long)
+    places[state.tokens] = torch.arange(len(state.tokens))
+    return lambda x: normaliser(x[..., places, :])[..., state.tokens, :]
 
 
 def visible(attention: "Multihead", state: State, full: Tensor) -> Weights:

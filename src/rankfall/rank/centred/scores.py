@@ -29,7 +29,8 @@ class Scores:
     key: Scaled  # (K, B, H, 1, J)
     query: Scaled  # (K, B, H, T, J)
     both: Scaled  # (K, B, H, T, J)
-    level: bool  # base is the same for all keys, and query with it
+    shared: bool  # query is the same for all keys
+    level: bool  # base is, too
 
 
 def scores(attention: "Multihead", state: State) -> Scores | None:
@@ -63,6 +64,7 @@ def scores(attention: "Multihead", state: State) -> Scores | None:
         key=normal(columns(q @ kappa.transpose(-1, -2), no_sentinels(1)), log),
         query=normal(columns((rho * k).sum(-1, keepdim=True), rho @ k_other.transpose(-1, -2)), log),
         both=normal(columns(rho @ kappa.transpose(-1, -2), no_sentinels(tokens)), 2 * log),
+        shared=not len(state.others),
         level=not len(state.others) and bool((bias == bias[..., :1]).all()),
     )
 

@@ -77,7 +77,7 @@ def columns(s: Scores) -> Tensor:
 
 def differences(s: Scores, shift_cancels: bool) -> Scaled:
     """G_ij, what row i adds to lambda_j. A score common to a row is left out where the normaliser forgets it."""
-    return s.both if s.level and shift_cancels else add(s.query, s.both)
+    return s.both if s.shared and shift_cancels else add(s.query, s.both)
 
 
 def softmax_rule(s: Scores) -> Weights:

@@ -40,6 +40,7 @@ def law() -> Table:
             Column("method", "text", "centred propagation, or a plain float64 pass where no centred form is known"),
             Column("method_reason", "text", "why not centred; empty otherwise"),
             size("log10_residual", "|res(X)|/|X|, composite norm, token mean; null: rows identical to the last digit"),
+            Column("floor", "bool", "whether that is rounding noise, as it may be where the method is float64"),
             size("log10_absolute", "|res(X)|, composite norm, token mean: the left side of every bound"),
             size("exponent", "d log|res(X_l)| / d log|res(X_l-1)|: the layer's local exponent", ""),
             size("log10_float64", "the relative residual by a plain float64 pass; null: exactly zero"),

@@ -1,0 +1,124 @@
+"""Weights apart of any smooth normaliser, by its derivatives along what tells rows apart.
+
+    f(x + g_i) - f(x) = integral over t in [0, 1] of J_f(x + t g_i) g_i
+
+keeps all digits at any scale of g, because g is a factor of it. What cancels must do so on paper, though, and three things may, each found
+out by trying (`traits.py`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E of its
+square:
+
+- a score a_i common to a row is forgotten by many normalisers: then only E tells rows apart;
+- or it is forgotten where scores are level, f(c 1 + a 1) = f(c 1): then it acts through a second derivative, along r and a;
+- row sums may be constant, or stationary where scores are level: then E acts through a second derivative, along r + t E and E, and a
+  through a third, along r, r and a.
+
+Integrals are Gauss-Legendre sums. Where R is visible they are held against the plain difference.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from torch import Tensor
+
+from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.scaled import Scaled, add, normal
+from rankfall.rank.centred.scores import Scores
+from rankfall.rank.centred.traits import Map, Traits, slope
+from rankfall.rank.centred.weights import Weights
+
+NODES, FEW = 8, 2  # of a sum: FEW are exact to the last digit where the scale is below e^INVISIBLE
+INVISIBLE = -20.0
+CLOSE, LOST = 1e-8, 1e-12  # how near the plain difference must be: of itself, and of what it is a difference of
+CLEAR = 1e-5  # of the weights: a difference above it has enough digits by subtraction
+
+
+def derived(function: Map, traits: Traits, s: Scores) -> Weights:
+    """Weights apart; `holds` where they are those of the plain pass."""
+    shape = s.both.unit.shape
+    base, r = s.base.expand(shape), s.key.map(s.key.unit.expand(shape))
+
+    def sums(x: Tensor) -> Tensor:
+        return function(x).sum(-1, keepdim=True)
+
+    if s.level:
+        a = s.query.map(s.query.unit[..., :1].expand(shape))  # the same for all keys
+        rows = add(*of_rows(function, traits.shift, base, r, a, s.both))
+        total = list(of_sums(sums, traits, base, r, a, s.both))
+    else:
+        g = s.both if s.shared and traits.shift == "forgotten" else add(s.query, s.both)
+        rows = first(function, base + r.value(), g)
+        total = [first(sums, base + r.value(), g)]
+    found = Weights(rows, None if traits.sums == "constant" else add(*total))
+    return Weights(rows, found.sums, agrees(function, s, found))
+
+
+def of_rows(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
+    """f(c + r + a + E) - f(c + r), in parts."""
+    if shift == "forgotten":
+        yield first(f, c + r.value(), e)
+        return
+    yield first(f, c + r.value() + a.value(), e)
+    yield second(f, c, r, a) if shift == "level" else first(f, c + r.value(), a)
+
+
+def of_sums(f: Map, traits: Traits, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
+    """The same for row sums."""
+    if traits.sums != "level":
+        yield from of_rows(f, traits.shift, c, r, a, e)
+        return
+    common = c if traits.shift == "forgotten" else c + a.value()
+    for t, share in nodes(e):
+        way = add(r, e.map(t * e.unit))  # all that is not level
+        for u, part in nodes(way):
+            change = slope(f, common + u * way.value(), way.unit, e.unit)
+            yield normal(share * part * change, way.log + e.log)
+    if traits.shift != "forgotten":
+        for t, share in nodes(a):
+            for u, part in nodes(r):
+                change = slope(f, c + t * a.value() + u * r.value(), r.unit, r.unit, a.unit)
+                yield normal(share * part * (1 - u) * change, 2 * r.log + a.log)
+
+
+def first(f: Map, x: Tensor, g: Scaled) -> Scaled:
+    """f(x + G) - f(x)"""
+    total = sum(share * slope(f, x + t * g.value(), g.unit) for t, share in nodes(g))
+    assert isinstance(total, Tensor)
+    return g.map(total)
+
+
+def second(f: Map, c: Tensor, r: Scaled, a: Scaled) -> Scaled:
+    """f(c + r + a) - f(c + r) where f(c + a) = f(c)"""
+    total = sum(
+        share * part * slope(f, c + t * a.value() + u * r.value(), r.unit, a.unit)
+        for t, share in nodes(a)
+        for u, part in nodes(r)
+    )
+    assert isinstance(total, Tensor)
+    return normal(total, r.log + a.log)
+
+
+def nodes(g: Scaled) -> list[tuple[float, float]]:
+    """Places in [0, 1] and their shares of an integral along G."""
+    places, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else FEW)
+    return [(float(place + 1) / 2, float(share) / 2) for place, share in zip(places, shares)]
+
+
+def agrees(f: Map, s: Scores, found: Weights) -> Tensor:
+    """Where (K, B) weights apart are the plain difference, as closely as that is known: not where f bends too sharply on the way."""
+    q = f((s.base + s.key.value()).expand_as(s.both.unit))
+    x = s.base + s.key.value() + s.query.value() + s.both.value()
+    p = f(x)
+    lost = LOST * largest(p) * (1 + largest(x))
+    direct = p - q
+    good = largest(direct - found.rows.value()) <= lost + CLOSE * largest(direct)
+    if found.sums is not None:
+        total = direct.sum(-1, keepdim=True)
+        good = good & (largest(total - found.sums.value()) <= p.shape[-1] * lost + CLOSE * largest(direct))
+    known = good | (largest(direct) > CLEAR * largest(p)) | ~p.flatten(2).isfinite().all(2)
+    if not bool(known.all()):
+        raise Unknown("the normaliser bends too sharply between rows that are close: no centred form")
+    return good
+
+
+def largest(x: Tensor) -> Tensor:
+    """Of the entries' sizes (K, B)."""
+    return x.abs().flatten(2).amax(2)

@@ -1,0 +1,87 @@
+"""What a normaliser does to scores that its centred form must know, found out by trying it on random numbers.
+
+What is below TINY of the rest is taken for nothing: a normaliser that adds 1e-14 to a denominator is taken for one that adds nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rankfall.rank.centred.assumptions import NEAR, SLOPE, Unknown, drawn, same
+
+Map = Callable[[Tensor], Tensor]
+
+TINY = 1e-13  # of a slope: rounding
+FAR = 30.0  # a common score that shows what is added to a denominator, or where scores are capped
+STEP = 1e-6  # from equal scores, to see whether there is an edge
+
+
+@dataclass(frozen=True)
+class Traits:
+    shift: str  # a score common to a row is "forgotten", or forgotten where scores are "level", or "felt"
+    sums: str  # row sums are "constant", or stationary where scores are "level", or "felt"
+
+
+def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
+    """The derivative of f at x along these directions, one order for each."""
+    if not along:
+        return f(x)
+    *rest, last = along
+    found: Tensor = torch.func.jvp(lambda y: slope(f, y, *rest), (x.contiguous(),), (last.contiguous(),))[1]
+    return found
+
+
+def alike(f: Map, like: Tensor) -> bool:
+    """Whether f does the same to each row of scores like (K, B, H, T, J), whatever stands in the other rows and samples."""
+    x = drawn(like)
+    y = f(x)
+    alone = x[:, :1, :, :1].expand_as(x).contiguous()
+    return same(f(x.roll((1, 1), (1, 3))), y.roll((1, 1), (1, 3))) and same(f(alone), y[:, :1, :, :1].expand_as(y))
+
+
+def traits(f: Map, base: Tensor, level: bool) -> Traits:
+    """Of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
+    x, along = drawn(base), drawn(base, 1)
+    common = drawn(base[..., :1], 2).expand_as(base)  # a score for each row
+    y = f(x / 10)
+    if bool((y == y.float().double()).all()):
+        raise Unknown("the normaliser computes in single precision: no centred form")
+    try:
+        steep = slope(f, x / 10, along)
+        edge = slope(f, base + STEP * x, along), slope(f, base, along)
+        slope(f, base, along, along, along)
+    except (RuntimeError, NotImplementedError) as reason:
+        raise Unknown("the normaliser has no forward derivatives: no centred form") from reason
+    seen = (f(x / 10 + NEAR * along) - f(x / 10 - NEAR * along)) / (2 * NEAR)
+    if bool(((steep - seen).flatten(1).norm(dim=1) > SLOPE * seen.flatten(1).norm(dim=1)).any()):
+        raise Unknown("the slope of the normaliser is not its derivative: no centred form")
+    if bool(((edge[0] - edge[1]).flatten(1).norm(dim=1) > SLOPE * edge[1].flatten(1).norm(dim=1)).any()):
+        raise Unknown("the slope of the normaliser jumps at the scores that rows share: no centred form")
+
+    def sums(z: Tensor) -> Tensor:
+        return f(z).sum(-1, keepdim=True)
+
+    def still(g: Map, direction: Tensor, *places: Tensor) -> bool:
+        """Whether g has no slope there in this direction, beside what f has."""
+        return all(nothing(slope(g, z, direction), slope(f, z, along)) for z in places)
+
+    anywhere, everywhere_level = (x, x / 10, base), (common, common / 10, base + common)
+    shift, total = "felt", "felt"
+    if level and still(f, common, *everywhere_level):
+        shift = "level"
+    if still(f, common, *anywhere) and all(same(f(x / 10 + far), y) for far in (FAR, -FAR)):
+        shift = "forgotten"
+    if level and still(sums, along, *everywhere_level):
+        total = "level"
+    ones = y.sum(-1, keepdim=True)
+    if still(sums, along, *anywhere) and all(same(sums(z), ones) for z in (x, x / 10 + FAR, x / 10 - FAR)):
+        total = "constant"
+    return Traits(shift, total)
+
+
+def nothing(change: Tensor, beside: Tensor) -> bool:
+    """Whether it is rounding beside another, for each member (K, ...); what is not a number says nothing."""
+    size = TINY * beside.nan_to_num().flatten(1).abs().amax(1)
+    return bool((change.nan_to_num().flatten(1).abs().amax(1) <= size).all())

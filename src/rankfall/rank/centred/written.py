@@ -1,0 +1,55 @@
+"""Centred forms that stand beside a normaliser in its own file: `sharp_centred` beside the function `sharp`, a method `centred` of a class.
+
+It is called with scores apart (`scores.py`) and the normaliser's options, and returns `Weights` (`weights.py`). Before it is used it is
+tried on rows that are as far apart as subtraction can see.
+"""
+
+import inspect
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.scaled import Scaled, plain
+from rankfall.rank.centred.scores import Scores
+from rankfall.rank.centred.weights import Weights
+
+NEAR = math.log(1e-3)  # of what a query or a key adds to a score; of what a pair adds, twice that
+DIGITS = 1e-5  # how closely the trial's differences must agree
+
+
+def written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
+    """The rule beside a normaliser, with its options bound; None where there is none."""
+    if hasattr(type(normaliser), "centred"):
+        rule: Callable[[Scores], Weights] = normaliser.centred
+        return rule
+    function, options = normaliser, {}
+    if isinstance(normaliser, partial):
+        function, options = normaliser.func, normaliser.keywords
+    if not inspect.isfunction(function):
+        return None
+    beside = getattr(sys.modules.get(function.__module__), f"{function.__name__}_centred", None)
+    return None if beside is None else partial(beside, **options)
+
+
+def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
+    """That a rule gives how rows of f differ, and their sums, where subtraction gives them too."""
+    trial = replace(s, key=at(s.key, NEAR), query=at(s.query, NEAR), both=at(s.both, 2 * NEAR))
+    p = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value())
+    found = rule(trial)
+    sums = plain(p.sum(-1, keepdim=True) * 0) if found.sums is None else found.sums
+    for wanted, got in ((p, found.rows), (p.sum(-1, keepdim=True), sums)):
+        apart, given = (x - x.mean(-2, keepdim=True) for x in (wanted, got.value()))
+        allowed = DIGITS * apart.abs().flatten(1).amax(1) + 1e-13 * p.abs().flatten(1).amax(1)  # (K,)
+        if given.shape != apart.shape or bool(((given - apart).abs().flatten(1).amax(1) > allowed).any()):
+            raise Unknown(f"the centred form beside {name} does not give what {name} gives: no centred form")
+
+
+def at(x: Scaled, log: float) -> Scaled:
+    """The same direction at another scale; what is zero stays so."""
+    return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))
