@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,8 @@ import torch
 from torch import Tensor
 
 from rankfall import components
+from rankfall.design import Architecture, Component
 from rankfall.measures import orders
-from rankfall.measures._design import Design, Part
 from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
@@ -23,14 +24,19 @@ from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
 from rankfall.rank.centred.traits import Traits, slope, traits
+from rankfall.rank.centred.weights import rule_of
 
 NAMES = ("softmax", "l2", "swish_l2", "exp", "sigmoid", "relu2", "softmax_off_by_one")
 SCALES = np.array([-0.5, -1.0, -2.0, -4.0, -8.0, -16.0, -40.0, -150.0, -1000.0])  # log10
 
 
-def stepped(design: Design, change: Callable[[Any], Any] | None = None) -> State:
+def alone(**parts: str) -> Architecture:
+    return replace(orders.ALONE, **{name: Component(part) for name, part in parts.items()})
+
+
+def stepped(design: Architecture, change: Callable[[Any], Any] | None = None) -> State:
     """What a layer makes of rows at all scales, with its normaliser exchanged."""
-    made = orders.networks(design, 6, 3, orders.drawing(True))
+    made = orders.networks(design, 6, 3, True)
     state = orders.start(made, 3, 6)
     orders.wake(made, state)
     if change is not None:
@@ -44,7 +50,7 @@ def stepped(design: Design, change: Callable[[Any], Any] | None = None) -> State
 @pytest.mark.parametrize("name", NAMES)
 def test_derived_is_what_was_worked_out_on_paper(name: str, sentinels: str) -> None:
     """The forms on paper are held against 400 digits elsewhere (test_centred.py)."""
-    design = Design(normaliser=Part(name), sentinels=Part(sentinels))
+    design = alone(normaliser=name, sentinels=sentinels)
     function = components.load("normaliser", name)
     paper, found = stepped(design).rest, stepped(design, lambda _: lambda logits: function(logits)).rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-11, atol=1e-11)
@@ -137,6 +143,17 @@ def test_derived_in_400_digits(name: str, log10: float, level: bool) -> None:
                 assert error < 1e-10 * size, name_of
 
 
+@pytest.mark.parametrize("name", ["softmax", "l2"])
+def test_a_score_common_to_a_row_is_forgotten_whatever_keys_are_worth(name: str) -> None:
+    """Where a position's share differs by key alone: what rows share is not level, and E is far below what it is added to."""
+    s = scores(-30.0, level=False)
+    rule = rule_of(components.load("normaliser", name))
+    assert rule is not None
+    found = rule(s)
+    louder = rule(replace(s, query=Scaled(s.query.unit, s.query.log + 20.0)))
+    torch.testing.assert_close(found.rows.value(), louder.rows.value(), rtol=1e-12, atol=0)
+
+
 def test_traits_of_those_that_are_known() -> None:
     found = {}
     for name in NAMES:
@@ -173,7 +190,7 @@ def test_slope_is_the_derivative() -> None:
 )
 def test_what_cannot_be_derived_is_refused(function: Callable[[Tensor], Tensor], reason: str) -> None:
     with pytest.raises(Unknown, match=reason):
-        stepped(Design(), lambda _: function)
+        stepped(orders.ALONE, lambda _: function)
 
 
 @pytest.mark.parametrize(("log10", "holds"), [(-3.0, False), (-12.0, True)])
@@ -199,7 +216,7 @@ def test_a_kink_between_rows_that_are_hardly_apart_is_refused() -> None:
 
 def test_a_centred_form_beside_a_normaliser_is_used() -> None:
     """Its gradients are cut, so that what is found can only be its own rule's."""
-    design = Design(normaliser=Part("softmax"))
+    design = alone(normaliser="softmax")
     paper = stepped(design).rest
     found = stepped(design, lambda _: partial(foreign.known, temperature=1.0)).rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-13, atol=1e-13)
@@ -211,12 +228,12 @@ def test_a_centred_form_beside_a_normaliser_is_used() -> None:
 
 def test_a_wrong_one_is_not() -> None:
     with pytest.raises(Unknown, match=re.escape("the centred form beside foreign:mistaken does not give what")):
-        stepped(Design(), lambda _: foreign.mistaken)
+        stepped(orders.ALONE, lambda _: foreign.mistaken)
 
 
 def test_reasons_hold_no_addresses() -> None:
     """The same in two runs, so no address of a function or of an object."""
     for function in (foreign.single, partial(foreign.single), lambda x: foreign.single(x)):
         with pytest.raises(Unknown) as caught:
-            stepped(Design(), lambda _, function=function: function)  # type: ignore[misc]
+            stepped(orders.ALONE, lambda _, function=function: function)  # type: ignore[misc]
         assert "0x" not in str(caught.value)

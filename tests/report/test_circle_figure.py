@@ -56,7 +56,7 @@ def test_what_is_asked_for() -> None:
 
 
 def test_nothing_to_draw_is_one_line() -> None:
-    with pytest.raises(RankfallError, match=r"^figure circle: no finished cell of training 'gone' among"):
+    with pytest.raises(RankfallError, match=r"^figure circle: no finished cell has training gone; there is: "):
         circle(lambda name: TABLE, training="gone")
 
 

@@ -90,7 +90,5 @@ def test_different_networks_are_not_lumped_together_as_seeds() -> None:
 
 
 def test_nothing_to_draw_is_one_line() -> None:
-    with pytest.raises(
-        RankfallError, match=r"^figure paths: no finished cell of task 'sorting' has one of \['gone'\]$"
-    ):
+    with pytest.raises(RankfallError, match=r"^figure paths: no finished cell has architecture gone; there is: net$"):
         paths(lambda name: table(0.9, [0.5, 0.7]), architectures=["gone"])

@@ -9,6 +9,8 @@ from rankfall.report.schema import CELL_COLUMNS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+LABELS = ("task", "architecture", "training", "depth")
+NAMED = 8  # of what is left out, before the rest is counted
 NAMES = ("key", "seed", "status", "reason")
 SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
 
@@ -27,6 +29,40 @@ def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFra
             )
         table = table[table[column].isin(allowed)]
     return table
+
+
+def among(table: "DataFrame", figure: str, column: str, wanted: list[Any]) -> "DataFrame":
+    """The rows with one of these values; all where none is named. An error if one is not there, or nothing is."""
+    there = sorted(table[column].unique())
+    for value in wanted:
+        if value not in there:
+            raise RankfallError(
+                f"figure {figure}: no finished cell has {column} {value}; there is: {', '.join(map(str, there)) or 'nothing'}"
+            )
+    if table.empty:
+        raise RankfallError(f"figure {figure}: its table has no finished cell, so there is nothing to draw")
+    return table[table[column].isin(wanted)] if wanted else table
+
+
+def one_of(table: "DataFrame", figure: str, column: str, wanted: Any = None) -> "tuple[DataFrame, Any]":
+    """The rows with one value: what is asked for, or else what most cells have."""
+    table = among(table, figure, column, [] if wanted is None else [wanted])
+    cells = table.groupby(column).key.nunique()
+    value = cells[cells == cells.max()].index.min()
+    return table[table[column] == value], value
+
+
+def left_out(whole: "DataFrame", shown: "DataFrame", columns: tuple[str, ...] = LABELS) -> str:
+    """What the table has and a figure does not show, in words."""
+    found = []
+    for column in columns:
+        missing = sorted(set(whole[column]) - set(shown[column]))
+        if missing:
+            names = ", ".join(map(str, missing[:NAMED])) + (
+                f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""
+            )
+            found.append(f"{column} {names}")
+    return f"In the table but not shown: {'; '.join(found)}. " if found else ""
 
 
 def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":

@@ -70,6 +70,14 @@ def band(
     axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0)
 
 
+def palette(lines: int) -> list[Any]:
+    """A colour for each line: a scale where there are more lines than colours that can be told apart."""
+    import matplotlib
+    import numpy as np
+
+    return list(COLOURS if lines <= len(COLOURS) else matplotlib.colormaps["viridis"](np.linspace(0, 0.92, lines)))
+
+
 def tower(power: int) -> str:
     """10 to the -(10 to the power), as a label."""
     return f"$10^{{-10^{{{power}}}}}$" if power > 2 else f"$10^{{-{10**power}}}$"

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.errors import RankfallError
 from rankfall.report.figures.models import short
-from rankfall.report.style import COLOURS, Picture, canvas
+from rankfall.report.style import Picture, canvas, palette
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -17,12 +18,19 @@ def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = Non
     import numpy as np
 
     table = read("chains")
-    if models is not None:
-        table = table[table.model.isin(models)]
+    for model in models or []:
+        if model not in set(table.model):
+            raise RankfallError(
+                f"figure chains: model {model} was not measured; there is: {', '.join(sorted(table.model.unique())) or 'nothing'}"
+            )
+    table = table[table.model.isin(models)] if models else table
+    shown, noise = table[~table.floor], table[table.floor]
     figure, axes = canvas(1, 1, 4.4, 3.2)
     panel = axes[0][0]
     findings = []
-    for colour, ((model, phase), part) in zip(COLOURS, table[~table.floor].groupby(["model", "phase"])):
+    for colour, ((model, phase), part) in zip(
+        palette(shown.groupby(["model", "phase"]).ngroups), shown.groupby(["model", "phase"])
+    ):
         levels = part.groupby("chain").residual.quantile([0.25, 0.5, 0.75]).unstack()
         label = f"{short(model)}, {phase}"
         panel.plot(
@@ -45,6 +53,8 @@ def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = Non
         panel.legend(fontsize=7.5)
     caption = (
         "Products of attention matrices of whole models along random paths, one random head in each of the chosen layers: "
-        "median and middle half over paths, composite norm of what the best rank-one part leaves. " + " ".join(findings)
+        "median and middle half over paths, composite norm of what the best rank-one part leaves. "
+        + (f"{len(noise)} values are left out as rounding noise. " if len(noise) else "")
+        + " ".join(findings)
     )
     return Picture(figure, caption)

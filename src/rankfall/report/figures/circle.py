@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankfall.errors import RankfallError
-from rankfall.report.selection import finished, one_a_seed
-from rankfall.report.style import CHANCE, COLOURS, Picture, canvas
+from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
+from rankfall.report.style import CHANCE, Picture, canvas, palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,31 +19,28 @@ MET = 0.05  # of the distance at the start: closer than this counts as having me
 def circle(
     read: "Callable[[str], DataFrame]",
     *,
-    training: str = "published",
+    training: str | None = None,
     tasks: list[str] = [],
     architectures: list[str] = [],
-    seed: int = 0,
+    seed: int | None = None,
     width: int | None = None,
     limit: float = 0.56,
     where: dict[str, Any] = {},
     columns: int = 5,
 ) -> Picture:
-    """A pair of panels a task x architecture (all that the table has, unless named); the plane shows one seed at one width. `where`:
-    only these cells, by any column."""
-    table = finished(read("circle"), "circle", where)
-    table = table[table.training == training]
+    """A pair of panels a task x architecture (all that the table has of the commonest training, unless named); the plane shows one
+    seed at one width, the lowest. `where`: only these cells, by any column."""
+    whole = finished(read("circle"), "circle", where)
+    table, training = one_of(whole, "circle", "training", training)
     for column, names in (("task", tasks), ("architecture", architectures)):
-        table = table[table[column].isin(names)] if names else table
+        table = among(table, "circle", column, names)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
-    if not pairs:
-        raise RankfallError(
-            f"figure circle: no finished cell of training {training!r} among the tasks and architectures asked for"
-        )
     one_a_seed(table, "circle", ["task", "architecture", "width"])
     columns = min(columns, len(pairs))
     lines = -(-len(pairs) // columns)
     figure, axes = canvas(2 * lines, columns, 2.2 * columns + 1.3, 4.4 * lines, height_ratios=[1.2, 1.0] * lines)
-    shown = width or int(table.width.min())
+    shown = int(among(table, "circle", "width", [] if width is None else [width]).width.min())
+    seed = int(among(table, "circle", "seed", [] if seed is None else [seed]).seed.min())
     findings = []
     for number, (task, architecture) in enumerate(pairs):
         top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
@@ -64,7 +60,9 @@ def circle(
     caption = (
         f"Roll-outs on the circle, training {training}. Top: both points (circle and square mark the start), light to dark with "
         f"time, at width {shown}, seed {seed}; the grey circle is where they should run. Bottom: their distance, line for the "
-        f"median and band for the quartiles over {table.seed.nunique()} seeds. " + " ".join(findings)
+        f"median and band for the quartiles over {table.seed.nunique()} seeds. "
+        + left_out(whole, table)
+        + " ".join(findings)
     )
     return Picture(figure, caption)
 
@@ -90,7 +88,7 @@ def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
 def apart(panel: "Axes", table: "DataFrame") -> None:
     """Distance over that at the start, a line a width."""
     one = table[table.token == 0]
-    for colour, (width, part) in zip(COLOURS, one.groupby("width")):
+    for colour, (width, part) in zip(palette(one.width.nunique()), one.groupby("width")):
         ratio = part.pivot_table(index="step", columns="seed", values="distance")
         ratio = ratio / ratio.iloc[0]
         middle = ratio.quantile(0.5, axis=1)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import comb
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.selection import finished, one_a_seed
+from rankfall.report.selection import finished, left_out, one_a_seed, one_of
 from rankfall.report.style import CHANCE, COLOURS, WHOLE, Picture, band, canvas
 
 if TYPE_CHECKING:
@@ -15,11 +15,17 @@ TABLES = ["decomposition"]
 
 
 def decomposition(
-    read: "Callable[[str], DataFrame]", *, task: str = "sorting", architecture: str = "bare", where: dict[str, Any] = {}
+    read: "Callable[[str], DataFrame]",
+    *,
+    task: str | None = None,
+    architecture: str | None = None,
+    where: dict[str, Any] = {},
 ) -> Picture:
-    """Of the deepest networks, a column of panels a training. `where`: only these cells, by any column."""
-    table = finished(read("decomposition"), "decomposition", where)
-    table = table[(table.task == task) & (table.architecture == architecture)]
+    """Of the deepest networks, a column of panels a training; the task and architecture that most cells have, unless named.
+    `where`: only these cells, by any column."""
+    whole = finished(read("decomposition"), "decomposition", where)
+    table, task = one_of(whole, "decomposition", "task", task)
+    table, architecture = one_of(table, "decomposition", "architecture", architecture)
     table = table[table.depth == table.groupby("training").depth.transform("max")]
     one_a_seed(table, "decomposition", ["training"])
     trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
@@ -47,6 +53,7 @@ def decomposition(
         figure,
         f"Exact decomposition of {architecture} on {task} by path length: signed share of the output, share of norms, and share "
         "among all paths. Below, accuracy of paths of one length alone (with biases) and of all others. Bands: one deviation over seeds. "
+        + left_out(whole, table)
         + " ".join(findings),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from rankfall.errors import RankfallError
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ def orders(
     read: "Callable[[str], DataFrame]",
     *,
     quantity: Literal["res", "sigma_ratio"] = "res",
-    heads: int = 2,
+    heads: int | None = None,
     biases: bool = True,
 ) -> Picture:
-    """`quantity`: res or sigma_ratio, for attention of so many heads, with or without biases."""
+    """`quantity`: res or sigma_ratio, for attention of so many heads (the most that was measured, unless given), with or without biases."""
     everything = read("orders")
+    there = sorted({int(count) for count in everything.heads})
+    if not there or (heads is not None and heads not in there):
+        raise RankfallError(
+            f"figure orders: no entry has {heads or 'any'} heads; there is: {', '.join(map(str, there)) or 'nothing'}"
+        )
+    heads = heads or there[-1]
     table = everything[(everything.quantity == quantity) & (everything.heads == heads)]
     grid = table[(table.block == BARE) & (table.biases == biases)]
     plain = (table.position == "none") & (table["mask"] == "none") & (table.sentinels == "none") & table.biases
@@ -70,7 +77,9 @@ def orders(
     right.set_title("what stands around the attention", loc="center", pad=28)
     left.set_title("attention alone: position, mask, special token", loc="center", pad=28)
     key(figure, quantity, {look(order)[0] for order in (*grid.order, *around.order)})
-    return Picture(figure, caption(grid, around, quantity, heads))
+    others = [str(count) for count in there if count != heads]
+    aside = f" In the table but not shown: {', '.join(others)} heads." if others else ""
+    return Picture(figure, caption(grid, around, quantity, heads) + aside)
 
 
 def entries(table: "DataFrame") -> list:  # type: ignore[type-arg]
@@ -136,7 +145,7 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
         MIDDLE: "2: squared, doubly exponential too",
         SLOW: "1: a constant factor, exponential",
         NEVER: "0: rows never become equal" if quantity == "res" else "0: never close to rank one",
-        UNKNOWN: "–: depends on the draw of the weights",
+        UNKNOWN: "–: no order, see below",
     }
     figure.legend(  # type: ignore[attr-defined]
         handles=[Patch(color=colour, label=text) for colour, text in meanings.items() if colour in colours],
@@ -154,24 +163,39 @@ def caption(grid: "DataFrame", around: "DataFrame", quantity: str, heads: int) -
 
     both = concat([grid, around])
     sharp = both.uncertainty[both.order.notna()].max()
+    uncertainty = f"; largest uncertainty {sharp:.0e}" if sharp == sharp else ""
     text = (
         f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} near identical rows "
         f"({heads} head{'s' * (heads > 1)}): out ~ C in^p. Of {len(grid)} attention layers {counts[0]} are cubic "
-        f"({', '.join(cubic)}), {counts[1]} are of first order and {counts[2]} of order 0. "
-        f"{fitted(both[both.order.notna()])}; largest uncertainty {sharp:.0e}. "
+        f"({', '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0. "
+        f"{fitted(both[both.order.notna()])}{uncertainty}. "
     )
     stated = both[both.theory.notna()]
     if len(stated):
         apart = (stated.order - stated.theory).abs().max()
         text += f"Largest distance from the order that theory gives, over {len(stated)} entries: {apart:.0e}. "
-    undefined = int(both.order.isna().sum())
-    return text + (f"{undefined} entries (–) depend on the draw of weights." if undefined else "")
+    return text + undefined(both[both.order.isna()])
+
+
+def undefined(table: "DataFrame") -> str:
+    """Why entries have no order, and whose they are."""
+    if table.empty:
+        return ""
+    why = table.assign(
+        why=table.reason.str.replace(r"^depends on the draw.*", "depends on the draw of weights", regex=True)
+    )
+    said = [f"{len(part)} {reason} ({', '.join(sorted(set(part.normaliser)))})" for reason, part in why.groupby("why")]
+    return f"{len(table)} entries (–) have no order: {'; '.join(said)}."
 
 
 def fitted(table: "DataFrame") -> str:
     """Over how many decades, and by what arithmetic."""
     low, high = table.decades.min(), table.decades.max()
-    plain = int((table.method != "centred").sum())
+    if table.empty:
+        return "No entry has an order"
+    plain = table[table.method != "centred"]
     return f"Fitted over {low:.3g} {f'to {high:.3g} ' if high > low else ''}decades by centred propagation" + (
-        f" ({plain} entries from plain float64)" if plain else ""
+        f" ({len(plain)} entries from plain float64, of {', '.join(sorted(set(plain.normaliser)))})"
+        if len(plain)
+        else ""
     )

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
-from rankfall.report.selection import finished, one_a_seed
-from rankfall.report.style import CHANCE, COLOURS, WHOLE, Picture, band, canvas
+from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
+from rankfall.report.style import CHANCE, WHOLE, Picture, band, canvas, palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ TABLES = ["paths"]
 def paths(
     read: "Callable[[str], DataFrame]",
     *,
-    task: str = "sorting",
+    task: str | None = None,
     architectures: list[str] = [],
     trainings: list[str] = [],
     depths: list[int] = [],
@@ -25,14 +25,16 @@ def paths(
     where: dict[str, Any] = {},
     columns: int = 4,
 ) -> Picture:
-    """Empty lists stand for all there is; panels follow the order of the lists. `where`: only these cells, by any column."""
-    table = finished(read("paths"), "paths", where)
-    table = table[table.task == task]
+    """Empty lists stand for all there is, no task for the one that most cells have; panels follow the order of the lists. `where`: only
+    these cells, by any column."""
+    whole = finished(read("paths"), "paths", where)
+    table, task = one_of(whole, "paths", "task", task)
     for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
-        table = table[table[column].isin(wanted)] if wanted else table
-    if table.empty:
+        table = among(table, "paths", column, wanted)
+    measured = sorted(table.evaluation.dropna().unique())
+    if evaluation not in measured:
         raise RankfallError(
-            f"figure paths: no finished cell of task {task!r} has one of {architectures or 'all architectures'}"
+            f"figure paths: evaluation {evaluation!r} was not measured; there is: {', '.join(measured) or 'nothing'}"
         )
     one_a_seed(table, "paths", ["architecture", "training", "depth"])
     found = set(table[["architecture", "training", "depth"]].itertuples(index=False, name=None))
@@ -63,6 +65,7 @@ def paths(
         f"Path effectiveness on {task} ({evaluation} attention): accuracy of sums of random paths of one length. Lines are means over "
         f"{table.seed.nunique()} seeds, bands one standard deviation over seeds (each seed averaged over its repeats"
         f"{draws(table, evaluation)}); the whole network and chance are measured on the same test sets. "
+        + left_out(whole, table)
         + " ".join(findings)
     )
     return Picture(figure, caption)
@@ -100,7 +103,7 @@ def draw(panel: "Axes", table: "DataFrame", evaluation: str) -> None:
         panel.axhline(mean, color=colour, linestyle="-" if kind == "whole" else "--", label=label)
         panel.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
     lines = by_length(table, evaluation)
-    for colour, (count, line) in zip(COLOURS, lines.groupby("paths")):
+    for colour, (count, line) in zip(palette(lines.paths.nunique()), lines.groupby("paths")):
         band(panel, line["length"], line["mean"], line["std"], colour, f"{count} paths", marker="o")
     panel.set_ylim(0, 1.03)
     panel.set_xticks(sorted(lines["length"].unique()))

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from rankfall.report.selection import finished, one_a_seed
-from rankfall.report.style import COLOURS, Picture, band, canvas
+from rankfall.errors import RankfallError
+from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
+from rankfall.report.style import Picture, band, canvas, palette
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -16,27 +17,33 @@ LABELS = {"residual": "|res(X)| / |X|", "sigma_ratio": "σ₂/σ₁"}
 def residuals(
     read: "Callable[[str], DataFrame]",
     *,
-    task: str = "sorting",
+    task: str | None = None,
     quantity: Literal["residual", "absolute_residual", "sigma_ratio", "stable_rank", "numerical_rank"] = "residual",
     norm: Literal["composite", "frobenius", "l1", "linf", "spectral"] = "composite",
     centre: Literal["mean", "best"] = "mean",
-    architectures: list[str] = ["SAN", "SAN+MLP", "SAN+skip", "transformer"],
+    architectures: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """States after each block, of the deepest networks; one panel a training. `norm` and `centre` are for `residual` alone. `where`:
-    only these cells, by any column."""
-    table = finished(read("residuals"), "residuals", where)
-    table = table[(table.task == task) & (table.place == "state") & (table.quantity == quantity)]
-    table = table[table.architecture.isin(architectures)]
+    """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
+    named. `norm` and `centre` are for `residual` alone. `where`: only these cells, by any column."""
+    whole = finished(read("residuals"), "residuals", where)
+    table, task = one_of(whole, "residuals", "task", task)
+    table = among(table, "residuals", "architecture", architectures)
+    names = [str(name) for name in architectures or sorted(table.architecture.unique())]
+    table = table[(table.place == "state") & (table.quantity == quantity)]
     if quantity == "residual":
         table = table[(table.matrix_norm == norm) & (table.centre == centre)]
+    if table.empty:
+        raise RankfallError(
+            f"figure residuals: the table has no states' {quantity} by norm {norm!r} about centre {centre!r}"
+        )
     table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
     one_a_seed(table, "residuals", ["architecture", "training"])
     trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
     figure, axes = canvas(1, max(1, len(trainings)), 2.9 * max(1, len(trainings)) + 1.0, 3.3, sharey=True)
     findings = []
     for panel, training in zip(axes[0], trainings):
-        for colour, name in zip(COLOURS, architectures):
+        for colour, name in zip(palette(len(names)), names):
             chosen = table[(table.architecture == name) & (table.training == training)]
             if not len(chosen):
                 continue
@@ -45,7 +52,10 @@ def residuals(
             lines = chosen.groupby("layer").value.agg(["mean", "std"]).dropna(subset="mean").fillna(0.0).reset_index()
             # On a logarithmic axis a band must not reach zero.
             deviation = lines["std"].clip(upper=0.99 * lines["mean"])
+            noise = chosen.groupby("layer").floor_share.mean()
             band(panel, lines["layer"], lines["mean"], deviation, colour, name, marker="o")
+            hidden = lines[lines.layer.map(noise) > 0]
+            panel.plot(hidden["layer"], hidden["mean"], "o", color=colour, markerfacecolor="white", markersize=5)
             floor = chosen[(chosen.layer == chosen.layer.max())].floor_share.mean()
             findings.append(
                 f"{training}, {name}: {lines['mean'].iloc[0]:.3g} to {lines['mean'].iloc[-1]:.3g}"
@@ -62,5 +72,9 @@ def residuals(
         else f"{LABELS.get(quantity, quantity)} by layer on {task}, float64. "
     )
     return Picture(
-        figure, text + "Lines are means over seeds, bands one standard deviation over seeds. " + " ".join(findings)
+        figure,
+        text
+        + "Lines are means over seeds, bands one standard deviation over seeds; hollow: some samples are at the float64 floor. "
+        + left_out(whole, table)
+        + " ".join(findings),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from rankfall.errors import RankfallError
 from rankfall.report.labels import labels, order
 from rankfall.report.selection import finished, one_a_seed, said
-from rankfall.report.style import COLOURS, Picture, band, canvas, spaced, tower
+from rankfall.report.style import Picture, band, canvas, palette, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,10 @@ def sweep(
     data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
     identical = int(data.log10_residual.isna().sum())  # to the last digit: nothing is left that an axis could show
-    data = data[data.log10_residual.notna()]
+    noise = data[data.floor]
+    data = data[data.log10_residual.notna() & ~data.floor]
+    if data.empty:
+        raise RankfallError("figure sweep: no finished cell has a residual that is no rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
@@ -58,6 +61,8 @@ def sweep(
             if len(mean):
                 look = {"linewidth": 3.6 - 2.4 * place / len(names), "marker": "o" if x != "layer" else None}
                 band(axis, mean[x], mean["mean"], mean["std"], colour, name, markersize=3, **look)
+                if ((noise.line == name) & (noise.panel == title)).any():
+                    axis.plot(mean[x].iloc[-1:], mean["mean"].iloc[-1:], "X", color=colour, markersize=7)
         scaled(axis, data if shared else part, x)
         axis.set_title(title, fontsize=8.5)
         findings.append(finding(part, title, x))
@@ -76,6 +81,11 @@ def sweep(
         "samples, bands one standard deviation over seeds of the logarithm. "
         + (f"{identical} values are left out, of rows that are identical to the last digit. " if identical else "")
     )
+    if len(noise):
+        text += (
+            f"Of {', '.join(sorted(noise.line.unique()))} {len(noise)} values are left out, rounding noise of a plain float64 pass; "
+            "a cross is where such a line ends. "
+        )
     return Picture(figure, text + " ".join(findings))
 
 
@@ -87,13 +97,6 @@ def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Serie
         prefix = f"{column} " if named and column not in ("task", "architecture", "training") else ""
         texts.append(data[column].map({value: prefix + label for value, label in said.items()}))
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
-
-
-def palette(lines: int) -> list[Any]:
-    """A scale where there are more lines than colours that can be told apart."""
-    import matplotlib
-
-    return list(COLOURS if lines <= len(COLOURS) else matplotlib.colormaps["viridis"](np.linspace(0, 0.92, lines)))
 
 
 def per_seed(data: "DataFrame", x: str) -> "DataFrame":

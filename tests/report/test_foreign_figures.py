@@ -1,0 +1,170 @@
+"""Normalisers from a user's own file through measures and figures: no crash, no floor drawn as a line, no line missing in silence."""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from helpers import config
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Shape, build
+from rankfall.plan import make_plan
+from rankfall.report import style, tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.train.loop import Data
+
+USERS = Path(__file__).parents[1] / "measures" / "foreign.py"
+INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
+DATA = Data(INPUTS, INPUTS, INPUTS, INPUTS, torch.zeros(1))
+OWN: dict[str, Any] = {
+    "sparse": "mylab:sparsemax",
+    "cool": {"name": "mylab:soft", "temperature": 0.5},
+    "differential": "mylab:Differential",
+    "single": "mylab:single",  # for which there is no centred form
+    "plain": "softmax",
+}
+ALONE = {"depth": 8, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
+Read = Callable[[str], pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
+    """All three tables of these networks, as the pipeline writes and reads them; the names are nobody's defaults."""
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copy(USERS, folder / "mylab.py")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        raw = config(task={"symbols": 6}) | {
+            "architectures": {name: ALONE | {"normaliser": normaliser} for name, normaliser in OWN.items()},
+            "trainings": {"raw": {"epochs": 0}},
+        }
+        raw["tasks"] = {"own": {"task": "sorting", **raw["tasks"]["sorting"]}}
+        raw["grid"] = [{"task": "own", "architecture": list(OWN), "training": "raw", "seed": 0}]
+        rows: dict[str, list[dict[str, Any]]] = {"law": [], "paths": [], "residuals": []}
+        for cell in make_plan(raw).cells:
+            network = build(cell.architecture, Shape("tokens", "classes", 5, 6, 6), 1, torch.float32)
+            network.initialise([0])
+            about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
+            for name, found in rows.items():
+                options = {"counts": [2], "repeats": 1} if name == "paths" else {"samples": 2} if name == "law" else {}
+                made = components.load("measure", name)(network.requires_grad_(False), DATA, [cell], **options)
+                found += [about | {key: value for key, value in row.items() if key != "member"} for row in made]
+        rows["orders"] = components.load("measure", "orders")(
+            normalisers=list(OWN.values()), positions=["none"], masks=["none", "causal"], sentinels=["none"],
+            blocks=["column norm", "skip"], heads=[1, 2], draws=3,
+        )  # fmt: skip
+        patch.delitem(sys.modules, "mylab")
+    for name, found in rows.items():
+        tables.write(name, found, folder / f"{name}.parquet")
+    return lambda name: tables.read_frame(folder / f"{name}.parquet", name)
+
+
+def drawn(name: str, read: Read, folder: Path, **options: Any) -> style.Picture:
+    with style.applied():
+        picture: style.Picture = components.load("figure", name)(read, **options)
+    style.save(picture, folder / f"{name}.png")
+    assert (folder / f"{name}.png").stat().st_size > 5000
+    return picture
+
+
+def test_law(read: Read, tmp_path: Path) -> None:
+    table = read("law")
+    method = table.groupby("architecture").method.agg(lambda found: "/".join(sorted(set(found))))
+    assert method.to_dict() == dict.fromkeys(OWN, "centred") | {"single": "float64"}
+    assert table[(table.layer == 8) & (table.architecture != "single")].log10_residual.max() < -100
+    assert not table[table.method == "centred"].floor.any()
+    picture = drawn("law", read, tmp_path)
+    lines = {line.get_label(): line for line in picture.figure.axes[0].lines}
+    assert {*OWN, "single (plain float64)"} - {"single"} <= set(lines)
+    clear = table[(table.architecture == "single") & ~table.floor]
+    assert len(lines["single (plain float64)"].get_xdata()) == clear.layer.nunique() < 9
+    assert [line for line in picture.figure.axes[0].lines if line.get_marker() == "X"]
+    assert (
+        "by centred propagation in float64: cool, differential, plain, sparse; by a plain float64 pass: single ("
+        in picture.caption
+    )
+    assert re.search(
+        r"single \(the normaliser computes in single precision.*rounding noise from layer \d on and cut there",
+        picture.caption,
+    )
+    assert "1 seeds" in picture.caption
+    assert all(f"{name}: log10 residual" in picture.caption for name in OWN)
+
+
+def test_floor_is_what_float64_does_not_resolve(read: Read) -> None:
+    table = read("law")
+    single = table[table.architecture == "single"]
+    assert single[single.layer == 8].floor.all()
+    assert not single[single.layer == 0].floor.any()
+    clear = single[~single.floor & (single.layer > 0)]
+    assert clear.log10_residual.min() > -15
+
+
+def test_sweep(read: Read, tmp_path: Path) -> None:
+    picture = drawn("sweep", read, tmp_path, lines=["normaliser"])
+    assert re.search(
+        r"Of mylab:single \d+ values are left out, rounding noise of a plain float64 pass", picture.caption
+    )
+
+
+def test_orders(read: Read, tmp_path: Path) -> None:
+    table = read("orders")
+    res = table[(table.quantity == "res") & (table.heads == 2) & (table["mask"] == "none") & table.biases]
+    found = res[res.block == "attention alone"].set_index("normaliser").order
+    for name in ("mylab:sparsemax", "mylab:soft(temperature=0.5)", "mylab:Differential", "softmax"):
+        assert found[name] == pytest.approx(3, abs=0.05), name
+    assert set(res[res.block == "column norm"].normaliser) == set(found.index)
+    assert set(table[table.normaliser == "mylab:single"].method) == {
+        "float64",
+        "centred",
+    }  # behind a mask rows differ visibly
+    failed = table[table.method == "none"]
+    assert set(failed.normaliser) == {"mylab:Differential"}
+    assert set(failed.heads) == {1}
+    assert (table.reason[table.order.isna()] != "").all()
+    picture = drawn("orders", read, tmp_path)
+    assert "In the table but not shown: 1 heads." in picture.caption
+    assert re.search(r"depends on the draw of weights \(.*mylab:single", picture.caption)
+    alone = drawn("orders", read, tmp_path, heads=1)
+    assert re.search(r"entries \(–\) have no order: .*RuntimeError: .* \(mylab:Differential\)", alone.caption)
+    with pytest.raises(RankfallError, match="figure orders: no entry has 3 heads; there is: 1, 2"):
+        drawn("orders", read, tmp_path, heads=3)
+
+
+def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
+    picture = drawn("paths", read, tmp_path)
+    assert all(f"{name}, raw, 8 layers" in picture.caption for name in OWN)
+    picture = drawn("residuals", read, tmp_path)
+    assert all(f"raw, {name}: " in picture.caption for name in OWN)
+    assert any(line.get_markerfacecolor() == "white" for line in picture.figure.axes[0].lines)
+
+
+@pytest.mark.parametrize("name", ["law", "paths", "residuals"])
+def test_what_is_asked_for_and_is_not_there_is_refused_with_what_there_is(
+    name: str, read: Read, tmp_path: Path
+) -> None:
+    for options, there in (
+        (
+            {"architectures": ["attention"]},
+            "architecture attention; there is: cool, differential, plain, single, sparse",
+        ),
+        ({"task": "sorting"}, "task sorting; there is: own"),
+    ):
+        with pytest.raises(RankfallError, match=f"^figure {name}: no finished cell has {there}$"):
+            drawn(name, read, tmp_path, **options)
+    with pytest.raises(RankfallError, match=f"^figure {name}: its table has no finished cell"):
+        drawn(name, lambda table: read(table).iloc[:0], tmp_path)
+
+
+def test_what_is_left_out_is_said(read: Read, tmp_path: Path) -> None:
+    whole = read("law")
+    other = whole[whole.architecture == "plain"].assign(task="other", key="another")
+    picture = drawn("law", lambda _: pd.concat([whole, other]), tmp_path, architectures=["plain", "sparse"])
+    assert "In the table but not shown: task other; architecture cool, differential, single. " in picture.caption
