@@ -34,7 +34,8 @@ from rankfall.rank.centred.state import State, begin, scaled_to
 from rankfall.rank.centred.tokenwise import norm
 from rankfall.rank.order_fit import fit, nothing
 from rankfall.rank.order_theory import expected
-from rankfall.rank.residual import sigma_ratio
+from rankfall.rank.residual import residual, sigma_ratio
+from rankfall.rank.rounding import NOISE, UNITS, apart
 from rankfall.streams import stream
 
 TABLE = "orders"
@@ -333,11 +334,16 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
         output = step(block, near).full()[
             ..., state.tokens, :
         ]  # no worse than the plain pass, and better where x is small
+        noise = torch.zeros(output.shape[:2], dtype=torch.bool)
     except Unknown:
-        output = block(near.full())[..., state.tokens, :]
+        x = near.full()
+        output, other = (
+            block(given)[..., state.tokens, :] for given in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps))
+        )
+        noise = apart(residual(output), residual(other), "frobenius") > NOISE
     finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
     if not bool(finite.any()):
         return nothing("float64", "the output is not finite")
-    values = torch.where(finite, measure(torch.where(spread(finite, output), output, 0.0)), 0.0)  # (K, B)
+    values = torch.where(finite & ~noise, measure(torch.where(spread(finite, output), output, 0.0)), 0.0)  # (K, B)
     logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
     return fit(NEAR, logs, "float64", last=FITTED)

@@ -18,7 +18,7 @@ from rankfall.rank.centred.derived import derived
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import Scores, member, reach, scores
 from rankfall.rank.centred.state import State
-from rankfall.rank.centred.traits import Map, alike, traits
+from rankfall.rank.centred.traits import Map, alike, single, traits
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 from rankfall.rank.centred.written import check_rule, written_rule
 
@@ -52,12 +52,14 @@ def attend(attention: "Multihead", state: State) -> State:
 
 def weights(attention: "Multihead", state: State, full: Tensor) -> Weights:
     """Weights by the normaliser's rule where rows are close, as ever where they differ visibly."""
+    rule = rule_of(attention.normaliser)
+    if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
+        raise Unknown(f"{called(attention.normaliser)} computes in single precision: no centred form")
     ordinary = visible(attention, state, full)
     apart = scores(attention, state)
     if apart is None:
         return seen(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
-    rule = rule_of(attention.normaliser)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
             return seen(ordinary)  # its factors tell places apart at order one

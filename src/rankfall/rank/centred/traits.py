@@ -41,13 +41,17 @@ def alike(f: Map, like: Tensor) -> bool:
     return same(f(x.roll((1, 1), (1, 3))), y.roll((1, 1), (1, 3))) and same(f(alone), y[:, :1, :, :1].expand_as(y))
 
 
+def single(f: Map, like: Tensor) -> bool:
+    """Whether f computes in less than float64, so that rows differ by its rounding, for scores like (K, B, H, T, J)."""
+    y = f(drawn(like) / 10)
+    return bool((y == y.float().double()).all())
+
+
 def traits(f: Map, base: Tensor, level: bool) -> Traits:
     """Of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
     x, along = drawn(base), drawn(base, 1)
     common = drawn(base[..., :1], 2).expand_as(base)  # a score for each row
     y = f(x / 10)
-    if bool((y == y.float().double()).all()):
-        raise Unknown("the normaliser computes in single precision: no centred form")
     try:
         steep = slope(f, x / 10, along)
         edge = slope(f, base + STEP * x, along), slope(f, base, along)

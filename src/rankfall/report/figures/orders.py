@@ -56,7 +56,7 @@ def orders(
     rows = [name for name in NAMES if name in present] + sorted(present - set(NAMES))
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)
     blocks = [name for name in block_order(everything) if name in set(around.block)]
-    wide = [max(1, len(columns)), max(1, len(blocks))]
+    wide = [max(9, len(columns)), max(8, len(blocks))]  # room for titles and legend where there are few
     figure, axes = canvas(
         1, 2, 0.42 * sum(wide) + 2.6, 0.4 * len(rows) + 2.3, gridspec_kw={"width_ratios": wide}, sharey=True
     )
@@ -64,10 +64,10 @@ def orders(
     cells(
         left,
         rows,
-        len(columns),
+        wide[0],
         {(r.normaliser, columns.index((r.sentinels, r.mask, r.position))): r.order for r in entries(grid)},
     )
-    cells(right, rows, len(blocks), {(r.normaliser, blocks.index(r.block)): r.order for r in entries(around)})
+    cells(right, rows, wide[1], {(r.normaliser, blocks.index(r.block)): r.order for r in entries(around)})
     left.set_yticks(range(len(rows)), [NAMES.get(name, name) for name in rows])
     left.set_xticks(
         range(len(columns)), [NAMES.get(column[2], column[2]) for column in columns], rotation=55, ha="right"
@@ -131,6 +131,7 @@ def groups(panel: "Axes", columns: list[tuple[str, str, str]]) -> None:
     for group in dict.fromkeys(shared):
         places = [i for i, each in enumerate(shared) if each == group]
         text = " + ".join(NAMES.get(part, part) for part in reversed(group) if part != "none") or "no mask, no token"
+        text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] - 0.42, places[-1] + 0.42], [-0.72, -0.72], color="#555555", linewidth=1, clip_on=False)
         panel.text((places[0] + places[-1]) / 2, -0.88, text, ha="center", va="bottom", fontsize=8.5, color="#333333")
 

@@ -41,6 +41,7 @@ def residuals(
     one_a_seed(table, "residuals", ["architecture", "training"])
     trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
     figure, axes = canvas(1, max(1, len(trainings)), 2.9 * max(1, len(trainings)) + 1.0, 3.3, sharey=True)
+    equal = table[(table.value == 0)].groupby("architecture").layer.min()
     findings = []
     for panel, training in zip(axes[0], trainings):
         for colour, name in zip(palette(len(names)), names):
@@ -75,6 +76,11 @@ def residuals(
         figure,
         text
         + "Lines are means over seeds, bands one standard deviation over seeds; hollow: some samples are at the float64 floor. "
+        + (
+            f"Lines end where rows are equal to the last digit: {', '.join(f'{name} at layer {layer}' for name, layer in equal.items())}. "
+            if len(equal)
+            else ""
+        )
         + left_out(whole, table)
         + " ".join(findings),
     )
