@@ -11,9 +11,8 @@ PROFILE ?= workflow/profiles/default
 ARGS ?=
 
 BIN := .venv/bin
-SNAKEMAKE = $(BIN)/python -m snakemake --configfile $(CONFIG) --workflow-profile $(PROFILE)
-RESULTS = $(or $(shell sed -n 's/^results: *\([^ \#]*\).*/\1/p' $(CONFIG)),results)
-REPORT = $(RESULTS)/report.html
+SNAKEMAKE = $(BIN)/python -m snakemake --configfile '$(CONFIG)' --workflow-profile '$(PROFILE)'
+FOLDER = import sys; from rankfall.config.types import parse, read; print(parse(read(sys.argv[1])).results)
 
 # The stamp's name holds what the environment is made of, so that `make` installs again when a pin changes or the
 # checkout moves, and never otherwise.
@@ -22,13 +21,16 @@ STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml envs/constraints.txt) 
 .PHONY: run smoke test setup bench
 
 run: $(STAMP)
+	@[ -f '$(CONFIG)' ] || { echo "error: there is no configuration '$(CONFIG)': say make run CONFIG=..."; exit 1; }
 	@$(SNAKEMAKE) $(ARGS)
 	@case " $(ARGS)" in *" -n"*|*" --dry"*|*" --unlock"*|*" --touch"*|*" --li"*) exit 0;; esac; \
-	if [ -e $(REPORT) ] && [ -z "$$(find $(RESULTS)/plan $(RESULTS)/tables $(RESULTS)/figures -newer $(REPORT) | head -n 1)" ]; \
-	then echo "==> nothing to do: $(RESULTS) is up to date with $(CONFIG) and the code; open $(REPORT)"; \
-	else echo "==> writing $(REPORT)"; $(SNAKEMAKE) --report $(REPORT) >$(RESULTS)/logs/report.log 2>&1 \
-		|| { cat $(RESULTS)/logs/report.log; exit 1; }; \
-		echo "==> done: tables and figures in $(RESULTS), all of them in $(REPORT)"; fi
+	results=$$($(BIN)/python -c '$(FOLDER)' '$(CONFIG)') && report="$$results/report.html" && log="$$results/logs/report.log" \
+		|| exit 1; \
+	if [ -e "$$report" ] && [ -z "$$(find '$(CONFIG)' "$$results/tables" "$$results/figures" -newer "$$report" | head -n 1)" ]; \
+	then echo "==> nothing to do: $$results is up to date with $(CONFIG) and the code; open $$report"; \
+	else echo "==> writing $$report"; mkdir -p "$$results/logs"; $(SNAKEMAKE) --report "$$report" >"$$log" 2>&1 \
+		|| { cat "$$log"; exit 1; }; \
+		echo "==> done: tables and figures in $$results, all of them in $$report"; fi
 
 smoke:
 	@$(MAKE) --no-print-directory run CONFIG=workflow/presets/smoke.yaml

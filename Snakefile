@@ -6,39 +6,68 @@ alone; every job looks up in the store what is already computed. Rules are wirin
 
 import os
 import sys
+from pathlib import Path
 
-from snakemake.utils import min_version
+from snakemake.logging import logger
+from snakemake.utils import min_version, update_config
 
 min_version("9.27")
 
 # The plan and all jobs use this checkout's own package, with this interpreter (or the one of a conda environment, which
 # is put in front when a job has one), whatever else is installed. Components of your own are found beside this file or
 # on PYTHONPATH.
-PACKAGES = [os.path.join(workflow.basedir, "src"), workflow.basedir, os.environ.get("PYTHONPATH", "")]
-sys.path[:0] = PACKAGES[:2]
-os.environ.update(
-    PYTHONPATH=os.pathsep.join(filter(None, PACKAGES)),
-    PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
-)
+PACKAGES = [os.path.join(workflow.basedir, "src"), workflow.basedir]
+sys.path[:0] = PACKAGES
+BIN = os.path.dirname(sys.executable)
 
-# One file is the whole configuration: Snakemake would merge a file given by --configfile into this one, and the
-# default's architectures would turn up in a preset. `--config key=value` still overrides single values.
-if not workflow.overwrite_configfiles:
-
-    configfile: "config.yaml"
-
-
+from rankfall.config.types import read
+from rankfall.errors import RankfallError
 from rankfall.schedule.announcing import announce_plan
-from rankfall.schedule.wiring import Wiring
+from rankfall.schedule.wiring import Wiring, check_paths, telling
 
-WIRING = Wiring(config)
+try:
+    check_paths([*PACKAGES, BIN])
+    # One file is the whole configuration: a file given by --configfile replaces config.yaml, or the default's
+    # architectures would turn up in a preset. `--config key=value` still overrides single values. Files are read again
+    # here, by the reader of the command line: Snakemake's own takes the last of two keys without a word.
+    config.clear()
+    for file in workflow.overwrite_configfiles or ["config.yaml"]:
+        update_config(config, read(file))
+    update_config(config, workflow.config_settings.config)
+    WIRING = Wiring(config)
+except RankfallError as error:
+    sys.exit(f"error: {error}")
+
+os.environ.update(
+    PYTHONPATH=os.pathsep.join(filter(None, [*PACKAGES, os.environ.get("PYTHONPATH", "")])),
+    PATH=os.pathsep.join([BIN, os.environ.get("PATH", "")]),
+)
 RESULTS = WIRING.results
-CONFIG = WIRING.write_config()
+
+# A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here.
+if workflow.is_main_process:
+    workflow.config_settings.configfiles = [WIRING.config.absolute()]
 
 
 onstart:
-    # Only the process that runs the jobs, and neither a dry run nor a job.
+    # Only in the process that runs the jobs: neither in a dry run nor in a job.
+    WIRING.begin()
     announce_plan(WIRING, WIRING.plan, RESULTS)
+
+
+# What every job is told: `places` and `expect` of its params.
+PLANNED = (
+    "--config {params.config:q} --results {params.results:q} --package {params.package:q} --expect {params.expect}"
+)
+
+
+def tell():
+    """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say."""
+    if not workflow.is_main_process or WIRING.standing.stale.keys() <= workflow.dag.forcefiles:
+        return
+    workflow.dag.forcefiles.update(WIRING.standing.stale)
+    for line in WIRING.standing.lines():
+        logger.info(line)
 
 
 report: "workflow/report/workflow.rst"
@@ -61,8 +90,7 @@ localrules:
 
 rule all:
     input:
-        expand(f"{RESULTS}/tables/{{table}}.parquet", table=WIRING.tables),
-        expand(f"{RESULTS}/figures/{{figure}}.png", figure=WIRING.figures),
+        telling(WIRING.targets, tell),
 
 
 include: "workflow/rules/data.smk"

@@ -4,7 +4,7 @@ Runs inside a process of its own that has one source tree in front of `sys.path`
 stage through the command line, without Snakemake. Units of four kinds:
 
     data, cell, rows      what the store keeps, by its key
-    job                   a rule with its wildcards: the params that Snakemake compares, and the file that is written
+    job                   a rule with its wildcards: the digest of what it makes, and the file that is written
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
     wiring = Wiring(CONFIG)
     jobs: dict[str, list[str]] = {}
     for rule, place, output, command in _jobs(wiring, config):
-        params = sorted({str(param(SimpleNamespace(**place))) for param in getattr(wiring, f"{rule}_params")()})
+        digest = getattr(wiring, rule)(SimpleNamespace(**place))
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -89,7 +89,7 @@ def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
             except Exception:  # whatever an edit may lead to
                 done = False
         name = " ".join([rule, *place.values()])
-        jobs[name] = [_digest(*params), _written(Path(output)) if done else "broken"]
+        jobs[name] = [digest, _written(Path(output)) if done else "broken"]
     return {"job": jobs, **_stored(wiring.plan, Path("results/store"))}
 
 
@@ -117,11 +117,11 @@ def _jobs(wiring: Any, config: Path) -> Iterator[tuple[str, dict[str, str], str,
         for name, measure in plan.measures.items():
             if measure.needs == needs:
                 out = f"results/shards/measure/{name}.parquet"
-                yield "free_measure", {"measure": name}, out, ["measure", *common, "--measure", name, "--out", out]
+                yield "measure_freely", {"measure": name}, out, ["measure", *common, "--measure", name, "--out", out]
     yield from _tables(wiring, common, last=True)
     for name in wiring.figures:
         out = f"results/figures/{name}.png"
-        drawn = ["--name", name, "--tables", "results/tables", "--out", out, "--caption", f"results/figures/{name}.rst"]
+        drawn = ["--name", name, "--out", out, "--caption", f"results/figures/{name}.rst"]
         yield "figure", {"figure": name}, out, ["figure", *common, *drawn]
 
 
@@ -131,14 +131,14 @@ def _tables(wiring: Any, common: list[str], last: bool) -> Iterator[tuple[str, d
         of_tables = any(wiring.plan.measures[name].needs == "tables" for name in wiring.plan.tables.get(table, []))
         if of_tables == last:
             out = f"results/tables/{table}.parquet"
-            shards = wiring.table_inputs(SimpleNamespace(table=table))
-            yield "table", {"table": table}, out, ["table", "--name", table, *common, "--out", out, *shards]
+            yield "table", {"table": table}, out, ["table", "--name", table, *common, "--out", out]
 
 
 def _written(path: Path) -> str:
     """Digest of what a job wrote: a table's rows without provenance and keys, a picture's bytes and caption."""
     if path.suffix == ".png":
-        return _digest(path.read_bytes(), path.with_suffix(".rst").read_bytes())
+        caption, *_ = path.with_suffix(".rst").read_bytes().partition(b"\n\n.. made: ")
+        return _digest(path.read_bytes(), caption)
     files = [path, *path.parent.glob(path.name.replace(".cells.", ".training."))]
     return _digest(*(_rows(file) for file in files))
 

@@ -12,7 +12,7 @@ from rankfall.code.fingerprint import Sources, _analysed
 from rankfall.design import Architecture, Task, Training, declared
 from rankfall.plan.build import MEASURE_ROOTS
 from rankfall.plan.cells import DATA_ROOTS, TRAIN_ROOTS
-from rankfall.schedule.wiring import ROW_ROOTS, TABLE_ROOTS
+from rankfall.schedule.statements import ROW_ROOTS, TABLE_ROOTS
 
 PACKAGE = Path(components.__file__).parent
 PLAIN = {"__init__.py", "design.py", "streams.py"}

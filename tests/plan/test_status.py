@@ -14,7 +14,8 @@ from plans import VALID, changed
 
 from rankfall.cli import main
 from rankfall.plan import Cell, Plan, make_plan
-from rankfall.schedule.status import Status, changed_code, status
+from rankfall.schedule.reasons import changed_code
+from rankfall.schedule.status import Status, status
 from rankfall.store import Store
 
 

@@ -1,7 +1,10 @@
-"""Guards what the rules are given: files and params, plain strings, that change with what a job depends on and with nothing else."""
+"""Guards what the rules are given: files, and the digest of what each job makes, which changes with what a job depends on and
+with nothing else.
+"""
 
 import json
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,97 +12,115 @@ from typing import Any
 import pytest
 from plans import VALID, changed
 
-from rankfall.plan import cost
-from rankfall.schedule.wiring import Param, Wiring
+from rankfall.errors import RankfallError
+from rankfall.plan import cost, make_plan
+from rankfall.schedule.outputs import Outputs
+from rankfall.schedule.statements import Statement, Statements
+from rankfall.schedule.wiring import Wiring
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
 )
 
 
-def said(params: list[Param], **wildcards: str) -> set[str]:
-    """What Snakemake compares for one job."""
-    values = [param(SimpleNamespace(**wildcards)) for param in params]
-    assert all(type(value) is str for value in values)
-    return set(values) - {""}
+def stated(config: Any) -> Statements:
+    return Statements(make_plan(config))
 
 
-def train(config: Any) -> dict[tuple[str, str], set[str]]:
-    wiring = Wiring(config)
-    return {(task, shard): said(wiring.train_params(), task=task, shard=shard) for task, shard in wiring.plan.shards}
+def train(config: Any) -> dict[tuple[str, str], Statement]:
+    statements = stated(config)
+    return {place: statements.train(*place) for place in statements.plan.shards}
+
+
+def digests(config: Any) -> dict[tuple[str, str], str]:
+    return {place: statement.digest for place, statement in train(config).items()}
 
 
 def test_several_shards_are_under_test() -> None:
     assert len(Wiring(CONFIG).plan.shards) > 1
 
 
-def test_params_name_the_edited_file_in_the_jobs_that_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statements_change_with_the_edited_file_in_the_jobs_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "wirelab.py"
     path.write_text("def sharp(scores): return scores\n")
     config = changed("architectures/full/normaliser", "wirelab:sharp", CONFIG)
     before = train(config)
+    files = {place: dict(statement.files()) for place, statement in before.items()}
     path.write_text("def sharp(scores): return -scores\n")
     after = train(config)
     assert before.keys() == after.keys()
-    for place, params in after.items():
-        uses = any("wirelab.py" in param for param in before[place])
-        assert bool(params - before[place]) == uses
-        if uses:
-            assert {
-                param.split()[0] for param in params - before[place] if param.endswith(".py") or ".py " in param
-            } == {"wirelab.py"}
-    assert any(params == before[place] for place, params in after.items()), "an edit should leave some job alone"
+    for place, statement in after.items():
+        uses = "wirelab.py" in files[place]
+        assert (statement.digest != before[place].digest) == uses
+        now = statement.files()
+        assert {file for file in now if now[file] != files[place].get(file)} == ({"wirelab.py"} if uses else set())
+    assert any(after[place].digest == before[place].digest for place in after), "an edit should leave some job alone"
 
 
-def test_params_count_cells_and_files() -> None:
-    for (task, shard), params in train(CONFIG).items():
-        counted = [param for param in params if " cells " in param]
-        files = [param for param in params if ".py " in param]
-        assert len(counted) + len(files) == len(params)
-        assert counted[0].startswith(f"{len(Wiring(CONFIG).plan.shards[task, shard])} cells ")
-        assert any(param.startswith("rankfall/train/fit.py ") for param in files)
+def test_statements_count_cells_and_name_files() -> None:
+    plan = make_plan(CONFIG)
+    for place, statement in train(CONFIG).items():
+        assert statement.what == f"{len(plan.shards[place])} cells"
+        assert "rankfall/train/fit.py" in statement.files()
+        record = statement.record()
+        assert record["made"] == statement.digest
+        assert json.loads(record["made_of"]) == {"what": statement.what, "code": dict(statement.files())}
 
 
-def test_how_to_compute_changes_no_param() -> None:
+def test_how_to_compute_changes_no_statement() -> None:
     compute = {**CONFIG["compute"], "threads": 5, "stack": 2, "checkpoint_seconds": 1}
-    assert train(changed("compute", compute, CONFIG)) == train(CONFIG)
+    assert digests(changed("compute", compute, CONFIG)) == digests(CONFIG)
 
 
-def test_label_changes_params_since_rows_hold_it() -> None:
+def test_label_changes_statements_since_rows_hold_it() -> None:
     config = changed(
         "grid/0/architecture",
         ["san", "renamed"],
         changed("architectures/renamed", VALID["architectures"]["full"], CONFIG),
     )
-    before, after = train(CONFIG), train(config)
+    before, after = digests(CONFIG), digests(config)
     assert before.keys() == after.keys()
     assert before != after
 
 
 def test_added_cell_changes_its_own_shard_only() -> None:
     more = changed("grid/0/include", [{"architecture": "san", "depth": 1, "seed": 3}], CONFIG)
-    before, after = train(CONFIG), train(more)
+    before, after = digests(CONFIG), digests(more)
     (own,) = {(cell.task.name, cell.shard) for cell in Wiring(more).plan.cells if cell.seed == 3}
     assert before.keys() == after.keys()
     assert {place for place in before if before[place] != after[place]} == {own}
 
 
-def test_measure_params_follow_measure_and_cells() -> None:
-    wiring = Wiring(CONFIG)
-    (task, shard), *_ = wiring.plan.shards
-    place = {"measure": "paths", "task": task, "shard": shard}
-    before = said(wiring.measure_params(), **place)
-    assert any(param.startswith("rankfall/measures/paths.py ") for param in before)
-    after = said(Wiring(changed("measures/paths/counts", [3], CONFIG)).measure_params(), **place)
-    assert len(before ^ after) == 2, "only the digest"
+def test_what_is_made_of_others_follows_them() -> None:
+    """A measure's options change its shards, its table and the figure of that, and nothing else."""
+    before, after = stated(CONFIG), stated(changed("measures/paths/counts", [3], CONFIG))
+    (task, shard), *_ = before.plan.shards
+    assert "rankfall/measures/paths.py" in before.measure("paths", task, shard).files()
+    assert "rankfall/report/figures/paths.py" in before.figure("paths").files()
+    for kind, place in [("measure", ("paths", task, shard)), ("table", ("paths",)), ("figure", ("paths",))]:
+        assert getattr(before, kind)(*place).digest != getattr(after, kind)(*place).digest, kind
+    for kind, place in [("data", (task,)), ("train", (task, shard)), ("table", ("cells",)), ("table", ("datasets",))]:
+        assert getattr(before, kind)(*place).digest == getattr(after, kind)(*place).digest, kind
 
 
-def test_figure_params_follow_the_figure_alone() -> None:
-    before = said(Wiring(CONFIG).figure_params(), figure="paths")
-    after = said(Wiring(changed("measures/paths/counts", [3], CONFIG)).figure_params(), figure="paths")
-    assert before == after
-    assert any(param.startswith("rankfall/report/figures/paths.py ") for param in before)
+def test_a_measure_of_tables_follows_the_tables() -> None:
+    config = changed("measures", {"paths": {"counts": [2]}, "reproduction": {}}, CONFIG)
+    before, after = stated(config), stated(changed("measures/paths/counts", [3], config))
+    assert "paths" in before.plan.measure("reproduction").tables
+    assert before.freely("reproduction").digest != after.freely("reproduction").digest
+
+
+def test_a_job_that_would_make_something_else_than_planned_stops() -> None:
+    (one, *_) = train(CONFIG).values()
+    one.check(None, "by hand")
+    one.check(one.digest, "as planned")
+    with pytest.raises(
+        RankfallError, match="train a: the configuration or the code changed since this run was planned"
+    ):
+        one.check("0123", "train a")
 
 
 def test_tables_and_what_they_are_made_of() -> None:
@@ -127,16 +148,47 @@ def test_measure_of_some_cells_has_jobs_for_their_shards_only() -> None:
     assert len(chosen) < len(wiring.plan.shards)
 
 
-def test_config_is_written_once(tmp_path: Path) -> None:
+def test_config_is_named_by_its_content_and_never_written_again(tmp_path: Path) -> None:
+    """So no other run, of this or another configuration, changes what a run's jobs read."""
     config = changed("results", str(tmp_path / "made"))
-    path = Path(Wiring(config).write_config())
+    wiring = Wiring(config)
+    assert not (tmp_path / "made").exists(), "looking at a plan writes nothing"
+    wiring.write_config()
+    path = wiring.config
     assert json.loads(path.read_text()) == config
     os.utime(path, (1, 1))
-    assert Wiring(config).write_config() == path.as_posix()
-    assert path.stat().st_mtime == 1, "the same config must not look new"
-    Wiring(changed("name", "other", config)).write_config()
-    assert path.stat().st_mtime != 1
-    assert [entry.name for entry in path.parent.iterdir()] == ["config.json"]
+    Wiring(config).write_config()
+    assert path.stat().st_mtime == 1
+    other = Wiring(changed("trainings/short/lr", 0.5, config))
+    other.write_config()
+    assert other.config != path
+    assert path.stat().st_mtime == 1
+    assert json.loads(path.read_text()) == config
+    assert {entry.name for entry in path.parent.iterdir()} == {path.name, other.config.name}
+
+
+def test_what_may_change_without_any_result_is_given_as_paths() -> None:
+    """Snakemake compares params of plain types only."""
+    assert all(isinstance(place, Path) for place in Wiring(CONFIG).places.values())
+
+
+def test_the_folder_of_results_is_written_as_snakemake_does() -> None:
+    wiring = Wiring(changed("results", "./made//here/", CONFIG))
+    assert wiring.results == "made/here"
+    assert wiring.targets(SimpleNamespace())[0] == "made/here/tables/cells.parquet"
+
+
+def test_a_table_of_five_thousand_shards_takes_them_from_the_plan() -> None:
+    """Their paths would be half a megabyte of command line, and an argument may have 128 KiB."""
+    statements = stated(CONFIG)
+    cells, *_ = statements.plan.shards.values()
+    object.__setattr__(statements.plan, "shards", {("sorting", f"{number:04x}"): cells for number in range(5000)})
+    began = time.perf_counter()
+    parts = statements.parts("paths", Outputs("results"))
+    assert len(parts) == len({part.path for part in parts}) == 5000
+    assert sum(len(part.path) for part in parts) > 128 * 1024
+    assert statements.table("paths").what == "5000 files"
+    assert time.perf_counter() - began < 20, "some milliseconds a shard would be too long"
 
 
 def test_limits_grow_with_the_attempt() -> None:

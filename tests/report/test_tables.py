@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankfall import cli
+from rankfall.commands.table import config_digest
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import tables
@@ -25,6 +26,11 @@ ROOT = Path(__file__).parents[2]
 
 def part(name, **options):
     return Component(name, options)
+
+
+def planned(path, made, keys):
+    """What a table is combined from."""
+    return SimpleNamespace(path=str(path), made=made, keys=frozenset(keys))
 
 
 def a_cell(key="k0", seed=0, **changes):
@@ -77,16 +83,37 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path):
 
 
 def test_combining_shards_is_the_same_as_writing_at_once_and_none_make_an_empty_table(tmp_path):
-    tables.write("paths", path_rows("k0"), tmp_path / "0", tables.provenance(device="cpu"))
-    tables.write("paths", path_rows("k1", 1), tmp_path / "1", tables.provenance(device="cpu"))
+    shards = {}
+    for number, key in (("0", "k0"), ("1", "k1")):
+        shards[number] = planned(tmp_path / number, made=f"digest {number}", keys={key})
+        about = tables.provenance(device="cpu") | {"made": f"digest {number}"}
+        tables.write("paths", path_rows(key, int(number)), tmp_path / number, about)
     tables.write("paths", path_rows("k1", 1) + path_rows("k0"), tmp_path / "all")
-    assert tables.combine("paths", [tmp_path / "1", tmp_path / "0"], tmp_path / "combined", "digest") == 14
+    assert tables.combine("paths", [shards["1"], shards["0"]], tmp_path / "combined", "digest") == 14
     assert tables.read(tmp_path / "combined").equals(tables.read(tmp_path / "all"))
     assert tables.about_of(tables.read(tmp_path / "combined"))["device"] == "cpu"
     assert tables.combine("paths", [], tmp_path / "none") == 0
     assert tables.read(tmp_path / "none", "paths").num_rows == 0
     with pytest.raises(RankfallError, match="2 rows with the same key"):
-        tables.combine("paths", [tmp_path / "0", tmp_path / "0"], tmp_path / "combined")
+        tables.combine("paths", [shards["0"], shards["0"]], tmp_path / "combined")
+
+
+def test_a_table_is_combined_only_from_what_was_planned(tmp_path):
+    """A shard's table of another configuration, copied over, is refused, and so is one with rows of other cells."""
+    shard, out = tmp_path / "shard", tmp_path / "combined"
+    tables.write("paths", path_rows("k0"), shard, tables.provenance() | {"made": "this"})
+    assert tables.combine("paths", [planned(shard, "this", {"k0", "k1"})], out) == 7
+    out.unlink()
+    for wanted, message in [
+        (planned(shard, "that", {"k0"}), "was made for another configuration or by other code"),
+        (planned(shard, "this", {"k1"}), "has rows of 1 cells that are not in the plan"),
+    ]:
+        with pytest.raises(RankfallError, match=message):
+            tables.combine("paths", [wanted], out)
+    tables.write("paths", path_rows("k0"), shard)
+    with pytest.raises(RankfallError, match="was made for another"):
+        tables.combine("paths", [planned(shard, "this", {"k0"})], out)
+    assert not out.exists()
 
 
 WRONG = [
@@ -239,25 +266,21 @@ def test_the_page_of_tables_is_what_the_declarations_say():
     assert (ROOT / "docs" / "tables.md").read_text() == document(), "run `rankfall table --docs docs/tables.md`"
 
 
-def test_the_command_combines_compares_and_documents(tmp_path, capsys):
-    shard, out = tmp_path / "s", tmp_path / "out"
-    tables.write("paths", path_rows(), shard)
-    (tmp_path / "list").write_text(f"{shard}\n")
-    (tmp_path / "config.yaml").write_text("{b: 1, a: 2}")
-    (tmp_path / "config.json").write_text('{"a": 2, "b": 1}')
-    digests = []
-    for config in ("config.yaml", "config.json"):
-        command = ["table", "--name", "paths", "--out", str(out), "--config", str(tmp_path / config)]
-        assert cli.main([*command, "--list", str(tmp_path / "list")]) == 0
-        digests.append(tables.about_of(tables.read(out))["config"])
-    assert digests[0] == digests[1]
-    assert cli.main(["table", "--compare", str(shard), str(out)]) == 0
-    tables.write("paths", path_rows()[1:], shard)
-    assert cli.main(["table", "--compare", str(shard), str(out)]) == 1
+def test_the_command_compares_and_documents(tmp_path, capsys):
+    one, other = tmp_path / "one", tmp_path / "other"
+    tables.write("paths", path_rows(), one)
+    tables.write("paths", path_rows(), other, tables.provenance("another config"))
+    assert cli.main(["table", "--compare", str(one), str(other)]) == 0
+    tables.write("paths", path_rows()[1:], one)
+    assert cli.main(["table", "--compare", str(one), str(other)]) == 1
     assert "only in the second" in capsys.readouterr().out
     page = tmp_path / "tables.md"
     assert cli.main(["table", "--docs", str(page), "--check"]) == 1
     assert cli.main(["table", "--docs", str(page)]) == 0
     assert cli.main(["table", "--docs", str(page), "--check"]) == 0
-    assert cli.main(["table", "--name", "paths", "--out", str(out), str(tmp_path / "gone")]) == 2
-    assert capsys.readouterr().err.startswith("rankfall") is False
+
+
+def test_a_config_has_one_digest_however_it_is_written(tmp_path):
+    (tmp_path / "config.yaml").write_text("{b: 1, a: 2}")
+    (tmp_path / "config.json").write_text('{"a": 2, "b": 1}')
+    assert config_digest(tmp_path / "config.yaml") == config_digest(tmp_path / "config.json")

@@ -93,13 +93,17 @@ class Checkout:
         kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
         return kept | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, path: str | None = None) -> "subprocess.Popen[str]":
         """Snakemake in the background, in a process group of its own, so that a test can kill all of it."""
         shutil.rmtree(self.results / "logs", ignore_errors=True)
+        return self.start_beside(*arguments, path=path)
+
+    def start_beside(self, *arguments: str, path: str | None = None) -> "subprocess.Popen[str]":
+        """The same beside another that is running, whose logs are left alone."""
         return subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
-            env=self.environment(),
+            env=self.environment() | ({"PATH": path} if path else {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

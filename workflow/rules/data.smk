@@ -10,9 +10,7 @@ rule data:
     conda:
         "../../envs/environment.yaml"
     params:
-        *WIRING.data_params(),
-        config=CONFIG,
-        results=lambda wildcards: RESULTS,
+        **WIRING.places,
+        expect=WIRING.data,
     shell:
-        "python -m rankfall.cli data --config {params.config} --results {params.results}"
-        " --task {wildcards.task} --out {output} > {log} 2>&1"
+        "python -m rankfall.cli data " + PLANNED + " --task {wildcards.task} --out {output:q} > {log:q} 2>&1"

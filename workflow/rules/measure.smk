@@ -3,42 +3,40 @@
 
 rule measure:
     input:
-        cells=f"{RESULTS}/shards/train/{{task}}/{{shard}}.cells.parquet",
+        cells=telling(WIRING.measure_inputs, tell),
     output:
         f"{RESULTS}/shards/measure/{{measure}}/{{task}}/{{shard}}.parquet",
     log:
         f"{RESULTS}/logs/measure/{{measure}}/{{task}}/{{shard}}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: config.get("compute", {}).get("threads", 1)
+    threads: WIRING.threads
     resources:
         mem_mb=WIRING.measure_memory,
         runtime=WIRING.measure_minutes,
     params:
-        *WIRING.measure_params(),
-        config=CONFIG,
-        results=lambda wildcards: RESULTS,
+        **WIRING.places,
+        expect=WIRING.measure,
     shell:
-        "exec python -m rankfall.cli measure --config {params.config} --results {params.results}"
-        " --measure {wildcards.measure} --task {wildcards.task} --shard {wildcards.shard}"
-        " --out {output} > {log} 2>&1"
+        "exec python -m rankfall.cli measure " + PLANNED + " --measure {wildcards.measure}"
+        " --task {wildcards.task} --shard {wildcards.shard} --out {output:q} > {log:q} 2>&1"
 
 
 # A measure that needs no trained cell: of architectures alone, or of tables that others made.
 rule measure_freely:
     input:
-        WIRING.free_measure_inputs,
+        telling(WIRING.free_measure_inputs, tell),
     output:
         f"{RESULTS}/shards/measure/{{measure}}.parquet",
     log:
         f"{RESULTS}/logs/measure/{{measure}}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: config.get("compute", {}).get("threads", 1)
+    threads: WIRING.threads
     params:
-        *WIRING.free_measure_params(),
-        config=CONFIG,
-        results=lambda wildcards: RESULTS,
+        **WIRING.places,
+        expect=WIRING.measure_freely,
     shell:
-        "exec python -m rankfall.cli measure --config {params.config} --results {params.results}"
-        " --measure {wildcards.measure} --tables {params.results}/tables --out {output} > {log} 2>&1"
+        "exec python -m rankfall.cli measure "
+        + PLANNED
+        + " --measure {wildcards.measure} --out {output:q} > {log:q} 2>&1"

@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        WIRING.table_inputs,
+        telling(WIRING.table_inputs, tell),
     output:
         f"{RESULTS}/tables/{{table}}.parquet",
     log:
@@ -11,15 +11,16 @@ rule table:
     conda:
         "../../envs/environment.yaml"
     params:
-        *WIRING.table_params(),
-        config=CONFIG,
+        **WIRING.places,
+        expect=WIRING.table,
     shell:
-        "python -m rankfall.cli table --name {wildcards.table} --config {params.config} --out {output} {input} > {log} 2>&1"
+        # The plan says which files a table is combined from: a command line has no room for thousands.
+        "python -m rankfall.cli table " + PLANNED + " --name {wildcards.table} --out {output:q} > {log:q} 2>&1"
 
 
 rule figure:
     input:
-        WIRING.figure_inputs,
+        telling(WIRING.figure_inputs, tell),
     output:
         picture=report(
             f"{RESULTS}/figures/{{figure}}.png",
@@ -34,9 +35,8 @@ rule figure:
     conda:
         "../../envs/environment.yaml"
     params:
-        *WIRING.figure_params(),
-        config=CONFIG,
-        tables=lambda wildcards, input: os.path.dirname(input[0]),
+        **WIRING.places,
+        expect=WIRING.figure,
     shell:
-        "python -m rankfall.cli figure --config {params.config} --name {wildcards.figure} --tables {params.tables}"
-        " --out {output.picture} --caption {output.caption} > {log} 2>&1"
+        "python -m rankfall.cli figure " + PLANNED + " --name {wildcards.figure}"
+        " --out {output.picture:q} --caption {output.caption:q} > {log:q} 2>&1"

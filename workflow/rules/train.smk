@@ -4,9 +4,9 @@
 
 rule train:
     input:
-        # Not `ancient`, though the digests below change when the data do: Snakemake drops a job's own reasons to run when
+        # Not `ancient`, though the digest below changes when the data do: Snakemake drops a job's own reasons to run when
         # only ancient inputs of it are made again.
-        data=f"{RESULTS}/shards/data/{{task}}.parquet",
+        data=telling(WIRING.train_inputs, tell),
     output:
         cells=f"{RESULTS}/shards/train/{{task}}/{{shard}}.cells.parquet",
         training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
@@ -18,17 +18,15 @@ rule train:
     priority: 1
     conda:
         "../../envs/environment.yaml"
-    threads: config.get("compute", {}).get("threads", 1)
+    threads: WIRING.threads
     resources:
         mem_mb=WIRING.train_memory,
         runtime=WIRING.train_minutes,
     params:
-        *WIRING.train_params(),
-        config=CONFIG,
-        results=lambda wildcards: RESULTS,
+        **WIRING.places,
+        expect=WIRING.train,
     shell:
         # `exec`: a signal that goes to all processes of a job (SLURM's warning) must not end the shell, and with it the job,
         # while the program writes its checkpoint.
-        "exec python -m rankfall.cli train --config {params.config} --results {params.results}"
-        " --task {wildcards.task} --shard {wildcards.shard}"
-        " --out {output.cells} --training-out {output.training} > {log} 2>&1"
+        "exec python -m rankfall.cli train " + PLANNED + " --task {wildcards.task} --shard {wildcards.shard}"
+        " --out {output.cells:q} --training-out {output.training:q} > {log:q} 2>&1"

@@ -3,24 +3,25 @@
 import argparse
 from pathlib import Path
 
+from rankfall.commands import _planned
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
+    _planned.add_arguments(parser)
     parser.add_argument("--task", required=True, help="the task's name in the config")
     parser.add_argument("--out", type=Path, required=True, help="table of data sets to write")
 
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.jobs.cells import dataset_of
-    from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
 
-    plan = make_plan(args.config)
-    plan.shards_of(args.task)  # or an error that names the tasks
-    store = Store((args.results or Path(plan.config.results)) / "store")
-    cells = {cell.data_key: cell for cell in plan.cells if cell.task.name == args.task}
+    own = _planned.planned(args)
+    own.plan.shards_of(args.task)  # or an error that names the tasks
+    made = own.check(own.statements.data(args.task), f"data of {args.task}")
+    store = Store(own.results / "store")
+    cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
     store.announce(cells.values())
     rows = []
     for key, cell in cells.items():
@@ -38,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
                 "chance": dataset.chance,
             }
         )
-    tables.write("datasets", rows, args.out)
+    tables.write("datasets", rows, args.out, tables.provenance() | made)
     print(f"{args.task}: {len(rows)} data sets")
     return 0

@@ -3,11 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankfall.commands import _planned
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
+    _planned.add_arguments(parser)
     parser.add_argument("--measure", required=True, help="the measure's name in the config")
     parser.add_argument("--task", help="the task's name in the config; not for a measure that needs no cells")
     parser.add_argument("--shard", help="the shard, as `rankfall plan` names it")
@@ -20,30 +25,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings, stop_signals
     from rankfall.jobs.measuring import MeasuringWork, measured, measured_freely, measured_tables
-    from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
 
-    plan = make_plan(args.config)
+    own = _planned.planned(args)
+    plan, statements = own.plan, own.statements
     compute = plan.config.compute
     device = prepare(compute.device, compute.threads, insist=False)
-    results = args.results or Path(plan.config.results)
     settings = Settings(device, compute.stack, compute.checkpoint_seconds)
-    job = MeasuringWork(plan, plan.measure(args.measure), Store(results / "store"), settings)
-    about = tables.provenance(device=str(device))
-    if job.measure.needs == "nothing":
-        rows = measured_freely(job)
-    elif job.measure.needs == "tables":
-        rows = measured_tables(job, args.tables or results / "tables")
+    job = MeasuringWork(plan, plan.measure(args.measure), Store(own.results / "store"), settings)
+    cells: list[Cell] = []
+    if job.measure.needs != "cells":
+        made = own.check(statements.freely(args.measure), f"measure {args.measure}")
+        folder = args.tables or own.results / "tables"
+        if args.tables is None or not job.measure.tables:
+            own.check_tables(job.measure.tables)
+        else:
+            made = {}  # whoever's tables these are, the plan's or not
+        rows = measured_tables(job, folder) if job.measure.needs == "tables" else measured_freely(job)
     else:
         cells = plan.measured_cells(args.measure, args.task, args.shard)
-        about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device))
+        made = own.check(
+            statements.measure(args.measure, args.task, args.shard), f"measure {args.measure} {args.task} {args.shard}"
+        )
         try:
             with stop_signals() as stopped:
                 rows = measured(cells, job, stopped)
         except Interrupted as reason:
             print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
             return INTERRUPTED
+    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device)) | made
     tables.write(job.measure.table, rows, args.out, about)
     return 0

@@ -60,11 +60,9 @@ def calibrate(args: argparse.Namespace) -> int:
 
 def as_text(plan: "Plan", found: "Status") -> str:
     """A table, the reasons, and a last line with the sum."""
-    head = ("task", "architecture", "training", "cells", "fresh", "stale", "new", "to compute")
-    rows = [
-        (one.task, one.architecture, one.training, one.cells, one.fresh, one.stale, one.new, duration(one.seconds))
-        for one in found.lines
-    ]
+    states = ["fresh", "stale", "new", *["kept"] * any(one.kept for one in found.lines)]
+    head = ("task", "architecture", "training", "cells", *states, "to compute")
+    rows = [(*(getattr(one, name) for name in head[:-1]), duration(one.seconds)) for one in found.lines]
     widths = [max(len(str(row[column])) for row in [head, *rows]) for column in range(len(head))]
     lines = [_row(row, widths) for row in [head, *rows]]
     if found.reasons:
@@ -72,15 +70,21 @@ def as_text(plan: "Plan", found: "Status") -> str:
         lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
     lines += [""] * bool(found.measures)
     lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
-    missing = sum(one.stale + one.new for one in found.lines)
+    missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
     if missing:
         source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
         what = (
             f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {duration(found.seconds)} of one core"
         )
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})"]
-    else:
+    elif not kept:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
+    if kept:
+        lines += [
+            "",
+            f"{plan.config.name}: {len(plan.cells)} cells, {kept} of them kept: their networks are no longer in the store, "
+            "but the tables have all that is asked of them, so that a run does not compute them again",
+        ]
     return "\n".join(lines)
 
 

@@ -4,6 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from rankfall.commands import _planned
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group(required=True)
@@ -12,10 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", nargs=2, type=Path, metavar=("A", "B"), help="say where two files of a table differ"
     )
     action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
-    parser.add_argument("shards", nargs="*", type=Path, help="combine: the shards' files; none make an empty table")
-    parser.add_argument("--list", type=Path, metavar="FILE", help="combine: a file with one more shard's path a line")
-    parser.add_argument("--out", type=Path, help="combine: the table to write")
-    parser.add_argument("--config", type=Path, help="combine: the config whose digest goes into the table's metadata")
+    parser.add_argument("--out", type=Path, help="combine: the table to write, by default the one of the results")
+    _planned.add_arguments(parser, required=False)
     parser.add_argument(
         "--tolerance", type=float, default=0.0, help="compare: relative, and absolute below 1 (default 0)"
     )
@@ -34,13 +34,14 @@ def _combine(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import tables
 
-    if args.out is None:
-        raise RankfallError("table --name: --out says where to write the table")
-    shards = list(args.shards)
-    if args.list:
-        shards += [Path(line) for line in args.list.read_text().splitlines() if line]
-    rows = tables.combine(args.name, shards, args.out, config_digest(args.config) if args.config else "")
-    print(f"{args.out}: {rows} rows from {len(shards)} file{'s' * (len(shards) != 1)}")
+    if args.config is None:
+        raise RankfallError("table --name: --config says which configuration's table to make")
+    own = _planned.planned(args)
+    parts = own.statements.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
+    made = own.check(own.statements.table(args.name), f"table {args.name}")
+    out = args.out or Path(own.outputs.table(args.name))
+    rows = tables.combine(args.name, parts, out, config_digest(args.config), made)
+    print(f"{out}: {rows} rows from {len(parts)} file{'s' * (len(parts) != 1)}")
     return 0
 
 
@@ -74,7 +75,7 @@ def config_digest(path: Path) -> str:
     import hashlib
     import json
 
-    import yaml
+    from rankfall.config.types import read
 
-    values = yaml.safe_load(path.read_text())
+    values = read(path)
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]

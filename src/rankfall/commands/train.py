@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankfall.commands import _planned
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
+    _planned.add_arguments(parser)
     parser.add_argument("--task", required=True, help="the task's name in the config")
     parser.add_argument("--shard", required=True, help="the shard, as `rankfall plan` names it")
     parser.add_argument("--out", type=Path, help="table of cells to write when all is done")
@@ -25,15 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
     from rankfall.jobs.training import train_cells
-    from rankfall.plan import make_plan
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
     from rankfall.train.progress import Progress
 
-    plan = make_plan(args.config)
-    cells = plan.shard(args.task, args.shard)
-    store = Store((args.results or Path(plan.config.results)) / "store")
+    own = _planned.planned(args)
+    plan, cells = own.plan, own.plan.shard(args.task, args.shard)
+    made = own.check(own.statements.train(args.task, args.shard), f"train {args.task} {args.shard}")
+    store = Store(own.results / "store")
     store.announce(cells)
     compute = plan.config.compute
     settings = Settings(prepare(compute.device, compute.threads), compute.stack, compute.checkpoint_seconds)
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     except Interrupted as reason:
         print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
         return INTERRUPTED
-    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
+    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device)) | made
     if args.out:
         tables.write("cells", cell_rows(cells, store, train), args.out, about)
     if args.training_out:

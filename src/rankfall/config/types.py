@@ -6,6 +6,7 @@ and take their options is checked in `options.py`, what the grid means in `grid.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,6 +86,9 @@ def _folder(value: str) -> str:
         )
     if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
+    if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}") & set(value):
+        what = "a folder's name without braces, line breaks, a dash in front, or spaces at its ends"
+        raise ValueError(f"{value!r} is not possible; allowed: {what}")  # Snakemake takes {a} for a wildcard
     return value
 
 
@@ -147,7 +151,8 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
         raise RankfallError(f"{source}: larger than {most:,} bytes, which no configuration of this form needs to be")
     try:
         text = content.decode()
-        raw = json.loads(text) if Path(source).suffix == ".json" else _from_yaml(text)
+        is_json = Path(source).suffix == ".json"
+        raw = json.loads(text, object_pairs_hook=_once) if is_json else _from_yaml(text)
     except RecursionError:
         raise RankfallError(f"{source}: values are nested too deep") from None
     except RankfallError as error:
@@ -253,6 +258,15 @@ def _from_yaml(text: str) -> Any:
         return loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of JSON; like YAML's below."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return found
 
 
 class _Loader(yaml.SafeLoader):

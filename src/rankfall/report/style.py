@@ -2,6 +2,9 @@
 captions with numbers.
 """
 
+import hashlib
+import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
@@ -91,15 +94,20 @@ def spaced(first: int, last: int, most: int = 7) -> list[int]:
     return [number for number in range(first, last + 1) if number % step == 0]
 
 
-def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
-    """PNG and PDF side by side, the same bytes for the same data; the caption where the report looks for it."""
+def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping[str, str] | None = None) -> None:
+    """PNG and PDF side by side, the same bytes for the same data; the caption where the report looks for it. What they were made
+    for is a comment at the caption's end, with digests of both pictures, so that no other picture can take their place unseen.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
+    record = dict(made or {})
     with applied():
         for path, metadata in ((out, {"Software": None}), (out.with_suffix(".pdf"), {"CreationDate": None})):
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=path.suffix[1:], metadata=metadata)
+            record[path.suffix[1:]] = hashlib.sha256(drawn.getvalue()).hexdigest()[:24]
             with atomic(path) as handle:
                 handle.write(drawn.getvalue())
     if caption:
         with atomic(caption) as handle:
-            handle.write(picture.caption.encode())
+            comment = f"\n\n.. made: {json.dumps(record)}\n" if made else ""
+            handle.write(f"{picture.caption}{comment}".encode())

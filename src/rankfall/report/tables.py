@@ -16,7 +16,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,17 +123,50 @@ def read_frame(path: Path, name: str | None = None) -> pd.DataFrame:
     return frame
 
 
-def combine(name: str, shards: Sequence[Path], path: Path, config: str = "") -> int:
-    """One table from the shards' files; returns its number of rows. No shards make an empty table."""
-    parts = [read(shard, name) for shard in shards]
+class PlannedFile(Protocol):
+    """A file that a table is combined from: what it must have been made for, and the cells that its rows may be of."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def made(self) -> str: ...
+    @property
+    def keys(self) -> frozenset[str] | None: ...
+
+
+def combine(
+    name: str, planned: Sequence[PlannedFile], path: Path, config: str = "", made: Mapping[str, str] | None = None
+) -> int:
+    """One table from its planned parts; returns its number of rows. No parts make an empty table."""
+    parts = [read_part(name, part) for part in planned]
     if parts:
         data = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
     else:
         data = pa.schema([(column.name, ARROW[column.type]) for column in schema(name).columns]).empty_table()
     keys = data["key"].unique().to_pylist() if "key" in data.column_names else []
     devices = sorted({about_of(part).get("device", "") for part in parts} - {""})
-    write(name, data, path, provenance(config, keys, ", ".join(devices)))
+    write(name, data, path, provenance(config, keys, ", ".join(devices)) | dict(made or {}))
     return len(data)
+
+
+def read_part(name: str, part: PlannedFile) -> pa.Table:
+    """One part; refused if it was made for something else, or has rows of other cells."""
+    data = read(Path(part.path), name)
+    check_made(Path(part.path), part.made, data)
+    foreign = set(data["key"].unique().to_pylist()) - part.keys if part.keys is not None else set()
+    if foreign:
+        raise RankfallError(
+            f"{part.path} has rows of {len(foreign)} cells that are not in the plan: remove it and run again"
+        )
+    return data
+
+
+def check_made(path: Path, made: str, data: pa.Table | None = None) -> None:
+    """Refuse a table that says it was made for something else than was planned."""
+    if about_of(read(path) if data is None else data).get("made") != made:
+        raise RankfallError(
+            f"{path} was made for another configuration or by other code: run again, and it is made again"
+        )
 
 
 def about_of(data: pa.Table) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What would run, and why: the plan compared with what the store has.
 
-A cell is fresh (its key is in the store), stale (its spec is, computed by other code), or new. Why it is stale is told by the file digests
+A cell is fresh (its key is in the store), stale (its spec is, computed by other code), new, or kept: the store has lost it, but no job
+asks for it, since all that is made of it stands. Why it is stale is told by the file digests
 that are recorded with every result; why it is new by the most similar result under the same labels that no cell stands for any more.
 """
 
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.plan.build import Plan
 from rankfall.plan.cell import Cell
+from rankfall.schedule.outputs import Outputs
+from rankfall.schedule.reasons import changed_code, listed
+from rankfall.schedule.standing import standing
+from rankfall.schedule.statements import Statements
 
 if TYPE_CHECKING:
     from rankfall.store import CellRecord
 
 FRESH, STALE, NEW = "fresh", "stale", "new"
 FINISHED = ("done", "diverged")  # a cell that failed is tried again
-MANY = 3  # causes that are named one by one
 
 
 @dataclass
@@ -33,6 +37,7 @@ class Line:
     fresh: int = 0
     stale: int = 0
     new: int = 0
+    kept: int = 0
     seconds: float = 0.0  # of what is not fresh
 
 
@@ -62,6 +67,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
     gone = _gone(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
+    needed = standing(plan, Statements(plan), Outputs.under(results)).shards
     found.scale, found.measured = _scale(plan.cells, records)
     lines: dict[tuple[str, str, str], Line] = {}
     busy = set()
@@ -70,6 +76,9 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
         line.cells += 1
         if cell.key in keys:
             line.fresh += 1
+            continue
+        if cell.key not in failed and (cell.task.name, cell.shard) not in needed:
+            line.kept += 1
             continue
         busy.add((cell.task.name, cell.shard))
         line.seconds += found.scale * cell.cost.seconds
@@ -88,15 +97,6 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     return found
 
 
-def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Which files differ, in words."""
-    files = {file: "changed" for file in now if file in before and now[file] != before[file]}
-    files |= {file: "is now used" for file in now if file not in before}
-    files |= {file: "is no longer used" for file in before if file not in now}
-    told = [f"{file} {what}" for file, what in sorted(files.items())]
-    return _listed(told) or "its data changed"
-
-
 def changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
     """Which fields of the spec differ from the most similar of the candidates, in words."""
     flat = dict(_flat(cell.content))
@@ -110,12 +110,7 @@ def changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
         ]
         if best is None or len(told) < len(best):
             best = told
-    return _listed(best) if best else "not computed before"
-
-
-def _listed(told: list[str]) -> str:
-    more = f" and {len(told) - MANY} more" if len(told) > MANY else ""
-    return ", ".join(told[:MANY]) + more
+    return listed(best) if best else "not computed before"
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

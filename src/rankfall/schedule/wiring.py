@@ -1,36 +1,30 @@
-"""The plan as the workflow's rules want it: lists of files, and params that are plain strings.
+"""The plan as the workflow's rules want it: lists of files, the digest of what each job makes, and what each job needs.
 
-Snakemake compares a rule's params as a set of their representations and shows those that changed as the reason for a rerun. So
-each stage has
-
-- one param that is a count and a digest of what the job makes (`"12 cells 3f0c..."`), and
-- one param a source file that the job depends on, `"rankfall/nets/normalisers/l2.py 9a1b..."`.
-
-What depends on wildcards is a function of them; a `params:` block takes the whole list by `*WIRING.train_params()`.
+Snakemake compares a rule's params as a set of their representations, but for paths. So a job's digest is a string, and what may change
+without changing any result (the name of the configuration's file, where this package lies) is a `Path`.
 """
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rankfall.code.fingerprint import Sources
-from rankfall.disk import atomic
+import rankfall
+from rankfall.disk import atomic, not_ahead
+from rankfall.errors import RankfallError
 from rankfall.plan import cost
-from rankfall.plan.build import CELL_TABLES, Plan, make_plan
-from rankfall.plan.cell import Cell, digest
+from rankfall.plan.build import Plan, make_plan
+from rankfall.plan.cell import digest
+from rankfall.schedule.outputs import Outputs
+from rankfall.schedule.standing import Standing, standing
+from rankfall.schedule.statements import Statements
 
-Param = Callable[[Any], str]
-Place = tuple[str, ...]  # values of a rule's wildcards
-Code = Mapping[str, str]  # source file -> digest
-TABLE_ROOTS = ("rankfall.report.tables",)  # what puts shards together, and checks them
 MEASURED = 10  # seconds a cell, at most, for a measure of a small network
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
-ROW_ROOTS = ("rankfall.report.cell_columns",)  # what a shard's rows begin with
 
 
 class Wiring:
@@ -39,109 +33,103 @@ class Wiring:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.raw = dict(config)
         self.plan: Plan = make_plan(self.raw)
-        self.results = self.plan.config.results
+        self.outputs = Outputs.under(self.plan.config.results)
+        self.statements = Statements(self.plan)
+        self.threads = self.plan.config.compute.threads
+        # Of no result's identity, so paths: Snakemake reruns nothing when these change.
+        self.places = {
+            "config": self.config,
+            "results": Path(self.results),
+            "package": Path(rankfall.__file__).parent,
+        }
 
-    def write_config(self) -> str:
-        """The configuration as one file that all jobs read; left alone when it says the same, so that its time stands still."""
-        path = Path(self.results) / "plan" / "config.json"
-        text = json.dumps(self.raw, indent=1) + "\n"
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            with atomic(path) as file:
-                file.write(text.encode())
-        return path.as_posix()
+    @property
+    def results(self) -> str:
+        return self.outputs.folder
+
+    @property
+    def config(self) -> Path:
+        """The file that all jobs read the configuration from: named by its content, so that no other run can change it."""
+        return Path(self.results) / "plan" / f"{digest(self._text)}.json"
+
+    @property
+    def _text(self) -> str:
+        return json.dumps(self.raw, indent=1) + "\n"
+
+    def begin(self) -> None:
+        """What a run does before its first job, and a dry run or one that is refused does not."""
+        not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures"))
+        self.write_config()
+
+    def write_config(self) -> None:
+        """Left alone where it is."""
+        if not self.config.is_file() or self.config.read_bytes() != self._text.encode():
+            with atomic(self.config) as file:
+                file.write(self._text.encode())
 
     # What there is.
 
     @property
     def tables(self) -> list[str]:
-        return sorted({*CELL_TABLES, *self.plan.tables})
+        return self.statements.tables
 
     @property
     def figures(self) -> list[str]:
         return sorted(self.plan.figures)
 
+    @cached_property
+    def standing(self) -> Standing:
+        """Which outputs are there and right."""
+        return standing(self.plan, self.statements, self.outputs)
+
+    def targets(self, wildcards: Any) -> list[str]:
+        """All tables and figures."""
+        tables = [self.outputs.table(table) for table in self.tables]
+        return tables + [self.outputs.picture(figure) for figure in self.figures]
+
+    def train_inputs(self, wildcards: Any) -> list[str]:
+        """The data sets that a shard is trained on."""
+        return [self.outputs.data(wildcards.task)]
+
+    def measure_inputs(self, wildcards: Any) -> list[str]:
+        """That a shard's networks are there; they are in the store."""
+        return [self.outputs.cells(wildcards.task, wildcards.shard)]
+
     def table_inputs(self, wildcards: Any) -> list[str]:
         """The shards of a table."""
-        folder, table = f"{self.results}/shards", wildcards.table
-        if table in ("cells", "training"):
-            return [f"{folder}/train/{task}/{shard}.{table}.parquet" for task, shard in self.plan.shards]
-        if table == "datasets":
-            return [f"{folder}/data/{task}.parquet" for task in sorted({task for task, _ in self.plan.shards})]
-        files = []
-        for measure in self.plan.tables.get(table, []):
-            if self.plan.measures[measure].needs == "cells":
-                shards = [(t, s) for t, s in self.plan.shards if self.plan.measured_cells(measure, t, s)]
-                files += [f"{folder}/measure/{measure}/{task}/{shard}.parquet" for task, shard in shards]
-            else:
-                files.append(f"{folder}/measure/{measure}.parquet")
-        return files
+        return [part.path for part in self.statements.parts(wildcards.table, self.outputs)]
 
     def free_measure_inputs(self, wildcards: Any) -> list[str]:
         """The tables that a measure of tables is computed from."""
-        return [f"{self.results}/tables/{table}.parquet" for table in self.plan.measures[wildcards.measure].tables]
+        return [self.outputs.table(table) for table in self.plan.measure(wildcards.measure).tables]
 
     def figure_inputs(self, wildcards: Any) -> list[str]:
         """The tables of a figure."""
-        return [f"{self.results}/tables/{table}.parquet" for table in self.plan.figures[wildcards.figure].tables]
+        return [self.outputs.table(table) for table in self.plan.figure(wildcards.figure).tables]
 
     def figure_category(self, wildcards: Any) -> str:
         """Where the report lists it: beside the other figures of the table that it mainly shows."""
         return self.plan.figures[wildcards.figure].tables[0].replace("_", " ")
 
-    # What makes a job stale.
+    # What each job makes.
 
-    def data_params(self) -> list[Param]:
-        said: dict[Place, str] = {}
-        code: dict[Place, Code] = {}
-        for task in {cell.task.name for cell in self.plan.cells}:
-            cells = [cell for cell in self.plan.cells if cell.task.name == task]
-            keys = sorted({cell.data_key for cell in cells})
-            said[task,] = f"{len(keys)} data sets {digest(keys)}"
-            code[task,] = _together(cell.data_code for cell in cells) | self._table_code("datasets")
-        return _params(("task",), said, code)
+    def data(self, wildcards: Any) -> str:
+        return self.statements.data(wildcards.task).digest
 
-    def train_params(self) -> list[Param]:
-        said: dict[Place, str] = {}
-        code: dict[Place, Code] = {}
-        tables = self._table_code("cells") | self._table_code("training")
-        for place, cells in self.plan.shards.items():
-            said[place] = f"{len(cells)} cells {self._rows(cells)}"
-            code[place] = _together(cell.code for cell in cells) | tables
-        return _params(("task", "shard"), said, code)
+    def train(self, wildcards: Any) -> str:
+        return self.statements.train(wildcards.task, wildcards.shard).digest
 
-    def measure_params(self) -> list[Param]:
-        said: dict[Place, str] = {}
-        code: dict[Place, Code] = {}
-        for name, measure in self.plan.measures.items():
-            for task, shard in self.plan.shards:
-                cells = self.plan.measured_cells(name, task, shard)
-                said[name, task, shard] = f"{len(cells)} cells {digest(measure.key, self._rows(cells))}"
-                code[name, task, shard] = {**measure.code, **self._table_code(measure.table)}
-        return _params(("measure", "task", "shard"), said, code)
+    def measure(self, wildcards: Any) -> str:
+        return self.statements.measure(wildcards.measure, wildcards.task, wildcards.shard).digest
 
-    def free_measure_params(self) -> list[Param]:
-        """Of measures that need no trained cells."""
-        said: dict[Place, str] = {}
-        code: dict[Place, Code] = {}
-        for name, measure in self.plan.measures.items():
-            if measure.needs != "cells":
-                said[name,] = measure.key
-                code[name,] = {**measure.code, **self._table_code(measure.table)}
-        return _params(("measure",), said, code)
+    def measure_freely(self, wildcards: Any) -> str:
+        return self.statements.freely(wildcards.measure).digest
 
-    def table_params(self) -> list[Param]:
-        code: dict[Place, Code] = {
-            (table,): self._sources.code_files(TABLE_ROOTS) | self._table_code(table) for table in self.tables
-        }
-        return _params(("table",), {}, code)
+    def table(self, wildcards: Any) -> str:
+        return self.statements.table(wildcards.table).digest
 
-    def figure_params(self) -> list[Param]:
-        figures = self.plan.figures.values()
-        said: dict[Place, str] = {(one.name,): digest(one.component.name, one.options) for one in figures}
-        return _params(("figure",), said, {(one.name,): one.code for one in figures})
-
-    def _table_code(self, table: str) -> dict[str, str]:
-        return self._sources.code_files([*ROW_ROOTS, f"rankfall.report.schemas.{table}"])
+    def figure(self, wildcards: Any) -> str:
+        return self.statements.figure(wildcards.figure).digest
 
     # What a job needs.
 
@@ -177,49 +165,24 @@ class Wiring:
         measured = {cell.group: cell.cost.megabytes * 5 // 4 for cell in cells if cell.cost.megabytes}
         return max((modelled | measured).values())
 
-    @cached_property
-    def _sources(self) -> Sources:
-        return Sources()
 
-    @cached_property
-    def _specs(self) -> dict[tuple[int, int, int], str]:
-        return {}
+def telling(function: Callable[[Any], list[str]], tell: Callable[[], None]) -> Callable[[Any], list[str]]:
+    """An input function that tells Snakemake first what it cannot know: by then there is a graph of jobs to tell."""
 
-    def _rows(self, cells: Iterable[Cell]) -> str:
-        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out."""
-        found = []
-        for cell in cells:
-            parts: tuple[Any, ...] = (cell.task, cell.architecture, cell.training)
-            ident = (id(cell.task), id(cell.architecture), id(cell.training))
-            if ident not in self._specs:
-                self._specs[ident] = digest(*(asdict(part) for part in parts))
-            found.append((cell.key, self._specs[ident]))
-        return digest(found)
+    def inputs(wildcards: Any) -> list[str]:
+        tell()
+        return function(wildcards)
+
+    return inputs
 
 
-def _together(codes: Iterable[Code]) -> dict[str, str]:
-    """Code of several cells; many share one mapping."""
-    found: dict[str, str] = {}
-    for code in {id(code): code for code in codes}.values():
-        found.update(code)
-    return found
-
-
-def _params(names: tuple[str, ...], said: Mapping[Place, str], code: Mapping[Place, Code]) -> list[Param]:
-    """The first param from `said`, one more for each file that any of the jobs depends on."""
-
-    def place(wildcards: Any) -> Place:
-        return tuple(getattr(wildcards, name) for name in names)
-
-    def of_file(file: str) -> Param:
-        def param(wildcards: Any) -> str:
-            here = place(wildcards)
-            short = code.get(here, {}).get(file)
-            # Elsewhere the first param once more, which adds nothing to the set that is compared: a component that only
-            # other jobs use makes this one no staler by coming or going.
-            return f"{file} {short}" if short else said.get(here, "")
-
-        return param
-
-    files = sorted({file for found in code.values() for file in found})
-    return [lambda wildcards: said.get(place(wildcards), ""), *(of_file(file) for file in files)]
+def check_paths(*lists: Iterable[str]) -> None:
+    """Folders that go into PATH and PYTHONPATH, where a `:` would make two of one, and jobs import something else or nothing; and
+    that Snakemake takes for patterns if they have braces.
+    """
+    for folder in (folder for one in lists for folder in one):
+        for sign in (os.pathsep, "{", "}", "\n"):
+            if sign in folder:
+                raise RankfallError(
+                    f"{folder!r}: jobs would not be found in a folder with {sign!r} in its name; move or rename it"
+                )

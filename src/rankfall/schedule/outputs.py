@@ -1,0 +1,43 @@
+"""Where the files of each job lie under the folder of results: one answer for the rules, for the commands, and for what compares them.
+
+Snakemake names files by text, so the folder is written as it would write it: `./results/` is `results`.
+"""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Paths under one folder of results."""
+
+    folder: str
+
+    @classmethod
+    def under(cls, results: str | os.PathLike[str]) -> "Outputs":
+        return cls(os.path.normpath(results))
+
+    def data(self, task: str) -> str:
+        return f"{self.folder}/shards/data/{task}.parquet"
+
+    def cells(self, task: str, shard: str) -> str:
+        return f"{self.folder}/shards/train/{task}/{shard}.cells.parquet"
+
+    def training(self, task: str, shard: str) -> str:
+        return f"{self.folder}/shards/train/{task}/{shard}.training.parquet"
+
+    def measured(self, measure: str, task: str, shard: str) -> str:
+        return f"{self.folder}/shards/measure/{measure}/{task}/{shard}.parquet"
+
+    def freely(self, measure: str) -> str:
+        """Of a measure that needs no trained cells."""
+        return f"{self.folder}/shards/measure/{measure}.parquet"
+
+    def table(self, name: str) -> str:
+        return f"{self.folder}/tables/{name}.parquet"
+
+    def picture(self, figure: str) -> str:
+        return f"{self.folder}/figures/{figure}.png"
+
+    def caption(self, figure: str) -> str:
+        return f"{self.folder}/figures/{figure}.rst"

@@ -1,0 +1,20 @@
+"""Why something is not what it would be now, in words."""
+
+from collections.abc import Mapping
+
+MANY = 3  # causes that are named one by one
+
+
+def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Which files differ, in words."""
+    files = {file: "changed" for file in now if file in before and now[file] != before[file]}
+    files |= {file: "is now used" for file in now if file not in before}
+    files |= {file: "is no longer used" for file in before if file not in now}
+    told = [f"{file} {what}" for file, what in sorted(files.items())]
+    return listed(told) or "its data changed"
+
+
+def listed(told: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(told) - MANY} more" if len(told) > MANY else ""
+    return ", ".join(told[:MANY]) + more

@@ -1,0 +1,131 @@
+"""Which outputs are there and right, which have to be made again and why: by what they say they were made for, not by their times.
+
+A table or figure that keeps the planned digest is right, whatever lies beneath it: the digests of its shards are part of its own. So
+the shards are looked at only where a table has to be made, and a run with nothing to do opens a few files.
+
+What Snakemake remembers in `.snakemake/` may be lost, or not be about the files that are there; it is told to run the jobs of what is
+`stale` here, and finds by itself what is missing.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rankfall.disk import odd
+from rankfall.plan.build import Plan
+from rankfall.schedule.outputs import Outputs
+from rankfall.schedule.reasons import changed_code
+from rankfall.schedule.statements import Part, Statement, Statements
+
+Record = dict[str, str]  # `made` and `made_of`, as an output keeps them
+RECORD = re.compile(r"\n\n\.\. made: (\{.*\})\n\Z")  # at the end of a caption, a comment for whoever reads it
+SHOWN = 12  # reasons that are told
+
+
+@dataclass
+class Standing:
+    """What is to be done about the outputs of a plan."""
+
+    stale: dict[str, str] = field(default_factory=dict)  # an output that is there -> why it is made again
+    missing: list[str] = field(default_factory=list)
+    shards: set[tuple[str, str]] = field(default_factory=set)  # (task, shard) whose networks a job needs
+
+    @property
+    def right(self) -> bool:
+        """Whether all tables and figures are what the plan asks for."""
+        return not self.stale and not self.missing
+
+    def lines(self) -> list[str]:
+        """The reasons for people, the most frequent first."""
+        counts = Counter(self.stale.values())
+        first = {why: path for path, why in reversed(self.stale.items())}
+        lines = []
+        for why, count in counts.most_common(SHOWN):
+            others = f" and {count - 1} more" if count > 1 else ""
+            lines.append(f"{first[why]}{others}: {why}; made again")
+        return lines + [f"... and {len(counts) - SHOWN} more reasons"] * (len(counts) > SHOWN)
+
+
+def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
+    """Look at the tables and figures, and at the shards of tables that are not right."""
+    found = Standing()
+    for figure in sorted(plan.figures):
+        _look(outputs.picture(figure), _of_picture(outputs, figure), statements.figure(figure), found)
+    wanted: dict[str, Part] = {}  # what tables that are not right are made from
+    for table in statements.tables:
+        path = outputs.table(table)
+        if not _look(path, record_of(path), statements.table(table), found):
+            wanted |= {part.path: part for part in statements.parts(table, outputs)}
+    for path, part in wanted.items():
+        if not _look(path, record_of(path), part.statement, found) and part.place is not None:
+            found.shards.add(part.place)
+    for place in sorted(found.shards):  # a measure's job waits for its shard to be trained, and that for the data
+        path = outputs.cells(*place)
+        _look(path, record_of(path), statements.train(*place), found)
+    for task in sorted({task for task, _ in found.shards}):
+        _look(outputs.data(task), record_of(outputs.data(task)), statements.data(task), found)
+    return found
+
+
+def _look(path: str, record: Record | None, statement: Statement, found: Standing) -> bool:
+    """Whether an output is right; what is not is noted."""
+    if record is not None and record.get("made") == statement.digest:
+        return True
+    if record is None:
+        if path not in found.missing:
+            found.missing.append(path)
+    elif path not in found.stale:
+        found.stale[path] = _why(record, statement)
+    return False
+
+
+def _why(record: Record, statement: Statement) -> str:
+    """In what an output's own words differ from the statement that it should have been made for."""
+    try:
+        before = json.loads(record["made_of"])
+        if before["code"] != dict(statement.files()):
+            return changed_code(before["code"], statement.files())
+        if before["what"] != statement.what:
+            return f"made of {before['what']}, where the configuration says {statement.what}"
+        return "made for other cells or options, or from other files"
+    except (KeyError, ValueError, TypeError):
+        return "does not say what it was made for"
+
+
+def record_of(path: str) -> Record | None:
+    """What a table says it was made for; None where there is no file, nothing where it cannot be read or does not say."""
+    if not os.path.lexists(path):
+        return None
+    if odd(path):
+        return {}
+    import pyarrow as pa  # a plan of what has never run needs none of it
+    import pyarrow.parquet as pq
+
+    try:
+        about = pq.read_metadata(path).metadata or {}
+        return {name: about[f"rankfall.{name}".encode()].decode() for name in ("made", "made_of")}
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError):
+        return {}
+
+
+def _of_picture(outputs: Outputs, figure: str) -> Record | None:
+    """The same for a figure, which says it in its caption, together with the digests of both pictures."""
+    picture = Path(outputs.picture(figure))
+    if not picture.exists():
+        return None
+    try:
+        found = RECORD.search(Path(outputs.caption(figure)).read_text(encoding="utf-8"))
+        record = json.loads(found[1]) if found else {}
+        pictures = {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in ("png", "pdf")}
+        return record if {suffix: record.get(suffix) for suffix in pictures} == pictures else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def digest_of(path: Path) -> str:
+    """Of a picture's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:24]

@@ -1,0 +1,196 @@
+"""What each job of a plan makes, as a statement: in words, as one digest, and by the files of code that count.
+
+The digest covers all that the rows or the picture depend on: the keys and labels of the cells, the measure with its options and its
+code, how tables are written; and for what is made of other files, the digests of those. So it is known before anything runs, and
+
+- a job is told the digest that was planned, and stops if it would make something else;
+- every output keeps the digest that it was made for, so that whether it is still right follows from what is in it, and not from times
+  or from what Snakemake remembers (`standing.py`).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from rankfall.code.fingerprint import Sources
+from rankfall.errors import RankfallError
+from rankfall.plan.build import CELL_TABLES, Plan
+from rankfall.plan.cell import Cell, digest
+from rankfall.schedule.outputs import Outputs
+
+Code = Mapping[str, str]  # source file -> digest
+TABLE_ROOTS = ("rankfall.report.tables",)  # what puts shards together, and checks them
+ROW_ROOTS = ("rankfall.report.cell_columns",)  # what a shard's rows begin with
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one job makes."""
+
+    what: str
+    digest: str
+    files: Callable[[], Code] = field(repr=False, compare=False)  # only asked for when something has to be explained
+
+    def check(self, expected: str | None, job: str) -> None:
+        """Stop a job that would make something else than what the run that started it had planned."""
+        if expected is not None and expected != self.digest:
+            raise RankfallError(
+                f"{job}: the configuration or the code changed since this run was planned; nothing was written, run again"
+            )
+
+    def record(self) -> dict[str, str]:
+        """What an output keeps of it: text, for the metadata of a table."""
+        return {"made": self.digest, "made_of": json.dumps({"what": self.what, "code": dict(self.files())})}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file that a table is combined from."""
+
+    path: str
+    statement: Statement
+    place: tuple[str, str] | None = None  # (task, shard) of the networks that its rows are of
+    keys: frozenset[str] | None = None  # of these cells; None: of no cells
+
+    @property
+    def made(self) -> str:
+        return self.statement.digest
+
+
+class Statements:
+    """The statements of one plan; each is made when it is asked for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._specs: dict[tuple[int, int, int], str] = {}
+        self._made: dict[tuple[str, ...], Statement] = {}
+
+    @property
+    def tables(self) -> list[str]:
+        return sorted({*CELL_TABLES, *self.plan.tables})
+
+    def data(self, task: str) -> Statement:
+        """The data sets of a task."""
+
+        def make() -> Statement:
+            cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
+            keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
+            files = partial(_together, [*(cell.data_code for cell in cells), rows])
+            return Statement(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
+
+        return self._once(("data", task), make)
+
+    def train(self, task: str, shard: str) -> Statement:
+        """The cells of a shard."""
+
+        def make() -> Statement:
+            cells = self.plan.shard(task, shard)
+            rows = _together([self._table_code("cells"), self._table_code("training")])
+            files = partial(_together, [*(cell.code for cell in cells), rows])
+            return Statement(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
+
+        return self._once(("train", task, shard), make)
+
+    def measure(self, name: str, task: str, shard: str) -> Statement:
+        """A measure on the cells of a shard."""
+
+        def make() -> Statement:
+            measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
+            rows = self._table_code(measure.table)
+            files = partial(_together, [measure.code, rows])
+            return Statement(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
+
+        return self._once(("measure", name, task, shard), make)
+
+    def freely(self, name: str) -> Statement:
+        """A measure that needs no trained cells: of nothing, or of tables."""
+
+        def make() -> Statement:
+            measure = self.plan.measure(name)
+            rows, given = self._table_code(measure.table), [self.table(table).digest for table in measure.tables]
+            what = f"{len(given)} tables" if given else "itself alone"
+            files = partial(_together, [measure.code, rows])
+            return Statement(what, digest("measure", measure.key, given, rows), files)
+
+        return self._once(("freely", name), make)
+
+    def table(self, name: str) -> Statement:
+        """A table of the results."""
+
+        def make() -> Statement:
+            code = _together([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
+            made = [part.made for part in self.parts(name, Outputs(""))]
+            return Statement(f"{len(made)} files", digest("table", name, made, code), lambda: code)
+
+        return self._once(("table", name), make)
+
+    def figure(self, name: str) -> Statement:
+        """A picture with its caption."""
+
+        def make() -> Statement:
+            figure = self.plan.figure(name)
+            given = [self.table(table).digest for table in figure.tables]
+            content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given)
+            return Statement(f"{len(given)} tables", content, lambda: figure.code)
+
+        return self._once(("figure", name), make)
+
+    def parts(self, table: str, outputs: Outputs) -> list[Part]:
+        """The files that a table is combined from."""
+        if table not in self.tables:
+            raise RankfallError(f"table {table!r} is not of this configuration; allowed: {', '.join(self.tables)}")
+        if table in ("cells", "training"):
+            file = outputs.cells if table == "cells" else outputs.training
+            shards = self.plan.shards.items()
+            return [Part(file(*place), self.train(*place), place, _keys(cells)) for place, cells in shards]
+        if table == "datasets":
+            return [
+                Part(outputs.data(task), self.data(task)) for task in sorted({task for task, _ in self.plan.shards})
+            ]
+        return [part for name in self.plan.tables[table] for part in self._measured(name, outputs)]
+
+    def _measured(self, name: str, outputs: Outputs) -> Iterator[Part]:
+        if self.plan.measures[name].needs != "cells":
+            yield Part(outputs.freely(name), self.freely(name))
+            return
+        for place in self.plan.shards:
+            cells = self.plan.measured_cells(name, *place)
+            if cells:
+                yield Part(outputs.measured(name, *place), self.measure(name, *place), place, _keys(cells))
+
+    def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
+        if place not in self._made:
+            self._made[place] = make()
+        return self._made[place]
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources()
+
+    def _table_code(self, table: str) -> dict[str, str]:
+        return self._sources.code_files([*ROW_ROOTS, f"rankfall.report.schemas.{table}"])
+
+    def _rows(self, cells: Sequence[Cell]) -> str:
+        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out."""
+        found = []
+        for cell in cells:
+            parts: tuple[Any, ...] = (cell.task, cell.architecture, cell.training)
+            ident = (id(cell.task), id(cell.architecture), id(cell.training))
+            if ident not in self._specs:
+                self._specs[ident] = digest(*(asdict(part) for part in parts))
+            found.append((cell.key, self._specs[ident]))
+        return digest(found)
+
+
+def _keys(cells: Iterable[Cell]) -> frozenset[str]:
+    return frozenset(cell.key for cell in cells)
+
+
+def _together(codes: Iterable[Code]) -> dict[str, str]:
+    """Several mappings as one; many cells share one."""
+    found: dict[str, str] = {}
+    for code in {id(code): code for code in codes}.values():
+        found.update(code)
+    return dict(sorted(found.items()))
