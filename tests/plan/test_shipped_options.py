@@ -8,7 +8,6 @@ from plans import changed, refusal
 
 from rankfall import components
 from rankfall.measures import orders
-from rankfall.plan import make_plan
 from rankfall.pretrained.load import PHASES
 from rankfall.pretrained.subject import DEFINITIONS
 from rankfall.pretrained.surgery import VARIANTS
@@ -53,9 +52,14 @@ def test_figures_show_what_there_is(option: str, value: Any) -> None:
     assert message.startswith(f"figures.paths.{option}: ") and "did you mean 's" in message
 
 
-def test_defaults_of_a_figure_may_name_what_there_is_not() -> None:
-    config = changed("tasks", {"other": {"task": "sorting"}}, changed("figures", {"paths": {}}))
-    assert make_plan(changed("grid/0/task", "other", config)).figures["paths"].options["task"] == "sorting"
+def test_figures_need_no_names_of_the_default_configuration() -> None:
+    """Their defaults are what was measured, whatever it is called."""
+    for name in components.names("figure"):
+        options = components.describe("figure", name).options  # type: ignore[union-attr]
+        named = {
+            key: options[key].default for key in ("task", "architecture", "training", "architectures") if key in options
+        }
+        assert not any(named.values()), name
 
 
 def test_choices_are_those_of_the_code() -> None:

@@ -226,7 +226,7 @@ def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 
 def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
-    """A figure that is told to show what there is not would be drawn without it. Defaults may name what this configuration lacks."""
+    """A figure that is told to show what there is not would be refused hours later."""
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():
