@@ -28,7 +28,7 @@ def test_every_edit_is_python_and_another_program() -> None:
 
 
 def test_edits_follow_from_the_seed() -> None:
-    source = (PACKAGE / "nets" / "attention.py").read_text()
+    source = (PACKAGE / "nets" / "network.py").read_text()
     assert mutate("a", source, random.Random(3)) == mutate("a", source, random.Random(3))
 
 
