@@ -1,7 +1,7 @@
 """Random interleavings of runs, kills, edits and misfortunes: whatever happened, the next run gives the tables of a run from nothing.
 
 pytest -m slow -s tests/faults/test_fault_campaign.py                              a fresh sample
-RANKFALL_CAMPAIGN=17 pytest -m slow -s tests/faults/test_fault_campaign.py         one interleaving again
+RANKFALL_CAMPAIGN=17,93 pytest -m slow -s tests/faults/test_fault_campaign.py      these again
 RANKFALL_CAMPAIGN=0..199 pytest -m slow -s tests/faults/test_fault_campaign.py     the whole campaign, about half an hour
 """
 
@@ -30,8 +30,9 @@ def seeds() -> Iterator[int]:
     """Those that are asked for, or fresh ones for as long as there is time."""
     asked = os.environ.get("RANKFALL_CAMPAIGN")
     if asked:
-        first, _, last = asked.partition("..")
-        yield from range(int(first), int(last or first) + 1)
+        for part in asked.split(","):
+            first, _, last = part.partition("..")
+            yield from range(int(first), int(last or first) + 1)
         return
     began, seed = time.monotonic(), int(time.time())
     while time.monotonic() - began < SECONDS:
