@@ -278,7 +278,7 @@ class Events:
 
     def _chosen(self, what: str, where: float) -> Path | None:
         files = self.grid.files(what)
-        return files[int(where * len(files))] if files else None
+        return files[min(int(where * len(files)), len(files) - 1)] if files else None
 
     def _name(self, path: Path | None) -> str:
         return "no file" if path is None else str(path.relative_to(self.grid.folder))
