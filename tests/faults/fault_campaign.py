@@ -31,6 +31,12 @@ class Campaign:
     folder: Path
     starter: Starter
     references: dict[tuple[str, Texts], Grid] = field(default_factory=dict)
+    started: list[Program] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Of processors, for all that has ended."""
+        return sum(program.seconds for program in self.started)
 
     @classmethod
     def begin(cls, folder: Path) -> "Campaign":
@@ -74,7 +80,8 @@ class Campaign:
         environment = {name: value for name, value in os.environ.items() if name not in left_out}
         if module.startswith("rankfall"):
             environment["PYTHONPATH"] = str(grid.folder / "src")
-        return self.starter.start(module, *arguments, cwd=grid.folder, environment=environment)
+        self.started.append(self.starter.start(module, *arguments, cwd=grid.folder, environment=environment))
+        return self.started[-1]
 
 
 def short(said: str) -> str:

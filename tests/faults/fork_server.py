@@ -105,7 +105,7 @@ def serve(address: str, libraries: Iterable[str]) -> None:
 
 
 def _keep(connection: socket.socket, program: dict[str, Any], files: list[int]) -> NoReturn:
-    """Start a leader and say how it ended, once everything in its group is gone."""
+    """Start a leader and say how it ended, once everything in its group is gone, and how long processors worked on it."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     leader = os.fork()
     if leader == 0:
@@ -116,14 +116,15 @@ def _keep(connection: socket.socket, program: dict[str, Any], files: list[int]) 
         _become(program, files)
     _close(files)
     connection.sendall(f"{leader}\n".encode())
-    code = 0
+    code, seconds = 0, 0.0
     with suppress(ChildProcessError):
         while True:
-            child, status = os.wait()
+            child, status, used = os.wait4(-1, 0)
+            seconds += used.ru_utime + used.ru_stime
             if child == leader:
                 code = os.waitstatus_to_exitcode(status)
     with suppress(OSError):
-        connection.sendall(f"{code}\n".encode())
+        connection.sendall(f"{code} {seconds:.3f}\n".encode())
     os._exit(0)
 
 

@@ -32,6 +32,7 @@ class Program:
     output: Path
     said: bytes = field(default=b"", repr=False)
     code: int | None = None
+    seconds: float = 0.0  # of processors, when it has ended
 
     def wait(self, seconds: float) -> int | None:
         """The exit status, once everything in the group is gone; None if that takes longer."""
@@ -42,7 +43,8 @@ class Program:
                 return None
             self.said += (received := self.connection.recv(64))
             if not received or b"\n" in self.said:
-                self.code = int(self.said or -signal.SIGKILL)
+                code, seconds = self.said.split() or (-signal.SIGKILL, 0.0)
+                self.code, self.seconds = int(code), float(seconds)
                 self.connection.close()
         return self.code
 

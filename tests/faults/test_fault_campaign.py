@@ -64,6 +64,7 @@ def test_campaign(campaign: Campaign) -> None:
     failed, began = [], time.monotonic()
     for count, seed in enumerate(seeds(), 1):
         wrong = campaign.attempt(seed)
-        print(f"{time.monotonic() - began:5.0f} s  {count:3}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
+        times = f"{time.monotonic() - began:5.0f} s, {campaign.seconds:5.0f} s of processors"
+        print(f"{times} {count:4}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
         failed += [seed] * (wrong is not None)
     assert not failed, f"interleavings that went wrong: {failed}"
