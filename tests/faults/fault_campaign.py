@@ -66,7 +66,7 @@ class Campaign:
             grid = Grid.make(self.folder / f"reference-{config}-{''.join(map(str, texts))}", texts)
             done = self.snakemake(grid, config)
             if done.end(LONGEST):
-                raise AssertionError(f"a run from nothing fails:\n{done.text()}")
+                raise AssertionError(f"a run from nothing fails:\n{short(done.text())}")
             self.references[known] = grid
         return self.references[known]
 
