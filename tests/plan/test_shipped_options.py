@@ -8,9 +8,9 @@ from plans import changed, refusal
 
 from rankfall import components
 from rankfall.measures import orders
-from rankfall.pretrained.load import PHASES
+from rankfall.pretrained.source import PHASES
 from rankfall.pretrained.subject import DEFINITIONS
-from rankfall.pretrained.surgery import VARIANTS
+from rankfall.pretrained.variants import VARIANTS
 
 TASKS: dict[str, list[tuple[str, Any, str]]] = {
     "sorting": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("length", 0, ">= 1"), ("symbols", 0, ">= 1")],

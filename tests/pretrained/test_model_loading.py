@@ -12,7 +12,9 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import ModelSource, load, weights_digest
+from rankfall.pretrained.load import load
+from rankfall.pretrained.source import ModelSource
+from rankfall.pretrained.weights import weights_digest
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

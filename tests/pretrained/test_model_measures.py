@@ -12,10 +12,11 @@ from rankfall.measures.chains import chains
 from rankfall.measures.model_law import model_law
 from rankfall.measures.model_residuals import model_residuals
 from rankfall.pretrained import attention, convert
-from rankfall.pretrained.load import ModelSource
+from rankfall.pretrained.forward import run_model
+from rankfall.pretrained.source import ModelSource
 from rankfall.pretrained.subject import Request, subject
-from rankfall.pretrained.surgery import VARIANTS, run_model
 from rankfall.pretrained.texts import Texts
+from rankfall.pretrained.variants import VARIANTS
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.report import tables

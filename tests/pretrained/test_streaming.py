@@ -8,12 +8,16 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import ModelSource, load
+from rankfall.pretrained.dissect import study
+from rankfall.pretrained.forward import run_model
+from rankfall.pretrained.load import load
 from rankfall.pretrained.profile import profile
-from rankfall.pretrained.stream import units
+from rankfall.pretrained.source import ModelSource
+from rankfall.pretrained.streaming import units
 from rankfall.pretrained.subject import Request
-from rankfall.pretrained.surgery import VARIANTS, cut, run_model, study
+from rankfall.pretrained.surgery import cut
 from rankfall.pretrained.texts import Texts
+from rankfall.pretrained.variants import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 STREAMED = [

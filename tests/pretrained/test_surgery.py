@@ -9,7 +9,10 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, layer, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.surgery import VARIANTS, Wide, cut, run_model, study, verify
+from rankfall.pretrained.dissect import study
+from rankfall.pretrained.forward import Wide, run_model
+from rankfall.pretrained.surgery import cut, verify
+from rankfall.pretrained.variants import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -116,13 +119,13 @@ def test_two_streams_of_xlnet_are_told_apart():
         "target_mapping": torch.eye(TOKENS).expand(2, -1, -1).contiguous(),
     }
     anatomy = study(subject.model, inputs, width=WIDTH, layers=LAYERS)
-    assert anatomy.streams == 2
+    assert anatomy.residual_streams == 2
     assert len(anatomy.sites) == 4 * LAYERS
     verify(subject.model, anatomy, inputs)
     whole = run_model(subject.model, inputs).last_hidden_state  # the query stream's
-    states = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], stream=1)
+    states = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=1)
     assert torch.equal(states[-1][0], whole)
-    assert not torch.equal(cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], stream=0)[-1][0], whole)
+    assert not torch.equal(cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=0)[-1][0], whole)
 
 
 def test_float64_is_not_narrowed_inside():
@@ -137,7 +140,8 @@ def test_float64_is_not_narrowed_inside():
 
 
 def test_a_model_without_attention_is_refused_with_what_was_found():
-    from rankfall.pretrained.load import ModelSource, load
+    from rankfall.pretrained.load import load
+    from rankfall.pretrained.source import ModelSource
 
     config = {"vocab_size": 99, "hidden_size": WIDTH, "num_hidden_layers": LAYERS}
     model = load(ModelSource("mamba", config=config)).model
@@ -147,7 +151,8 @@ def test_a_model_without_attention_is_refused_with_what_was_found():
 
 def test_layers_that_are_no_modules_are_refused():
     """XLM runs its layers in one function. Its additions are found, but not where the state leaves a layer."""
-    from rankfall.pretrained.load import ModelSource, load
+    from rankfall.pretrained.load import load
+    from rankfall.pretrained.source import ModelSource
 
     config = {"vocab_size": 99, "emb_dim": WIDTH, "n_layers": LAYERS, "n_heads": 4}
     model = load(ModelSource("xlm", config=config)).model

@@ -11,7 +11,8 @@ pytest.importorskip("transformers")
 from tiny_models import tiny
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import ModelSource, load
+from rankfall.pretrained.load import load
+from rankfall.pretrained.source import ModelSource
 from rankfall.pretrained.texts import Texts, batch_for, documents, windows
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -55,7 +56,8 @@ def test_tokens_are_the_same_in_another_process(bert):
     """The library's WordPiece trainer fails this: it breaks ties by a hash that differs between processes."""
     ids = batch_for(bert, Texts("topics", 8, 64)).inputs["input_ids"]
     code = (
-        "from rankfall.pretrained.load import ModelSource, load; from rankfall.pretrained.texts import Texts, batch_for; "
+        "from rankfall.pretrained.load import load; from rankfall.pretrained.source import ModelSource; "
+        "from rankfall.pretrained.texts import Texts, batch_for; "
         f"m = load(ModelSource('bert-base-cased', config={SMALL!r})); "
         "print(batch_for(m, Texts('topics', 8, 64)).inputs['input_ids'].flatten().tolist())"
     )

@@ -72,7 +72,8 @@ class Tiny:
 
 def tiny(family: str, seed: int = 0) -> Tiny:
     """In float32, eval mode, with weights large enough that no part of a layer is negligible."""
-    from rankfall.pretrained.load import ModelSource, load
+    from rankfall.pretrained.load import load
+    from rankfall.pretrained.source import ModelSource
 
     model = load(ModelSource(family, config=CONFIGS[family]), seed=seed).model
     generator = torch.Generator().manual_seed(seed)

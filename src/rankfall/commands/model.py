@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.measures._models import requested
-    from rankfall.pretrained.load import MINILM, ModelSource
     from rankfall.pretrained.profile import profile
+    from rankfall.pretrained.source import MINILM, ModelSource
     from rankfall.pretrained.texts import Texts
     from rankfall.report import style, tables
     from rankfall.report.figures.models import models, short

@@ -6,7 +6,7 @@ import importlib.util
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import MINILM, ModelSource
+from rankfall.pretrained.source import MINILM, ModelSource
 from rankfall.pretrained.subject import Request
 from rankfall.pretrained.texts import Texts
 

@@ -29,7 +29,7 @@ def chains(
     """`repeats` paths of every length; each draws its text among `samples`, its layers and its heads."""
     from rankfall.measures._models import requested
     from rankfall.pretrained.attention import chains as measure
-    from rankfall.pretrained.load import ModelSource
+    from rankfall.pretrained.source import ModelSource
     from rankfall.pretrained.texts import Texts
 
     source = ModelSource(model, phase, revision, config=config or {})

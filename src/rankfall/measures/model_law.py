@@ -32,7 +32,7 @@ def model_law(
 ) -> list[dict[str, Any]]:
     """No rows for models whose layers are not plain post-norm attention (BERT, RoBERTa, DistilBERT, ALBERT are)."""
     from rankfall.measures._models import requested
-    from rankfall.pretrained.load import ModelSource
+    from rankfall.pretrained.source import ModelSource
     from rankfall.pretrained.texts import Texts
     from rankfall.pretrained.theory import law
 

@@ -37,8 +37,8 @@ def model_residuals(
     `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
     """
     from rankfall.measures._models import requested
-    from rankfall.pretrained.load import ModelSource
     from rankfall.pretrained.profile import profile
+    from rankfall.pretrained.source import ModelSource
     from rankfall.pretrained.texts import Texts
 
     source, texts = ModelSource(model, phase, revision, streamed, config or {}), Texts(text, samples, length)

@@ -55,7 +55,8 @@ def path_counts(
 def model(text: str) -> tuple[str, int, int]:
     """The parts of `name: layers x heads`; of a name alone, what the model's config says."""
     if ":" not in text and " " not in text.strip():
-        from rankfall.pretrained.load import ModelSource, read_config
+        from rankfall.pretrained.load import read_config
+        from rankfall.pretrained.source import ModelSource
 
         config = read_config(ModelSource(text.strip()))
         return text.strip(), config.num_hidden_layers, config.num_attention_heads

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
+from rankfall.pretrained.forward import Wide, run_model
 from rankfall.pretrained.record import SOFTMAX
 from rankfall.pretrained.subject import Request, Subject, subjects
-from rankfall.pretrained.surgery import Wide, run_model
 from rankfall.rank import residual as res
 from rankfall.streams import stream
 
@@ -93,8 +93,8 @@ def _paths(subject: Subject, repeats: int) -> list[tuple[int, int, int, list[tup
 def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
     """P_k ... P_1 for (layer, head) pairs from first to last; maps (L, H, T, T)."""
     product = maps[path[0]]
-    for place in path[1:]:
-        product = maps[place] @ product
+    for step in path[1:]:
+        product = maps[step] @ product
     return product
 
 

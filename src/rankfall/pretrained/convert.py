@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rankfall.design import Architecture, Component
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
-from rankfall.pretrained.surgery import Variant
+from rankfall.pretrained.variants import Variant
 
 if TYPE_CHECKING:
     from rankfall.pretrained.subject import Subject

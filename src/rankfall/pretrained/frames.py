@@ -1,9 +1,9 @@
-"""Where in a model the code is: the stack of modules that are executing, kept by hooks.
+"""The module calls that are in progress during a forward pass, kept by hooks, and names for operations.
 
-An operation is named by the module call it happens in and its place among the operations of its sort in that call,
-not counting those of submodules. That name is the same in every forward pass, also where a submodule (a mixture of
-experts, say) does a different number of operations each time, and it tells the calls of a module that is used
-several times (ALBERT's layer) apart.
+An operation is named by the module call it happens in and its number among the operations of its kind in that call,
+not counting those of submodules. This name is the same in every forward pass, also where a submodule (a mixture of
+experts, say) does a different number of operations each time, and it differs between the calls of a module
+that is used several times (ALBERT's layer).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Call(NamedTuple):
         return f"{self.module or '(model)'}" + (f" (call {self.number})" if self.number else "")
 
 
-class Place(NamedTuple):
-    """One operation: the call it happens in, its sort, and its place among the operations of that sort in this call."""
+class Operation(NamedTuple):
+    """The name of an operation: its module call, its kind, and its number among the operations of this kind in this call."""
 
     call: Call
-    sort: str
+    kind: str
     ordinal: int
 
 
@@ -80,11 +80,11 @@ class Frames:
         """The calls in progress, outermost first."""
         return tuple(frame.call for frame in self._stack)
 
-    def place(self, sort: str) -> Place | None:
-        """The name of the operation that is happening now; None outside the model. Counts: ask once an operation."""
+    def operation(self, kind: str) -> Operation | None:
+        """The name of the operation that is starting; None outside the model. Every call counts one operation."""
         if not self._stack:
             return None
         frame = self._stack[-1]
-        ordinal = frame.counts[sort]
-        frame.counts[sort] += 1
-        return Place(frame.call, sort, ordinal)
+        ordinal = frame.counts[kind]
+        frame.counts[kind] += 1
+        return Operation(frame.call, kind, ordinal)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.pretrained.subject import Request, Subject, subjects
-from rankfall.pretrained.surgery import Variant
+from rankfall.pretrained.variants import Variant
 from rankfall.rank import residual as res
 
 

@@ -1,7 +1,7 @@
-"""One forward pass as a graph: which tensor was made from which, by what, and where in the model.
+"""One forward pass as a graph: which tensor was computed from which, by which operation of which module.
 
-Recorded by a `TorchFunctionMode` on a small batch; all tensors are kept until the graph is read, so identities are
-safe. Nothing here knows what a residual connection is (see anatomy.py).
+Recorded by a `TorchFunctionMode` on a small batch; all tensors are kept until the graph is read, so that no id() is
+used twice. Nothing here knows what a residual connection is (see anatomy.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
-from rankfall.pretrained.frames import Call, Frames, Place
+from rankfall.pretrained.frames import Call, Frames, Operation
 
 ADDS = frozenset(
     {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ class Node:
     parents: tuple[int, ...]
     shape: tuple[int, ...]
     stack: tuple[Call, ...]
-    place: Place | None = None
+    operation: Operation | None = None
     operands: tuple[int, int] | None = None  # the two summands of an addition of tensors, left and right
     attends: bool = False
     leaf: bool = False
@@ -89,13 +89,13 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        place, operands = None, None
+        operation, operands = None, None
         if func in ADDS:
-            place = self._frames.place("add")
+            operation = self._frames.operation("add")
             pair = operands_of(args, kwargs)
             operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
         elif func in PRODUCTS:
-            place = self._frames.place("product")
+            operation = self._frames.operation("product")
         name = getattr(func, "__name__", str(func))
         # `x.expand_as(y)` takes y's shape only, and `zeros_like(x)` x's: no value flows from there.
         given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
@@ -108,7 +108,7 @@ class Recorder(TorchFunctionMode):
             return result
         for _, tensor in tensors_in(result):
             attends = (func in SOFTMAX and over_tokens(tensor)) or func in FUSED_ATTENTION
-            self._add(tensor, name, parents, place=place, operands=operands, attends=attends)
+            self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends)
         return result
 
     def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:

@@ -14,10 +14,13 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.pretrained.anatomy import Anatomy
+from rankfall.pretrained.dissect import watch
 from rankfall.pretrained.families.published import published
-from rankfall.pretrained.load import Loaded, ModelSource, load
-from rankfall.pretrained.surgery import VARIANTS, Variant, cut, verify, watch
+from rankfall.pretrained.load import Loaded, load
+from rankfall.pretrained.source import ModelSource
+from rankfall.pretrained.surgery import cut, verify
 from rankfall.pretrained.texts import Batch, Texts, batch_for
+from rankfall.pretrained.variants import VARIANTS, Variant
 
 DEFINITIONS = ("clean", "published")
 PART_BYTES = 2**28  # what a part of the batch may take, about

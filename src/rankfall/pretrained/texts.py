@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.pretrained.load import TOKENIZER_FILES, Loaded, hub_reachable
+from rankfall.pretrained.hub import hub_reachable
+from rankfall.pretrained.load import TOKENIZER_FILES, Loaded
 from rankfall.streams import stream
 
 DRAWN = ("zipf", "random")

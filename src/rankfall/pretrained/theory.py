@@ -18,7 +18,7 @@ from torch import Tensor
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.pretrained.convert import as_network, convertible, first_states
 from rankfall.pretrained.subject import Request, Subject, subjects
-from rankfall.pretrained.surgery import Variant
+from rankfall.pretrained.variants import Variant
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal, withhold
 from rankfall.rank.centred.attention import attend
