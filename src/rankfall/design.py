@@ -143,8 +143,11 @@ class Training:
     """number format of training"""
 
 
-# Fields of an architecture that a cell may do without: where nothing reads them they are None.
-UNREAD = ("normaliser", "mask", "mlp_residual", "heads", "head_width", "mlp_width")
+# Kind -> fields of an architecture that only its component reads; where that ignores them too, they are None in a cell.
+UNREAD = {
+    "attention": ("normaliser", "mask", "heads", "head_width"),
+    "mlp": ("mlp_residual", "mlp_width"),
+}
 
 
 class Designed(Protocol):

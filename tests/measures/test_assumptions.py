@@ -218,7 +218,7 @@ def test_a_norm_written_by_hand_keeps_all_digits() -> None:
         gain = block.norm1.gain
         del block.norm1
         block.norm1 = lambda x, gain=gain: rms(x) * gain
-    state = begin(known, known.embed(INPUTS))
+    state = begin(known, known.lift(INPUTS))
     state = scaled_to(state, torch.full_like(state.rest.log, -300.0))
     first, second = (step(made.blocks[0], state).rest for made in (known, own))
     torch.testing.assert_close(first.log, second.log, rtol=1e-13, atol=0)

@@ -48,7 +48,7 @@ def whole(state: State) -> list[list[Any]]:
 def error_of_block(made: Network, log10: float) -> tuple[float, float]:
     """One block on a state whose R has size 10^log10: relative error of the new R, and its own log10 size."""
     with mp.workdps(exact.DIGITS):
-        state = begin(made, made.embed(INPUTS))
+        state = begin(made, made.lift(INPUTS))
         state = scaled_to(state, torch.full_like(state.rest.log, log10 * math.log(10)))
         got = step(made.blocks[0], state)
         normaliser = made.blocks[0].attention.normaliser
@@ -116,7 +116,7 @@ def test_cubic_law_to_1e_200_in_a_chain_of_layers() -> None:
     made = network(0.5, normaliser="softmax", depth=5)
     states = propagate(made, INPUTS)
     with mp.workdps(exact.DIGITS):
-        x = exact.matrix(made.embed(INPUTS)[0, 0])
+        x = exact.matrix(made.lift(INPUTS)[0, 0])
         for block, state in zip(made.blocks, states[1:]):
             x = exact.block(block, "softmax", x)
             assert exact.distance(state.rest.unit[0, 0], float(state.rest.log), exact.rest(x)) < 1e-10
@@ -141,7 +141,7 @@ def test_agrees_with_the_plain_forward_pass_where_that_is_accurate(
 def test_rope_rows_differ_at_order_one() -> None:
     """No oracle in exact arithmetic for rotations: against the plain pass where R is visible, and by its law where it is not."""
     made = network(0.7, normaliser="softmax", position="rope")
-    state = begin(made, made.embed(INPUTS))
+    state = begin(made, made.lift(INPUTS))
     small, smaller = (step(made.blocks[0], scaled_to(state, torch.full((1, 1), log))) for log in (-20.0, -200.0))
     assert float(small.rest.log - smaller.rest.log) == pytest.approx(180, rel=1e-6)
     torch.testing.assert_close(small.rest.unit, smaller.rest.unit, rtol=1e-6, atol=1e-6)

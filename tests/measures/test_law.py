@@ -219,7 +219,7 @@ def test_terms_by_hand() -> None:
     made = network(depth=1, width=6, heads=2, spread=0.6).double()
     state = propagate(made, torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0]
     found = bounds.bounds(made.blocks[0], state)
-    x = made.embed(torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0, 0].numpy()
+    x = made.lift(torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0, 0].numpy()
     rest = x - x.mean(0)
     attention, betas, gammas, spans, first, second = made.blocks[0].attention, [], [], [], 0.0, 0.0
     for h in range(2):

@@ -215,3 +215,63 @@ def test_components_with_options() -> None:
     )  # fmt: skip
     assert {row["normaliser"] for row in found} == {"test_orders:soft(temperature=0.5)", "test_orders:soft"}
     assert tables.conform("orders", found)
+
+
+@pytest.fixture(scope="module")
+def others() -> list[dict]:
+    """The gated unit with few dimensions, whose scores stay of order one, and linear attention."""
+    attentions: list[str | dict] = [{"name": "gau", "key_width": 8}, "linear"]
+    return module.orders(attentions=attentions, heads=[2], draws=4)
+
+
+def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: list[dict]) -> None:
+    """Worked out in the docstrings of the two; found on plain float64, within what that resolves."""
+    res = [row for row in others if row["quantity"] == "res"]
+    undefined = [row for row in res if row["order"] is None]
+    assert len(undefined) < 0.02 * len(res)
+    assert all(row["attention"] != "linear" and "depends on the draw: 0 in 4" in row["reason"] for row in undefined)
+    for row in res:
+        if row["order"] is not None:
+            assert abs(row["order"] - row["theory"]) < 0.05, row
+    alone = {
+        (row["attention"], row["normaliser"]): round(row["order"])
+        for row in res
+        if row["block"] == "attention alone"
+        and (row["position"], row["mask"], row["sentinels"]) == ("none", "none", "none")
+    }
+    gated = {normaliser: order for (attention, normaliser), order in alone.items() if attention != "linear"}
+    assert alone["linear", None] == 3
+    assert gated == dict.fromkeys(gated, 1) | {"urpe": 0}
+    assert {"softmax", "l2", "relu2"} <= gated.keys()
+
+
+def test_the_second_singular_value_of_the_gated_unit(others: list[dict]) -> None:
+    """Row sums that differ at order one make rows multiples of one another, but for the gate; a sentinel's part is another vector."""
+    found = {
+        (row["normaliser"], row["mask"], row["sentinels"]): row["order"]
+        for row in others
+        if row["quantity"] == "sigma_ratio" and row["attention"] != "linear" and row["block"] == "attention alone"
+        and row["position"] == "none" and row["biases"]
+    }  # fmt: skip
+    for normaliser in ("softmax", "l2", "exp", "relu2"):
+        assert found[normaliser, "none", "none"] == pytest.approx(1, abs=0.05)
+        assert found[normaliser, "causal", "none"] == pytest.approx(1, abs=0.05)
+    assert found["exp", "causal", "bos"] == pytest.approx(0, abs=0.05)
+
+
+def test_an_attention_has_only_what_it_reads(others: list[dict]) -> None:
+    linear = [row for row in others if row["attention"] == "linear"]
+    assert {row["normaliser"] for row in linear} == {None} and {row["heads"] for row in linear} == {2}
+    assert {row["position"] for row in linear} == {"none"}
+    assert {row["heads"] for row in others if row["attention"] != "linear"} == {None}
+    assert len(tables.conform("orders", others)) == len(others)
+
+
+def test_features_of_one_dimension_forget_the_query() -> None:
+    rows = module.orders(
+        attentions=["linear"], heads=[8], draws=2, masks=["none"], sentinels=["none"], blocks=["attention alone"]
+    )
+    assert all(row["theory"] is None for row in rows if row["quantity"] == "res")
+    network = module.networks(module.replace(module.ALONE, attention=Component("linear"), heads=8), 6, 2, True)
+    x = torch.randn(2, 1, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert float(module.relative(network.blocks[0](x)).max()) < 1e-14

@@ -32,7 +32,7 @@ def example(**architecture: Any) -> tuple[Network, Data, list[Any]]:
 def walk(network: Network, x: Tensor, path: tuple[int, ...], frozen: bool, k: int) -> Tensor:
     """One member, one path, in plain matrix algebra. x: (B, T)"""
     width, heads = 8, 2
-    state = network.embed(x.expand(2, *x.shape))[k]
+    state = network.lift(x.expand(2, *x.shape))[k]
     full = network.states(x.expand(2, *x.shape))
 
     def norm(y: Tensor) -> Tensor:

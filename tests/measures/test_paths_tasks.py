@@ -58,7 +58,7 @@ def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
     asked = data.test.targets != -1
     assert asked.all() == (task == "convex_hull")  # padding is there to be ignored
     start = torch.nn.functional.layer_norm(
-        network.embed(data.test.inputs), (network.embed(data.test.inputs).shape[-1],), eps=1e-12
+        network.lift(data.test.inputs), (network.lift(data.test.inputs).shape[-1],), eps=1e-12
     )
     guesses = {"whole": network(data.test.inputs).argmax(-1), "path": network.head(start).argmax(-1)}
     for row in rows:

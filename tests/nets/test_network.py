@@ -102,7 +102,7 @@ def test_no_position_is_permutation_equivariant() -> None:
 
 def test_frozen_symbol_speaks_but_does_not_learn() -> None:
     made = network(embedding={"name": "token", "frozen": 0}, position="none", norm="none")
-    states = made.embed(torch.tensor([0, 1, 0, 2, 3]).expand(3, 1, 5))
+    states = made.lift(torch.tensor([0, 1, 0, 2, 3]).expand(3, 1, 5))
     assert states.all()
     states.square().sum().backward()
     gradient = made.embedding.table.weight.grad

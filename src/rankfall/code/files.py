@@ -55,21 +55,16 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 def digests(name: str) -> Iterator[str]:
     """What a name in `files_of` may stand for, as it is now."""
-    return map(content, places(name))
-
-
-def places(name: str) -> Iterator[Path]:
-    """Where the files and folders lie that a name in `files_of` may stand for."""
     anchor, _, file = name.partition("/")
     if all(part.isidentifier() for part in anchor.split(".")):
         installed = _installed(anchor)
         spec = find_module(anchor) if file else None
         if installed is not None and not file:
-            yield installed
+            yield content(installed)
         if spec is not None and spec.origin and os.path.isfile(data := Path(spec.origin).parent / file):
-            yield data
+            yield content(data)
     if os.path.exists(place := os.path.expanduser(name)):
-        yield Path(place)
+        yield content(Path(place))
 
 
 def content(place: Path) -> str:

@@ -1,42 +1,26 @@
-"""Whether what a job has computed is what the keys say that it is to be kept under.
+"""Whether the files that keys were made from are still the same.
 
-A job fixes its keys when it starts. From then on `proved` has every module made of the text that the plan has hashed, and has all that is
-read watched. What is left to ask before anything is kept: were modules that had been imported earlier made of the same text, is a file
-that an option or DATA names still the same (compiled code may have read it, unseen), and did the watch see anything?
+A job fixes its keys when it starts, but Python reads a component's file when it is first used, and an option's file when its data
+are made. What was computed after an edit must not be kept under the old key, where it would be found for ever. So a job asks
+before it keeps anything.
 """
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 
-from rankfall.code import loader, watch
-from rankfall.code.declared import Unproved
 from rankfall.code.files import digests
-from rankfall.code.fingerprint import Sources, digest_of
-from rankfall.code.loader import Text, module_of
-from rankfall.code.watch import union
+from rankfall.code.fingerprint import Sources
 from rankfall.errors import RankfallError
 
 
-class Edited(Unproved):
-    """A file that keys depend on was changed while the job ran."""
-
-
-@contextmanager
-def proved(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) -> Iterator[None]:
-    """Around all work of a job: what runs is what the plan has hashed, `texts`, and nothing is read but what is in `codes`."""
-    code = union(codes)
-    with loader.frozen(texts):
-        _check_imported(code)
-        with watch.job(code, texts):
-            yield
+class Edited(RankfallError):
+    """A file that keys depend on was changed while the job ran. The work in hand is not to blame, but cannot be kept."""
 
 
 def check_unchanged(*codes: Mapping[str, str]) -> None:
-    """Raise unless what ran, and every file beside the code, has the digest that the plan gave it, and nothing else was read."""
-    watch.verify()
+    """Raise unless every file still has the digest that the plan gave it."""
     sources = Sources()
-    changed = sorted(name for name, before in union(codes).items() if before not in _digests(name, sources))
+    known = {pair for code in {id(code): code for code in codes}.values() for pair in code.items()}
+    changed = sorted({name for name, before in known if before not in _digests(name, sources)})
     if changed:
         raise Edited(
             f"{', '.join(changed)} changed while the job ran; nothing was stored under a wrong key, "
@@ -44,31 +28,13 @@ def check_unchanged(*codes: Mapping[str, str]) -> None:
         )
 
 
-def _check_imported(code: Mapping[str, str]) -> None:
-    """Raise unless the modules that were imported before the plan was made are made of the text that it has hashed."""
-    for name, planned in code.items():
-        if not name.endswith(".py") or (module := module_of(name)) not in sys.modules:
-            continue
-        content = loader.executed(module)
-        if content is None:
-            raise Edited(
-                f"{name} was imported before anything could tell from which text; start with `python -m rankfall.cli`, or call "
-                f"rankfall.code.loader.install() before importing anything else"
-            )
-        if digest_of(module, name, content) != planned:
-            raise Edited(f"{name} was edited after this process had imported it: run again")
-
-
 def _digests(name: str, sources: Sources) -> Iterator[str]:
-    """What the code or file of this name hashes to: the code that ran, or else is there now; nothing where there is none."""
+    """What the code or file of this name hashes to now; nothing where it is gone."""
     if name.endswith(".py"):
-        module = module_of(name)
-        content = loader.executed(module)
         try:
-            if content is not None:
-                yield digest_of(module, name, content)
-            elif (source := sources.source(module)) is not None and source.file == name:
-                yield source.digest
+            source = sources.source(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
         except RankfallError:  # half an edit: no longer Python
-            pass
+            source = None
+        if source is not None and source.file == name:
+            yield source.digest
     yield from digests(name)

@@ -42,7 +42,11 @@ def _reasons(value: Any) -> bool:
 
 
 def _words(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+    return _listed(value) and bool(value)
+
+
+def _listed(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
 
 
 FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -62,6 +66,13 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a mapping of options to lists of words that stand for no file",
     ),
     "TABLES": (_words, "a list of tables"),
+    "PROVIDES": (_listed, "a list of what it has beside forward, such as weights"),
+    "USES": (_listed, "a list of what it needs of a network's attention, such as weights"),
+    "OFFERS": (_listed, "a list of what it lets a position act on: queries, scores"),
+    "TOUCHES": (_listed, "a list of what it acts on: states, queries, scores"),
+    "IGNORES": (_listed, "a list of fields of an architecture"),
+    "LENGTHS": (_listed, "a list of options that hold lengths"),
+    "ADMITS": (lambda value: value in ("any", "trained"), "any or trained"),
     "PARTS": (
         lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
         f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",

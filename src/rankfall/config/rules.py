@@ -4,11 +4,16 @@ Facts that components declare as literals in their files, and that are read here
 
 - a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values"`;
 - an embedding or a head: `ACCEPTS`, the inputs or targets that it is made for;
+- a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
+- an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that;
+- a position: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it a position may act on (its states it always may);
+- a component of a network: `ADMITS = "any" | "trained"`, the lengths that it runs at; a task or measure: `LENGTHS`, its options that
+  say at which lengths it runs networks;
 - any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, cells that match a filter
   cannot be combined with it; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, only cells that match every filter can.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +22,7 @@ from rankfall.components import AUTO
 from rankfall.config.match import matches, parse_filter, told
 from rankfall.config.options import description, resolve
 from rankfall.config.problems import problem
-from rankfall.design import Architecture, Component, Designed, Task, Training
+from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training
 from rankfall.design import parts as fields_of
 from rankfall.errors import RankfallError
 
@@ -39,18 +44,31 @@ class Rules:
             "embedding": self.fitting("embedding", a.embedding, facts["INPUTS"], task, path),
             "head": self.fitting("head", a.head, facts["TARGETS"], task, path),
         }
-        if a.head_width is None:
+        unread = self.unread(a, path)
+        if a.head_width is None and "head_width" not in unread:
             if a.width % a.heads:
                 divisors = [str(n) for n in range(1, a.width + 1) if a.width % n == 0]
                 what = f"{a.heads} heads do not divide the width {a.width}"
                 raise problem(f"{path}.heads", what, allowed=divisors, hint="or set head_width")
             change["head_width"] = a.width // a.heads
-        has_mlp = a.mlp.name != "none"
-        change["mlp_width"] = (a.mlp_width or 4 * a.width) if has_mlp else None
-        change["mlp_residual"] = (a.mlp_residual or a.residual) if has_mlp else None
+        change["mlp_width"] = a.mlp_width or 4 * a.width
+        change["mlp_residual"] = a.mlp_residual or a.residual
         if a.norm.name == "none":
             change["norm_placement"] = "post"
-        return replace(a, **change)
+        return replace(a, **(change | dict.fromkeys(unread)))
+
+    def unread(self, architecture: Architecture, path: str) -> list[str]:
+        """The fields that nothing in the network reads: the component whose business they are says that it IGNORES them."""
+        found = []
+        for kind, fields in UNREAD.items():
+            name = getattr(architecture, kind).name
+            ignored = self.of(kind, name, f"{path}.{kind}").get("IGNORES", ())
+            wrong = [field for field in ignored if field not in fields]
+            if wrong:
+                what = f"{kind} {name!r} says that it IGNORES {wrong[0]!r}"
+                raise problem(f"{path}.{kind}", what, allowed=fields, given=wrong[0])
+            found += ignored
+        return found
 
     def fitting(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
         """An embedding or a head that is made for what the task has."""
@@ -72,6 +90,26 @@ class Rules:
             what = objection(kind, component.name, self.of(kind, component.name, path), cell)
             if what:
                 raise problem(path, what)
+        what = self.out_of_reach(cell, path)
+        if what:
+            raise problem(path, what)
+        task = cell.task.task
+        what = beyond(cell, lengths(self.of("task", task.name, path), task.options))
+        if what:
+            raise problem(path, what)
+
+    def out_of_reach(self, cell: Designed, path: str) -> str | None:
+        """What the position acts on and the attention does not have."""
+        attention, position = cell.architecture.attention.name, cell.architecture.position.name
+        offers = self.of("attention", attention, path).get("OFFERS")
+        touches = self.of("position", position, path).get("TOUCHES")
+        if offers is None:
+            return None
+        for place in ("queries", "scores") if touches is None else touches:
+            if place not in ("states", *offers):
+                said = "acts on" if touches is not None else "does not say TOUCHES, and may act on"
+                return f"position {position!r} {said} {place}, which attention {attention!r} does not let it reach"
+        return None
 
     def of(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
         """What a component declares."""
@@ -89,7 +127,39 @@ def objection(kind: str, name: str, facts: Mapping[str, Any], cell: Designed) ->
         for wanted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
                 return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
+    attention = cell.architecture.attention.name
+    lacks = [use for use in facts.get("USES", ()) if use not in declared("attention", attention).get("PROVIDES", ())]
+    if lacks:
+        return f"{kind} {name!r} uses {' and '.join(lacks)}, which attention {attention!r} does not have"
     return None
+
+
+def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
+    """At which lengths a task or a measure runs networks, by those of its options that LENGTHS names."""
+    found: list[int] = []
+    for name in facts.get("LENGTHS", ()):
+        given = options.get(name)
+        found += [item for item in (given if isinstance(given, list) else [given]) if type(item) is int]
+    return found
+
+
+def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
+    """Why a network cannot run at one of these lengths; None if it can, or if its task has no one length."""
+    trained = cell.task.task.options.get("length")
+    longest = max(asked, default=0)
+    if type(trained) is not int or longest <= trained:
+        return None
+    for kind, component in parts(cell.task, cell.architecture, cell.training):
+        if declared(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any") == "trained":
+            what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
+            return f"length {longest} is asked for, but {what}, {trained}"
+    return None
+
+
+def declared(kind: str, name: str) -> Mapping[str, Any]:
+    """The facts of a component that is known to exist."""
+    found = components.describe(kind, name)
+    return found.facts if found else {}
 
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:

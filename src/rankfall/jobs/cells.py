@@ -8,7 +8,6 @@ import torch
 
 from rankfall import components
 from rankfall.code.unchanged import check_unchanged
-from rankfall.code.watch import numerics
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
 from rankfall.tasks._dataset import Dataset, draw, fresh
@@ -32,8 +31,7 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made once, then read."""
 
     def make() -> Dataset:
-        with numerics(cell.data_code):
-            made = draw(components.bound("task", cell.task.task), cell.seed)
+        made = draw(components.bound("task", cell.task.task), cell.seed)
         check_unchanged(cell.data_code)
         return made
 

@@ -15,7 +15,7 @@ An architecture that cannot be built or measured has rows without an order, with
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from torch import Tensor
 from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.errors import RankfallError, told
+from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.attention import Unknown
 from rankfall.rank.centred.block import step
@@ -41,7 +42,13 @@ from rankfall.streams import stream
 TABLE = "orders"
 NEEDS = "nothing"
 LIMITS = {"heads": (1, None), "draws": (1, None), "tokens": (2, None), "width": (1, None)}
-PARTS = {"normalisers": "normaliser", "positions": "position", "masks": "mask", "sentinels": "sentinels"}
+PARTS = {
+    "attentions": "attention",
+    "normalisers": "normaliser",
+    "positions": "position",
+    "masks": "mask",
+    "sentinels": "sentinels",
+}
 
 FAR = np.linspace(-8.0, -40.0, 9)  # log10 of |R|: where only centred propagation goes
 MIDDLE = np.linspace(-2.0, -12.0, 21)  # where what lies beside x may still be clear of rounding
@@ -97,6 +104,7 @@ class Composition:
 
 def orders(
     *,
+    attentions: list[str | dict] = ["multihead"],
     normalisers: list[str | dict] = [
         "softmax",
         "l2",
@@ -129,11 +137,12 @@ def orders(
     tokens: int = 6,
     width: int = 8,
 ) -> list[dict[str, Any]]:
-    """Attention alone over normaliser x position x mask x sentinels; every block (all, if none is named) over normalisers."""
+    """Attention alone over attention x normaliser x position x mask x sentinels; every block (all, if none is named) over attentions
+    and normalisers. What an attention does not read, such as a normaliser, is null."""
     for count in heads:
         if width % count:
             raise RankfallError(f"orders: {count} heads do not divide the width {width}")
-    named = dict(zip(PARTS.values(), (normalisers, positions, masks, sentinels)))
+    named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
     parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
         for component in found:
@@ -147,25 +156,50 @@ def orders(
 def compositions(
     parts: dict[str, list[Component]], blocks: list[str], heads: list[int], width: int
 ) -> Iterator[Composition]:
-    for normaliser in parts["normaliser"]:
-        for count in heads:
-            base = replace(ALONE, normaliser=normaliser, heads=count, width=width)
-            for biases in (False, True):
-                for position in parts["position"]:
-                    for mask in parts["mask"]:
-                        for sentinel in parts["sentinels"]:
-                            placed = replace(base, position=position, mask=mask, sentinels=sentinel)
-                            yield Composition(placed, "attention alone", biases)
-            for block in blocks:
-                if block != "attention alone":
-                    yield Composition(replace(base, **BLOCKS[block]), block, True)
+    for base in bases(parts["attention"], parts["normaliser"], heads, width):
+        offers = fact(base.attention, "OFFERS")
+        positions = [it for it in parts["position"] if offers is None or reached(it, offers)]
+        for biases in (False, True):
+            for position in positions:
+                for mask in parts["mask"]:
+                    for sentinel in parts["sentinels"]:
+                        placed = replace(base, position=position, mask=mask, sentinels=sentinel)
+                        yield Composition(placed, "attention alone", biases)
+        for block in blocks:
+            if block != "attention alone":
+                yield Composition(replace(base, **BLOCKS[block]), block, True)
+
+
+def bases(
+    attentions: list[Component], normalisers: list[Component], heads: list[int], width: int
+) -> Iterator[Architecture]:
+    """An attention with each normaliser and number of heads, or with null where it does not read them."""
+    for attention in attentions:
+        ignored = fact(attention, "IGNORES") or ()
+        alone = replace(ALONE, attention=attention, width=width)
+        for normaliser in [None] if "normaliser" in ignored else normalisers:
+            for count in [None] if "heads" in ignored else heads:
+                read: dict[str, Any] = {"normaliser": normaliser, "heads": count}
+                yield replace(alone, **read)
+
+
+def fact(attention: Component, name: str) -> Any:
+    found = components.describe("attention", attention.name)
+    return found.facts.get(name) if found else None
+
+
+def reached(position: Component, offers: Sequence[str]) -> bool:
+    """Whether the attention has what the position acts on."""
+    found = components.describe("position", position.name)
+    return found is not None and set(found.facts.get("TOUCHES", ("queries", "scores"))) <= {"states", *offers}
 
 
 def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     """The rows of one architecture: res and sigma_2 / sigma_1."""
     design = one.design
     about = {
-        "normaliser": str(design.normaliser),
+        "attention": str(design.attention),
+        "normaliser": None if design.normaliser is None else str(design.normaliser),
         "position": str(design.position),
         "mask": str(design.mask),
         "sentinels": str(design.sentinels),
@@ -226,7 +260,7 @@ def drawing(biases: bool) -> Any:
 
 def start(network: Any, draws: int, tokens: int) -> State:
     """Each draw's x and direction of R, one sample (K, 1, ...)."""
-    width = network.blocks[0].attention.query.weight.shape[1]
+    width = network.embedding.map.weight.shape[2]
     rngs = [stream(seed, "orders", tokens, width) for seed in range(draws)]
     content = torch.from_numpy(np.stack([rng.normal(size=(1, 1, width)) for rng in rngs]))
     content = content + torch.from_numpy(np.stack([rng.normal(size=(1, tokens, width)) for rng in rngs]))
@@ -239,7 +273,9 @@ def wake(network: Any, state: State) -> None:
     With a negative score relu^2 looks at nothing, and such a draw says nothing about the others. The other normalisers have the same draws.
     """
     block = network.blocks[0]
-    attention = block.attention
+    if not isinstance(block.attention, Multihead):
+        return  # a gated unit's queries and keys are one vector at the start, linear attention's features are positive
+    attention: Any = block.attention
     x = norm(block.norm1, state).common if block.placement == "pre" else state.common
     q, k = attention.split(attention.query(x)), attention.split(attention.key(x))  # (K, 1, H, 1, d)
     score = (q * k).sum(-1).view(len(x), -1) * attention.head_width**-0.5  # (K, H)

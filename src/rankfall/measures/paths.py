@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 TABLE = "paths"
 NEEDS = "cells"
 TARGETS = "classes"
+USES = ("weights", "heads")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}
 SKIP = -1  # in place of a head: the path does not go through this layer
 
@@ -103,7 +104,7 @@ def draw(seed: int, length: int, depth: int, heads: int, count: int) -> np.ndarr
 
 def path_ends(network: "Network", inputs: Tensor, distinct: np.ndarray, frozen: bool) -> Tensor:
     """Where each of U paths (U, L) ends: (K, U, B, T, D), for inputs (K, B, T)."""
-    full = network.states(inputs) if frozen else [network.embed(inputs)]  # (K, B, T, D) a layer
+    full = network.states(inputs) if frozen else [network.lift(inputs)]  # (K, B, T, D) a layer
     x = full[0].unsqueeze(
         1
     )  # (K, N, B, T, D): one state for each of N distinct prefixes; at first there is one, the empty one

@@ -85,7 +85,7 @@ def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tenso
             if name.startswith("norm"):
                 watch(name, module)
     try:
-        x = network.embed(inputs)
+        x = network.lift(inputs)
         yield from taken(0)
         yield 0, STATE, tokens(x)
         for layer, block in enumerate(network.blocks, 1):

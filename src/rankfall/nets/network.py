@@ -1,6 +1,6 @@
 """A network for K members at once: embedding, blocks, head, assembled from the components that an architecture names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from inspect import isclass
@@ -24,7 +24,7 @@ class Shape:
 
     inputs: str  # "tokens" | "vectors"
     targets: str  # "classes" | "values"
-    length: int
+    length: int  # that it is trained at; it runs at any that its position admits
     size_in: int
     size_out: int
 
@@ -50,12 +50,28 @@ class Network(nn.Module):
         self.norm_in, self.blocks, self.norm_out, self.head = norm_in, blocks, norm_out, head
         self.init = init
 
-    def embed(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        """Inputs (K, B, T) or (K, B, T, C) to states (K, B, T', D), T' with sentinels."""
-        x = self.embedding(inputs)
+    def lift(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        """Inputs (K, B, T) or (K, B, T, C) to vectors (K, B, T', D), T' with sentinels: what enters the first block."""
+        return drop(self.place(self.embedding(inputs)), "embedding")
+
+    def place(self, x: Tensor) -> Tensor:
+        """What `lift` does to vectors of the embedding (K, B, T, D): sentinels, position, norm."""
         if self.sentinels is not None:
             x = self.sentinels.add(x)
-        return drop(self.norm_in(self.position.embed(x)), "embedding")
+        return self.norm_in(self.position.embed(x))
+
+    def layers(self, x: Tensor, drop: Dropout = no_dropout) -> Iterator[Tensor]:
+        """The states (K, B, T', D) at layers 0 .. L, from vectors; nothing is kept but what autograd needs."""
+        yield x
+        for block in self.blocks:
+            x = block(x, drop)
+            yield x
+
+    def run(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        """The last state (K, B, T', D), from vectors."""
+        for state in self.layers(x, drop):
+            x = state
+        return x
 
     def readout(self, x: Tensor) -> Tensor:
         """States (K, B, T', D) to outputs (K, B, T, C)."""
@@ -64,17 +80,11 @@ class Network(nn.Module):
         return self.head(self.norm_out(x))
 
     def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        x = self.embed(inputs, drop)
-        for block in self.blocks:
-            x = block(x, drop)
-        return self.readout(drop(x, "head"))
+        return self.readout(drop(self.run(self.lift(inputs, drop), drop), "head"))
 
     def states(self, inputs: Tensor) -> list[Tensor]:
         """The states (K, B, T', D) at layers 0 .. L, without dropout."""
-        states = [self.embed(inputs)]
-        for block in self.blocks:
-            states.append(block(states[-1]))
-        return states
+        return list(self.layers(self.lift(inputs)))
 
     def initialise(self, seeds: list[int]) -> None:
         """Each member draws each parameter from its own stream, named by the parameter: order and neighbours do not matter."""
@@ -85,12 +95,18 @@ class Network(nn.Module):
                 continue
             for member, seed in enumerate(seeds):
                 rng = stream(seed, "init", name)
-                drawn = self.init(rng, start.role, start.kind, tuple(value.shape[1:]), start.fan_in)
+                shape = tuple(value.shape[1:])
+                if start.deviation is None:
+                    drawn = self.init(rng, start.role, start.kind, shape, start.fan_in)
+                else:
+                    drawn = rng.normal(0.0, start.deviation, shape)
                 value.data[member] = torch.from_numpy(drawn).to(value.dtype)
 
 
-def make(kind: str, component: Component, sizes: Sizes) -> Any:
-    """A class or a maker of modules gets the sizes; a plain function only has its options bound."""
+def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
+    """A class or a maker of modules gets the sizes; a plain function only has its options bound. None where nothing reads it."""
+    if component is None:
+        return None
     found = components.load(kind, component.name)
     if isclass(found) or declared(Architecture)[kind]["sized"]:
         return found(sizes, **component.options)
@@ -100,24 +116,27 @@ def make(kind: str, component: Component, sizes: Sizes) -> Any:
 def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
     """The network of an architecture, in which the plan has left nothing open, for a task: K members, not yet initialised."""
     a = architecture
-    head_width = a.head_width or a.width // a.heads
+    heads = a.heads or 1
+    head_width = a.head_width or a.width // heads
     sizes = Sizes(
         members=members,
         length=shape.length + sentinel_count(a.sentinels.name),
         depth=a.depth,
         width=a.width,
-        heads=a.heads,
+        heads=heads,
         head_width=head_width,
         mlp_width=a.mlp_width or 4 * a.width,
         size_in=shape.size_in,
         size_out=shape.size_out,
     )
-    position = make("position", a.position, sizes)
-    mask = Mask(make("mask", a.mask, sizes))
-    normaliser = make("normaliser", a.normaliser, sizes)
+    mixer = components.load("attention", a.attention.name)
+    # Position and normaliser are made for the heads that the attention has.
+    shaped = mixer.sized(sizes, **a.attention.options) if hasattr(mixer, "sized") else sizes
+    position = make("position", a.position, shaped)
+    mask = Mask(make("mask", a.mask or Component("none"), sizes))
+    normaliser = make("normaliser", a.normaliser, shaped)
     residual = partial(make("residual", a.residual, sizes), depth=a.depth)
     mlp_residual = partial(make("residual", a.mlp_residual or a.residual, sizes), depth=a.depth)
-    mixer = components.load("attention", a.attention.name)
     block = components.load("block", a.block.name)
     blocks = nn.ModuleList()
     for index in range(a.depth):

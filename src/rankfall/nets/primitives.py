@@ -29,6 +29,7 @@ class Initial:
     kind: str  # "weight" | "bias" | "constant"
     fan_in: int
     constant: float = 0.0
+    deviation: float | None = None  # where a component insists on its own start: normal, whatever `init` would draw
 
 
 def parameter(sizes: Sizes, *shape: int, initial: Initial) -> nn.Parameter:
@@ -45,9 +46,18 @@ def constant(sizes: Sizes, *shape: int, value: float) -> nn.Parameter:
 class Linear(nn.Module):
     """y = x W + b, one W and b a member. Weights are (K, in, out), so that y = x @ W reads like the equation."""
 
-    def __init__(self, sizes: Sizes, size_in: int, size_out: int, role: str, bias: bool = True) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        size_in: int,
+        size_out: int,
+        role: str,
+        bias: bool = True,
+        deviation: float | None = None,
+    ) -> None:
         super().__init__()
-        self.weight = parameter(sizes, size_in, size_out, initial=Initial(role, "weight", size_in))
+        start = Initial(role, "weight", size_in, deviation=deviation)
+        self.weight = parameter(sizes, size_in, size_out, initial=start)
         self.bias = parameter(sizes, 1, size_out, initial=Initial(role, "bias", size_in)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:

@@ -58,7 +58,8 @@ class Drafts:
         self.files: dict[tuple[str, int], dict[str, str]] = {}  # by identity too
         self.taken: dict[str, Point] = {}
 
-    def draft(self, point: Point) -> Draft:
+    def draft(self, point: Point) -> Draft | None:
+        """None for a point that is the cell of another point of its entry: they differ in what nothing reads."""
         ident = (id(point.task), id(point.architecture), id(point.training))
         if ident not in self.shared:
             self.shared[ident] = (point, self.share(point))
@@ -66,6 +67,11 @@ class Drafts:
         spec = digest("spec", shared.digest, point.seed)
         if spec in self.taken:
             other = self.taken[spec]
+            if (told(point), point.origin) == (
+                told(other),
+                other.origin,
+            ) and point.architecture is not other.architecture:
+                return None
             what = f"{told(point)} is already made by {other.origin} as {told(other)}"
             raise problem(point.origin, what, hint="take it out of one of them, or exclude it")
         self.taken[spec] = point
@@ -112,7 +118,8 @@ class Drafts:
 def make_cells(points: Iterable[Point], compute: Compute, sources: Sources) -> list[Cell]:
     """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration."""
     maker = Drafts(sources, read_history(compute.costs))
-    drafts = sorted(map(maker.draft, points), key=lambda draft: (*draft.shared.order, draft.point.seed))
+    made = [draft for draft in map(maker.draft, points) if draft is not None]
+    drafts = sorted(made, key=lambda draft: (*draft.shared.order, draft.point.seed))
     seconds: dict[str, float] = {}
     for draft in drafts:
         name = draft.point.task.name

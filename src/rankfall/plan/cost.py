@@ -39,11 +39,16 @@ def cell_seconds(task: Task, architecture: Architecture, training: Training) -> 
 def step_seconds(architecture: Architecture, batch: int, length: int) -> float:
     """One training step of one member."""
     a = architecture
-    inner = a.heads * (a.head_width or a.width // a.heads)
+    inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     parameters = a.depth * (4 * a.width * inner + 2 * a.width * hidden)
     scores = a.depth * batch * length * length * inner
     return a.depth * CALL * (2 if hidden else 1) + (6 * parameters * batch * length + 12 * scores) / RATE
+
+
+def inner_width(a: Architecture) -> int:
+    """Of all heads together; of an attention without heads about what a gated unit has."""
+    return a.heads * (a.head_width or a.width // a.heads) if a.heads else 2 * a.width
 
 
 def _size(task: Task, option: str, default: int) -> int:
@@ -60,10 +65,10 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
     layers and the activations of one where it is only looked at."""
     a = architecture
     samples, length = (_size(task, name, default) for name, default in (("train", SAMPLES), ("length", LENGTH)))
-    inner = a.heads * (a.head_width or a.width // a.heads)
+    inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     weights = 6 * a.depth * (4 * a.width * inner + 2 * a.width * hidden)
     tokens = min(training.batch if training.epochs else EVALUATED, samples) * length
-    layer = tokens * (8 * a.width + 4 * inner + 3 * hidden + 4 * a.heads * length)
+    layer = tokens * (8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * length)
     kept = a.depth * layer if training.epochs else layer + a.depth * tokens * a.width
     return 1 + (weights + kept) * (8 if training.dtype == "float64" else 4) // 2**20

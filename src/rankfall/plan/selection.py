@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.config.match import matches, parse_filter, unmatched
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
-from rankfall.config.rules import objection, task_facts
+from rankfall.config.rules import beyond, lengths, objection, task_facts
 from rankfall.plan.cell import Cell
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
         has = task_facts(cell.task.task.name, path)["TARGETS"]
         if targets not in (None, has):
             raise problem(path, f"measure {name!r} is for {targets}, but task {cell.task.name!r} has {has}", hint=HINT)
-        what = objection("measure", name, facts, cell)
+        what = objection("measure", name, facts, cell) or beyond(cell, lengths(facts, measure.options))
         if what:
             raise problem(path, f"{' / '.join(cell.labels)}: {what}", hint=HINT)
 

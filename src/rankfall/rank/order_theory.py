@@ -14,6 +14,8 @@ Bidirectional attention without position sees rows differ only by their queries,
 - A mask, a bias or a rotation makes rows of P differ at order one. If rows sum to one and no sentinel is there, the second term is O(eps):
   p = 1. If not, rows differ however close they were: p = 0. Unequal factors of URPE do that by themselves.
 - A skip connection passes R on: p is at most 1. Norms of single tokens and MLPs are smooth maps of each row: they leave p.
+- A gate (`nets/attentions/gau.py`) differs between rows by O(eps) and multiplies what is of order one: p is at most 1, for softmax too.
+- Linear attention (`nets/attentions/linear.py`) has rows of weights that sum to one and whose common factor cancels: as softmax, p = 3.
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
@@ -25,9 +27,18 @@ FEELS_COMMON = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
 
 def expected(design: Architecture) -> tuple[int | None, str]:
     """The order p of res, and the reason in a few words; None for a normaliser of the user's own."""
-    if design.normaliser.name not in FORGETS_COMMON + FEELS_COMMON:
+    name = design.attention.name
+    if name not in ("multihead", "gau", "linear"):
+        return None, "not worked out for this attention"
+    if name != "linear" and design.normaliser.name not in FORGETS_COMMON + FEELS_COMMON:
         return None, "not worked out for this normaliser"
-    order, why = of_attention(design)
+    if name == "linear" and (design.head_width or design.width // design.heads) == 1:
+        return None, "with one feature a head the query cancels and all rows come out the same"
+    order, why = of_linear(design) if name == "linear" else of_attention(design)
+    if name == "gau" and order > 1:
+        order, why = 1, "the gate passes the residual on"
+    if name == "gau" and order == 0 and undone(design):
+        order, why = 1, "rows differ by their row sums alone, which the norm takes away, and by the gate"
     if design.residual.name != "none" and order > 1:
         order, why = 1, "the skip connection passes the residual on"
     if design.norm.name == "column":
@@ -35,8 +46,26 @@ def expected(design: Architecture) -> tuple[int | None, str]:
     return order, why
 
 
+def undone(design: Architecture) -> bool:
+    """Whether a norm of each token follows that makes multiples of one row, the output of a single head without biases, equal."""
+    after = design.norm.name in ("layer", "rms") and design.norm_placement == "post" and design.residual.name == "none"
+    return after and design.sentinels.name == "none"
+
+
+def of_linear(design: Architecture) -> tuple[int, str]:
+    """Linear attention alone: rows of weights sum to one."""
+    masked, sentinels = design.mask.name != "none", design.sentinels.name != "none"
+    if masked and sentinels:
+        return 0, "the sentinel's weight depends on the place"
+    if masked:
+        return 1, "rows of P differ, but sum to one"
+    if sentinels:
+        return 1, "the sentinel's weight depends on the query"
+    return 3, "rows of P differ by second differences of the logarithm of features' products"
+
+
 def of_attention(design: Architecture) -> tuple[int, str]:
-    """The same for the attention layer alone."""
+    """Attention by scores and a normaliser, alone."""
     name = design.normaliser.name
     placed = design.mask.name != "none" or design.position.name not in ("none", "learned")
     sentinels = design.sentinels.name != "none"

@@ -96,13 +96,14 @@ def schema(name: str) -> Table:
 
 def designed(design: type) -> Iterator[Column]:
     """A column for each field of one of the types of `design.py`."""
+    unread = {name for fields in UNREAD.values() for name in fields}
     for name, hint in get_type_hints(design).items():
         if name == "name":
             continue
         chosen = [item for item in get_args(hint) if item is not NoneType] if NoneType in get_args(hint) else [hint]
         kind, means = WORDS.get(chosen[0], "text"), meanings(design)[name]
         if design is Architecture:  # what a null or `auto` stands for, a cell says
-            means = means.partition("; ")[0] + ("; null: nothing reads it" if name in UNREAD else "")
+            means = means.partition("; ")[0] + ("; null: nothing reads it" if name in unread else "")
         yield Column(name, kind, means, nullable="null: " in means)
 
 

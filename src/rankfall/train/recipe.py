@@ -12,16 +12,6 @@ from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Objective
 from rankfall.train.objectives.classes import classes
 from rankfall.train.objectives.values import values
-from rankfall.train.schedules.constant import constant
-
-
-class Untrained:
-    """Instead of the optimiser of networks that take no step, which is not in their keys."""
-
-    slots = 0
-
-    def step(self, *given: object) -> None:
-        raise AssertionError("a step of untrained networks")
 
 
 def initial(
@@ -35,14 +25,13 @@ def initial(
     shared = trainings[0]
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))
-    optimizer = components.bound("optimizer", shared.optimizer) if shared.epochs else Untrained()
+    optimizer = components.bound("optimizer", shared.optimizer)
     return Members(network.to(device), seeds, optimizer, [own(one) for one in trainings], shared.dropout)
 
 
 def own(training: Training) -> Hyperparameters:
     t = training
-    schedule = components.bound("schedule", t.schedule) if t.epochs else constant
-    return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, schedule)
+    return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, components.bound("schedule", t.schedule))
 
 
 def course(training: Training) -> Course:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from rankfall.nets.positions._base import Position
 
 
+PROVIDES = ("weights", "heads", "values")
+OFFERS = ("queries", "scores")
+
+
 class Multihead(nn.Module):
     def __init__(
         self,

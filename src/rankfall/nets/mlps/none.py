@@ -1,5 +1,7 @@
 """No MLP: the block is attention alone."""
 
+IGNORES = ("mlp_residual", "mlp_width")
+
 
 def none(sizes: object) -> None:
     return None

@@ -2,8 +2,12 @@
 
 from torch import Tensor
 
+from rankfall.errors import RankfallError
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Linear, Sizes, parameter
+
+TOUCHES = ("states",)
+ADMITS = "trained"
 
 
 class Learned(Position):
@@ -16,5 +20,9 @@ class Learned(Position):
         self.map = Linear(sizes, sizes.width, sizes.width, "embedding_map") if mapped else None
 
     def embed(self, x: Tensor) -> Tensor:
+        if x.shape[2] > self.table.shape[2]:
+            raise RankfallError(
+                f"learned positions: {x.shape[2]} tokens, but places for {self.table.shape[2]} were learned"
+            )
         x = x + self.table[:, :, : x.shape[2]]
         return x if self.map is None else self.map(x)

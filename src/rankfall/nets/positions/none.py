@@ -3,6 +3,9 @@
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 
+TOUCHES = ()
+ADMITS = "any"
+
 
 def none(sizes: Sizes) -> Position:
     return Position()

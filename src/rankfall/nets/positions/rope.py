@@ -6,6 +6,9 @@ from torch import Tensor
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 
+TOUCHES = ("queries",)
+ADMITS = "any"
+
 
 class Rope(Position):
     """`base` sets the slowest turn: coordinate pair p of d/2 turns by base^(-2p/d) a place."""

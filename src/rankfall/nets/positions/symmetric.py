@@ -7,6 +7,9 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
+TOUCHES = ("scores",)
+ADMITS = "any"
+
 
 class Symmetric(Position):
     def __init__(self, sizes: Sizes) -> None:

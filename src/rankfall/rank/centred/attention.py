@@ -7,13 +7,14 @@ What is common to all rows goes into x; R takes the rest: row sums less their co
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.errors import told
-from rankfall.rank.centred.assumptions import Unknown, called, constant_sums
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.rank.centred.assumptions import Unknown, called, constant_sums, kept_by
 from rankfall.rank.centred.derived import derived
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import Scores, member, reach, scores
@@ -22,16 +23,16 @@ from rankfall.rank.centred.traits import Map, alike, single, traits
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 from rankfall.rank.centred.written import check_rule, written_rule
 
-if TYPE_CHECKING:
-    from rankfall.nets.attentions.multihead import Multihead
-
+FORM = ("forward", "split", "logits", "weights", "contexts", "mix")  # what is taken for granted of the class
 VISIBLE = 0.5  # where what a pair adds to its score exceeds this, ordinary weights have all their digits
 
 SEEN = 1e-10  # of the weights: what tells rows apart by less than this has lost its digits in ordinary weights
 
 
-def attend(attention: "Multihead", state: State) -> State:
+def attend(attention: Multihead, state: State) -> State:
     """SA(X), apart."""
+    if not kept_by(attention, Multihead, *FORM):
+        raise Unknown(f"no centred form of the attention {type(attention).__name__}")
     full = state.full()
     found = weights(attention, state, full)
     split = attention.split
@@ -50,7 +51,7 @@ def attend(attention: "Multihead", state: State) -> State:
     return state.moved(attention(full), context.map(merged @ member(attention.output.weight)))
 
 
-def weights(attention: "Multihead", state: State, full: Tensor) -> Weights:
+def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Weights by the normaliser's rule where rows are close, as ever where they differ visibly."""
     rule = rule_of(attention.normaliser)
     if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
@@ -75,7 +76,7 @@ def weights(attention: "Multihead", state: State, full: Tensor) -> Weights:
     return Weights(where(far, ordinary.rows, close.rows), sums)
 
 
-def own_rule(attention: "Multihead", state: State, apart: Scores) -> Rule | None:
+def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
     """The rule of a normaliser from elsewhere: the one beside it, or one by its derivatives; None where it tells places apart."""
     function, name = on_tokens(attention.normaliser, state), called(attention.normaliser)
     shape = apart.both.unit.shape
@@ -103,7 +104,7 @@ def on_tokens(normaliser: Any, state: State) -> Map:
     return lambda x: normaliser(x[..., places, :])[..., state.tokens, :]
 
 
-def visible(attention: "Multihead", state: State, full: Tensor) -> Weights:
+def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Ordinary weights, and row sums less the first."""
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)

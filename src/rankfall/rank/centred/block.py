@@ -29,7 +29,7 @@ def step(block: Any, state: State) -> State:
 
 def propagate(network: "Network", inputs: Tensor) -> list[State]:
     """States apart at layers 0 .. L, for a float64 network."""
-    states = [begin(network, network.embed(inputs))]
+    states = [begin(network, network.lift(inputs))]
     for block in network.blocks:
         states.append(step(block, states[-1]))
     confirm(network, inputs, states)

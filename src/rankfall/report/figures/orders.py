@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
+from rankfall.report.labels import parts
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ NAMES = {
     "causal": "causal",
     "bos": "BOS",
 }
+ATTENTIONS = {"gau": "gated unit", "linear": "linear attention"}
 BARE = "attention alone"
 
 
@@ -42,18 +44,19 @@ def orders(
 ) -> Picture:
     """`quantity`: res or sigma_ratio, for attention of so many heads (the most that was measured, unless given), with or without biases."""
     everything = read("orders")
-    there = sorted({int(count) for count in everything.heads})
-    if not there or (heads is not None and heads not in there):
+    there = sorted({int(count) for count in everything.heads.dropna()})
+    if not len(everything) or (heads is not None and heads not in there):
         raise RankfallError(
             f"figure orders: no entry has {heads or 'any'} heads; there is: {', '.join(map(str, there)) or 'nothing'}"
         )
-    heads = heads or there[-1]
-    table = everything[(everything.quantity == quantity) & (everything.heads == heads)]
+    heads = heads or (there[-1] if there else 1)
+    everything = everything.assign(normaliser=named(everything))
+    table = everything[(everything.quantity == quantity) & ((everything.heads == heads) | everything.heads.isna())]
     grid = table[(table.block == BARE) & (table.biases == biases)]
     plain = (table.position == "none") & (table["mask"] == "none") & (table.sentinels == "none") & table.biases
     around = table[plain & (table.block != BARE)]
     present = {str(name) for name in grid.normaliser}
-    rows = [name for name in NAMES if name in present] + sorted(present - set(NAMES))
+    rows = [name for name in NAMES if name in present] + sorted(present - set(NAMES), key=row_order)
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)
     blocks = [name for name in block_order(everything) if name in set(around.block)]
     wide = [max(9, len(columns)), max(8, len(blocks))]  # room for titles and legend where there are few
@@ -68,7 +71,7 @@ def orders(
         {(r.normaliser, columns.index((r.sentinels, r.mask, r.position))): r.order for r in entries(grid)},
     )
     cells(right, rows, wide[1], {(r.normaliser, blocks.index(r.block)): r.order for r in entries(around)})
-    left.set_yticks(range(len(rows)), [NAMES.get(name, name) for name in rows])
+    left.set_yticks(range(len(rows)), [called(name) for name in rows])
     left.set_xticks(
         range(len(columns)), [NAMES.get(column[2], column[2]) for column in columns], rotation=55, ha="right"
     )
@@ -82,8 +85,34 @@ def orders(
     return Picture(figure, caption(grid, around, quantity, heads) + aside)
 
 
+def called(name: str) -> str:
+    """A row's name as words."""
+    attention, _, normaliser = name.partition(" ")
+    if attention in NAMES:
+        return NAMES[attention]
+    return f"{ATTENTIONS.get(attention, attention)}{', ' if normaliser else ''}{NAMES.get(normaliser, normaliser)}"
+
+
+def named(table: "DataFrame") -> list[str]:
+    """What a row of the picture is called: the normaliser, behind the attention where that is another than multi-head."""
+    names = []
+    for attention, normaliser in zip(table.attention, table.normaliser):
+        words = [
+            *([] if attention == "multihead" else [parts(attention)[0]]),
+            *([normaliser] if isinstance(normaliser, str) else []),
+        ]
+        names.append(" ".join(words))
+    return names
+
+
 def entries(table: "DataFrame") -> list:  # type: ignore[type-arg]
     return list(table.itertuples(index=False))
+
+
+def row_order(name: str) -> tuple[str, int]:
+    """Normalisers of one attention in the order of `NAMES`."""
+    attention, _, normaliser = name.partition(" ")
+    return attention, list(NAMES).index(normaliser) if normaliser in NAMES else len(NAMES)
 
 
 def column_order(column: tuple[str, str, str]) -> tuple[int, int, int]:

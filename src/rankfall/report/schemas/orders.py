@@ -7,14 +7,17 @@ def orders() -> Table:
     """One row an architecture and quantity."""
     return Table(
         "orders",
-        "block x normaliser x position x mask x sentinels x heads x biases x quantity",
+        "block x attention x normaliser x position x mask x sentinels x heads x biases x quantity",
         (
             Column("block", "text", "what stands around the attention: nothing (attention alone), norms, skip, MLP"),
-            Column("normaliser", "text", "what turns scores into attention weights"),
+            Column("attention", "text", "how tokens are mixed"),
+            Column(
+                "normaliser", "text", "what turns scores into attention weights; null: nothing reads it", nullable=True
+            ),
             Column("position", "text", "how places enter the scores"),
             Column("mask", "text", "which pairs of places may attend"),
             Column("sentinels", "text", "extra tokens that carry no input; only the other tokens are measured"),
-            Column("heads", "int", "attention heads"),
+            Column("heads", "int", "attention heads; null: nothing reads it", nullable=True),
             Column("biases", "bool", "whether the linear maps have biases"),
             Column("quantity", "text", "res: |R|/|X|, Frobenius, R about the token mean; sigma_ratio: sigma_2/sigma_1"),
             Column(
@@ -48,6 +51,6 @@ def orders() -> Table:
             Column("theory_reason", "text", "why that is expected", nullable=True),
             Column("reason", "text", "why the order is undefined, or what an order of zero means; empty otherwise"),
         ),
-        key=("block", "normaliser", "position", "mask", "sentinels", "heads", "biases", "quantity"),
+        key=("block", "attention", "normaliser", "position", "mask", "sentinels", "heads", "biases", "quantity"),
         cells=False,
     )

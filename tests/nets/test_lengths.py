@@ -1,0 +1,80 @@
+"""A network at other lengths than it was made for, and begun from vectors instead of inputs."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Network, Shape, build
+
+LONG = torch.tensor([[[0, 3, 1, 4, 1, 2, 0, 3, 2]]]).expand(2, 1, 9)
+
+
+def network(length: int = 5, **architecture: Any) -> Network:
+    cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)[0]
+    made = build(cell.architecture, Shape("tokens", "classes", length, 5, 5), 2, torch.float64)
+    made.initialise([0, 1])
+    generator = torch.Generator().manual_seed(0)
+    for value in made.parameters():
+        value.data += 0.3 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    return made
+
+
+@pytest.mark.parametrize("sentinels", ["none", "bos"])
+@pytest.mark.parametrize("attention", ["multihead", "gau"])
+@pytest.mark.parametrize("position", ["none", "rope", "toeplitz", "symmetric"])
+def test_a_causal_network_says_the_same_of_a_beginning_whatever_follows(
+    position: str, attention: str, sentinels: str
+) -> None:
+    made = network(position=position, attention=attention, sentinels=sentinels, mask="causal")
+    longer = made(LONG)
+    assert longer.shape[2] == 9
+    assert (longer[:, :, :5] - made(LONG[..., :5])).abs().max() < 1e-12
+    assert (longer[:, :, :3] - made(LONG[..., :3])).abs().max() < 1e-12
+
+
+def test_linear_attention_runs_at_any_length() -> None:
+    made = network(position="none", attention="linear", mask="causal")
+    assert (made(LONG)[:, :, :5] - made(LONG[..., :5])).abs().max() < 1e-12
+
+
+def test_farther_distances_than_the_trained_use_the_farthest() -> None:
+    made = network(position="toeplitz")
+    zero = torch.zeros(2, 1, 2, 9, 9, dtype=torch.float64)
+    bias = made.position.bias(zero)[0, 0, 0]
+    assert bias[8, 0] == bias[4, 0] == made.position.table[0, 0, 0, -1]
+
+
+def test_learned_positions_end_where_training_did() -> None:
+    made = network(position="learned")
+    assert made(LONG[..., :3]).shape[2] == 3
+    with pytest.raises(RankfallError, match=r"learned positions: 9 tokens, but places for 5 were learned"):
+        made(LONG)
+
+
+@pytest.mark.parametrize("architecture", [{"sentinels": "bos"}, {"norm_placement": "pre", "mlp": "gelu"}])
+def test_from_vectors(architecture: dict[str, Any]) -> None:
+    """lift, run and readout are the forward pass; states are what run goes through; lift is what place makes of the embedding."""
+    made, inputs = network(**architecture), LONG[..., :5]
+    vectors = made.lift(inputs)
+    assert torch.equal(made.readout(made.run(vectors)), made(inputs))
+    states = made.states(inputs)
+    assert torch.equal(states[0], vectors) and torch.equal(states[-1], made.run(vectors))
+    assert len(states) == 3
+    assert torch.equal(made.place(made.embedding(inputs)), vectors)
+
+
+@pytest.mark.parametrize("attention", ["multihead", "gau", "linear"])
+def test_gradients_with_respect_to_vectors(attention: str) -> None:
+    """Against central differences, along a random direction."""
+    made = network(attention=attention, position="none", normaliser="softmax").requires_grad_(False)
+    vectors = made.lift(LONG[..., :5]).detach().requires_grad_()
+    generator = torch.Generator().manual_seed(2)
+    step, probe = (torch.randn(vectors.shape, generator=generator, dtype=torch.float64) for _ in range(2))
+    (gradient,) = torch.autograd.grad((made.run(vectors) * probe).sum(), vectors)
+    h = 1e-6
+    with torch.no_grad():
+        ahead, behind = ((made.run(vectors + sign * h * step) * probe).sum() for sign in (1, -1))
+    assert float((gradient * step).sum()) == pytest.approx(float((ahead - behind) / (2 * h)), rel=1e-6)
