@@ -125,7 +125,9 @@ def test_two_streams_of_xlnet_are_told_apart():
     whole = run_model(subject.model, inputs).last_hidden_state  # the query stream's
     states = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=1)
     assert torch.equal(states[-1][0], whole)
-    assert not torch.equal(cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=0)[-1][0], whole)
+    assert not torch.equal(
+        cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=0)[-1][0], whole
+    )
 
 
 def test_float64_is_not_narrowed_inside():

@@ -19,7 +19,7 @@ from rankfall.plan import make_plan
 from rankfall.report import style, tables
 from rankfall.report.cell_columns import cell_columns
 
-USERS = Path(__file__).parents[1] / "measures" / "foreign.py"
+USERS = Path(__file__).parents[1] / "rank" / "foreign.py"
 INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
 DATA = data_of(INPUTS)
 OWN: dict[str, Any] = {
