@@ -16,7 +16,7 @@ from fault_campaign import Campaign, Events, Wrong
 from interleavings import KINDS, interleaving
 from small_grid import EDITS
 
-SECONDS = 240.0  # of a fresh sample
+SECONDS = 220.0  # of a fresh sample
 
 
 def test_a_seed_is_an_interleaving_and_all_kinds_of_steps_turn_up() -> None:
