@@ -28,7 +28,7 @@ FLOORS = (
     ("config", "store", "pretrained"),
     ("report", "rank", "train", "trial"),
     ("tasks", "nets"),
-    ("components", "texts"),
+    ("components", "filters", "texts"),
     ("design", "disk", "streams"),
     ("errors",),
 )

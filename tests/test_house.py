@@ -19,6 +19,12 @@ def test_an_import_upwards_would_be_found() -> None:
     assert house.upward({"nets": {"errors", "plan"}, "plan": {"config"}}) == [("nets", "plan")]
 
 
+def test_no_two_classes_share_a_name() -> None:
+    files = house.PACKAGE.rglob("*.py")
+    found = [name for file in files for name in re.findall(r"^ *class _*(\w+)", file.read_text(), re.MULTILINE)]
+    assert sorted(name for name in set(found) if found.count(name) > 1) == []
+
+
 def test_the_picture_is_of_this_code() -> None:
     said = house.PICTURE.read_text()
     assert house.told(house.rooms()) in said, "the picture is out of date: run `python docs/house.py`"

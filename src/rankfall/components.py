@@ -1,7 +1,7 @@
 """Components: a part of the benchmark is a file in its folder, found by its file name and loaded only when a cell names it.
 
-`l2.py` in `nets/normalisers/` is the normaliser `l2`: it exposes an attribute `l2` (a function) or `L2` (a class). A component outside
-the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: adding a component is adding a file.
+`l2.py` in `nets/normalisers/` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A component
+outside the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: adding a component is adding a file.
 
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
 
@@ -78,7 +78,7 @@ def locate(kind: str, name: str) -> Location | None:
     file = _package() / KINDS[kind] / f"{name}.py"
     if file.is_file() and not name.startswith("_"):
         module = ".".join(["rankfall", *KINDS[kind].split("/"), name])
-        return Location(module, file, (name, _camel(name)))
+        return Location(module, file, (name, _camel(name) + _camel(kind), _camel(name)))
     if name in names(kind):
         return None
     raise RankfallError(f"unknown {kind} {name!r}")

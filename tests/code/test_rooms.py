@@ -19,7 +19,7 @@ PLAIN = {"__init__.py", "design.py", "streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
 MEASURES = CELLS | {"rank", "measures", "pretrained"}
-REPORT = PLAIN | {"report", "disk.py"}
+REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
 ROOMS = {"measure": MEASURES, "figure": REPORT, "table": REPORT, "task": DATA}
 OF_TABLES = {"reproduction"}
@@ -36,7 +36,7 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
             if location is None:
                 continue
             roots = (location.module, *(MEASURE_ROOTS["cells"] if kind == "measure" else ()))
-            rooms = ROOMS.get(kind, CELLS) | ({"report"} if name in OF_TABLES else set())
+            rooms = ROOMS.get(kind, CELLS) | ({"report", "filters.py"} if name in OF_TABLES else set())
             yield f"{kind} {name}", roots, rooms
 
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, KeysView, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rankfall import filters
 from rankfall.config.bounds import CELLS, INTEGER
 from rankfall.config.problems import problem, shown, unknown_key
-from rankfall.config.values import as_float
 from rankfall.design import Architecture, Component, Designed, Training, canonical, names
 
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
@@ -67,7 +67,7 @@ def matches(cell: Designed, wanted: Filter) -> bool:
 def _among(found: Any, items: Collection[Any]) -> bool:
     if type(found) is int and isinstance(items, KeysView):
         return found in items
-    return any(_same(found, item) for item in items)
+    return any(filters.matches(found, item) for item in items)
 
 
 def unmatched(cells: Iterable[Designed], wanted: Filter) -> tuple[str, Any] | None:
@@ -80,7 +80,9 @@ def unmatched(cells: Iterable[Designed], wanted: Filter) -> tuple[str, Any] | No
             canonical(_plain(item)): item for item in found if type(item) is not int
         }.values()  # each of them once
         for item in items:
-            if not (type(item) is int and item in integers) and not any(_same(other, item) for other in others):
+            if not (type(item) is int and item in integers) and not any(
+                filters.matches(other, item) for other in others
+            ):
                 return field, item
     return None
 
@@ -100,20 +102,6 @@ def value(cell: Designed, field: str) -> Any:
     if field.startswith("task."):
         return cell.task.task.options.get(field.removeprefix("task."))
     return getattr(cell.architecture, field)
-
-
-def _same(found: Any, wanted: Any) -> bool:
-    """A component is matched by its name, or by a mapping with its name and some of its options."""
-    if isinstance(found, Component):
-        if isinstance(wanted, Mapping):
-            rest = {key: item for key, item in wanted.items() if key != "name"}
-            return wanted.get("name") == found.name and all(
-                found.options.get(key) == item for key, item in rest.items()
-            )
-        return bool(found.name == wanted)
-    if isinstance(found, float):
-        wanted = as_float(wanted)
-    return type(found) is type(wanted) and bool(found == wanted)
 
 
 def told(wanted: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.labels import matches, parts
+from rankfall.filters import matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
 
@@ -199,7 +199,7 @@ def conditions(text: str) -> list[tuple[str, str]]:
 def reads(found: Any, wanted: str) -> bool:
     """Whether a cell of a table is one of `value|value`."""
     text = written(found).replace('"', "")
-    return any(matches(text, one) for one in wanted.split("|"))
+    return any(matches_in_table(text, one) for one in wanted.split("|"))
 
 
 def told(column: str, value: Any) -> str:

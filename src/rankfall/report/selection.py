@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.labels import matches, parts
+from rankfall.filters import matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFra
     for column, wanted in where.items():
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
-        allowed = [value for value in table[column].unique() if any(matches(value, item) for item in listed(wanted))]
+        allowed = [
+            value for value in table[column].unique() if any(matches_in_table(value, item) for item in listed(wanted))
+        ]
         if not allowed:
             found = ", ".join(map(str, table[column].unique()))
             raise RankfallError(

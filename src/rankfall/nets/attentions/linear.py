@@ -23,8 +23,7 @@ from rankfall.errors import RankfallError
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Linear as Map
-from rankfall.nets.primitives import Sizes
+from rankfall.nets.primitives import Linear, Sizes
 
 OFFERS = ()
 IGNORES = ("normaliser",)
@@ -34,7 +33,7 @@ CHUNK = 32  # tokens of a causal sum at once: products within a chunk are C x C
 FEATURES: dict[str, Callable[[Tensor], Tensor]] = {"elu": lambda x: functional.elu(x) + 1, "exp": torch.exp}
 
 
-class Linear(nn.Module):
+class LinearAttention(nn.Module):
     def __init__(
         self,
         sizes: Sizes,
@@ -48,10 +47,10 @@ class Linear(nn.Module):
         super().__init__()
         inner = sizes.heads * sizes.head_width
         self.heads, self.head_width, self.feature = sizes.heads, sizes.head_width, FEATURES[feature]
-        self.query = Map(sizes, sizes.width, inner, "query")
-        self.key = Map(sizes, sizes.width, inner, "key")
-        self.value = Map(sizes, sizes.width, inner, "value")
-        self.output = Map(sizes, inner, sizes.width, "output")
+        self.query = Linear(sizes, sizes.width, inner, "query")
+        self.key = Linear(sizes, sizes.width, inner, "key")
+        self.value = Linear(sizes, sizes.width, inner, "value")
+        self.output = Linear(sizes, inner, sizes.width, "output")
         self.causal = causal(mask)
         untouched(position)
 

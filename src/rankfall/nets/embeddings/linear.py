@@ -2,15 +2,15 @@
 
 from torch import Tensor, nn
 
-from rankfall.nets import primitives
+from rankfall.nets.primitives import Linear, Sizes
 
 ACCEPTS = "vectors"
 
 
-class Linear(nn.Module):
-    def __init__(self, sizes: primitives.Sizes) -> None:
+class LinearEmbedding(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.map = primitives.Linear(sizes, sizes.size_in, sizes.width, "embedding_map")
+        self.map = Linear(sizes, sizes.size_in, sizes.width, "embedding_map")
 
     def forward(self, x: Tensor) -> Tensor:
         return self.map(x)  # (K, B, T, C) -> (K, B, T, D)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from rankfall.nets.primitives import Sizes, constant
 
 
-class Column(nn.Module):
+class ColumnNorm(nn.Module):
     def __init__(self, sizes: Sizes, *, eps: float = 1e-12) -> None:
         super().__init__()
         self.eps = eps

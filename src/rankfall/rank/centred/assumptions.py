@@ -30,9 +30,14 @@ class Unknown(Exception):
     """A component for which no centred form is known."""
 
 
+def unbound(component: Any) -> tuple[Any, dict[str, Any]]:
+    """A function and the options that are bound to it; a module, or a function without options, as it is."""
+    return (component.func, component.keywords) if isinstance(component, partial) else (component, {})
+
+
 def called(component: Any) -> str:
     """The name of a function or of a module's class, the same in every run."""
-    made = component.func if isinstance(component, partial) else component
+    made = unbound(component)[0]
     made = made if hasattr(made, "__qualname__") else type(made)
     return f"{made.__module__}:{made.__qualname__}"
 

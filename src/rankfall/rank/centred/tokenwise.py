@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rankfall.nets.mlps._mlp import Mlp
-from rankfall.nets.norms.column import Column
+from rankfall.nets.norms.column import ColumnNorm
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
@@ -95,7 +95,7 @@ def norm(function: Any, state: State) -> State:
     if kept_by(function, Rms, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=False)
         return state.moved(full, rest.map(rest.unit * function.gain))
-    if kept_by(function, Column, "forward", "plain"):
+    if kept_by(function, ColumnNorm, "forward", "plain"):
         if len(state.others):
             raise Unknown("a column norm mixes sentinels into the tokens' scale: no centred form")
         rest = columns(state.rest, function.eps)

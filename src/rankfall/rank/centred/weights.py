@@ -23,7 +23,7 @@ from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.normalisers.softmax_off_by_one import softmax_off_by_one
 from rankfall.nets.normalisers.swish_l2 import swish_l2
 from rankfall.nets.normalisers.urpe import Urpe
-from rankfall.rank.centred.assumptions import kept_by
+from rankfall.rank.centred.assumptions import kept_by, unbound
 from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.rank.centred.scores import Scores
 
@@ -45,8 +45,7 @@ def rule_of(normaliser: Any) -> Rule | None:
         # Equal factors scale every weight alike; unequal ones make rows differ at order one, which needs no rule.
         same = bool((excess == excess[..., :1]).all())
         return partial(scaled_softmax, factor=1 + excess[..., :1].unsqueeze(-1)) if same else None
-    function = normaliser.func if isinstance(normaliser, partial) else normaliser
-    options = normaliser.keywords if isinstance(normaliser, partial) else {}
+    function, options = unbound(normaliser)
     rules: dict[Any, Callable[..., Weights]] = {
         softmax: softmax_rule,
         l2: l2_rule,
@@ -63,7 +62,7 @@ def sums_to_one(normaliser: Any) -> bool:
     """Whether rows sum to the same constant whatever the scores, which rounding would hide."""
     if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
-    return (normaliser.func if isinstance(normaliser, partial) else normaliser) is softmax
+    return unbound(normaliser)[0] is softmax
 
 
 def is_urpe(normaliser: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.assumptions import Unknown, unbound
 from rankfall.rank.centred.scaled import Scaled, plain
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.weights import Weights
@@ -28,9 +28,7 @@ def written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
     if hasattr(type(normaliser), "centred"):
         rule: Callable[[Scores], Weights] = normaliser.centred
         return rule
-    function, options = normaliser, {}
-    if isinstance(normaliser, partial):
-        function, options = normaliser.func, normaliser.keywords
+    function, options = unbound(normaliser)
     if not inspect.isfunction(function):
         return None
     beside = getattr(sys.modules.get(function.__module__), f"{function.__name__}_centred", None)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
-from rankfall.report.labels import parts
+from rankfall.filters import parts
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
