@@ -74,7 +74,7 @@ def test_paragraphs(tmp_path):
         (
             None,
             None,
-            r"task.text: '.*missing.tsv' is not a file that exists; allowed: topics, rte, or a path",
+            r"task.text: '.*missing.tsv' is not a file that exists; allowed: topics, rte, wikitext-2, wikitext-103, or a path",
         ),
         (
             "a.tsv",

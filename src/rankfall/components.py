@@ -26,7 +26,7 @@ from rankfall.design import Architecture, Task, Training, declared, with_default
 from rankfall.errors import RankfallError, nearest
 
 AUTO = "auto"  # "whatever fits the task", for the parts that touch its inputs and targets
-AUTO_KINDS = with_default(Architecture, AUTO)
+AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
 KINDS: Mapping[str, str] = {
     **{kind: about["folder"] for kind, about in declared(Task, Architecture, Training).items()},
     "measure": "measures",

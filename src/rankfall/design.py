@@ -119,6 +119,8 @@ class Training:
     """How a network is trained; `epochs: 0` leaves it at initialisation."""
 
     name: str
+    objective: Component = part("train/objectives", "auto")
+    """what is minimised and told of each batch; auto: what the task needs"""
     optimizer: Component = part("train/optimizers", "adam")
     """the optimiser"""
     lr: Positive = 1e-3

@@ -5,13 +5,13 @@ cells share its stack, on the order of construction, or on where a run was resum
 initial values, data order and dropout masks wherever their names agree, which pairs them for comparison.
 """
 
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
 
 
-@cache
+@lru_cache(maxsize=2**14)  # a name may hold a step, and steps never end
 def words(*names: str | int) -> tuple[int, int]:
     """Two 64-bit words that stand for the names."""
     digest = blake2b("\x1f".join(map(str, names)).encode(), digest_size=16).digest()

@@ -3,7 +3,7 @@
 A source yields texts, each a tuple of parts (a pair of sentences has two):
 
     topics      CPython's documentation topics, 465 kB that come with every installation
-    rte         GLUE's RTE, training split, through the `datasets` library
+    rte         GLUE's RTE, training split, through the `datasets` library; wikitext-2 and wikitext-103 likewise
     a path      .tsv with columns sentence1 and sentence2 (GLUE's own files); any other file: paragraphs between blank lines
 
 A cutter turns a part into token numbers: WordPiece learned from the source itself, or a named pretrained tokenizer.
@@ -21,7 +21,11 @@ from urllib.parse import urlsplit
 from rankfall.errors import RankfallError
 
 Text = tuple[str, ...]
-HUB = {"rte": (("nyu-mll/glue", "rte"), "train", ("sentence1", "sentence2"))}
+HUB = {
+    "rte": (("nyu-mll/glue", "rte"), "train", ("sentence1", "sentence2")),
+    "wikitext-2": (("Salesforce/wikitext", "wikitext-2-raw-v1"), "train", ("text",)),
+    "wikitext-103": (("Salesforce/wikitext", "wikitext-103-raw-v1"), "train", ("text",)),
+}
 PADDING, UNKNOWN, START, END = "[PAD]", "[UNK]", "[CLS]", "[SEP]"
 SPECIAL = (PADDING, UNKNOWN, START, END)
 
@@ -35,6 +39,7 @@ class Cutter:
     padding: int
     start: int
     end: int
+    unknown: int
 
     def whole(self, text: Text) -> list[int]:
         """start part end part end"""
@@ -138,7 +143,7 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
         found: list[int] = tokenizer.encode(part, add_special_tokens=False).ids
         return found
 
-    return Cutter(cut, len(numbers), *(numbers[token] for token in (PADDING, START, END)))
+    return Cutter(cut, len(numbers), *(numbers[token] for token in (PADDING, START, END, UNKNOWN)))
 
 
 def pretrained(name: str, key: str = "tokenizer") -> Cutter:
@@ -155,6 +160,7 @@ def pretrained(name: str, key: str = "tokenizer") -> Cutter:
             f"{key}: {name!r} cannot be loaded ({type(error).__name__}; no network?); leave the key out to learn one from the text"
         ) from None
     ends = {"padding": tokenizer.pad_token_id, "start": tokenizer.cls_token_id, "end": tokenizer.sep_token_id}
+    ends["unknown"] = tokenizer.unk_token_id
     missing = [what for what, number in ends.items() if number is None]
     if missing:
         raise RankfallError(f"{key}: {name!r} has no token for {', '.join(missing)}; use a tokenizer of the BERT kind")

@@ -148,7 +148,7 @@ def test_a_word_is_not_looked_for_among_files(tmp_path: Path, monkeypatch: pytes
 def test_a_path_that_does_not_exist_is_refused(name: str) -> None:
     message = refusal(changed("tasks/sorting", {"task": "memorization", "text": name}, changed("grid", [ENTRY])))
     assert message.startswith(
-        f"tasks.sorting.text: {name!r} does not exist; allowed: topics, rte, the path of a file or folder"
+        f"tasks.sorting.text: {name!r} does not exist; allowed: topics, rte, wikitext-2, wikitext-103, the path of a file or folder"
     )
     model = refusal(changed("measures/bert", {"measure": "model_law", "model": "bert", "text": name}))
     assert model.startswith(f"measures.bert.text: {name!r} does not exist; allowed: topics, wiki_bio, ")

@@ -26,7 +26,7 @@ from rankfall.trial.candidate import Refused
 MIXING = "def sharp(logits, *, power: float = 2.0):\n    w = (power * logits).softmax(-1)\n    return w + (w.mean(0) - w) / 9\n"
 MENDED = "def sharp(logits, *, power: float = 2.0):\n    return (power * logits).softmax(-1)\n"
 SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
-PARTS = 15  # of a trained cell: 12 of the architecture, task, optimiser, schedule
+PARTS = 16  # of a trained cell: 12 of the architecture, task, objective, optimiser, schedule
 
 
 class Quiet(Progress):

@@ -42,7 +42,7 @@ def a_cell(key="k0", seed=0, **changes):
         "init": part("published"), "depth": 6, "heads": 2, "width": 48, "head_width": 24, "mlp_width": None,
     }  # fmt: skip
     training = SimpleNamespace(
-        name="short", optimizer=part("adam"), lr=1e-3, weight_decay=0.0, clip=None, schedule=part("constant"),
+        name="short", objective=part("classes"), optimizer=part("adam"), lr=1e-3, weight_decay=0.0, clip=None, schedule=part("constant"),
         stop_loss=None, epochs=3, batch=30, shuffle=True, dropout=0.1, dtype="float32",
     )  # fmt: skip
     task = SimpleNamespace(name="sorting", task=part("sorting", length=8))

@@ -3,6 +3,7 @@ with nothing else.
 """
 
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from rankfall.errors import RankfallError
 from rankfall.plan import cost, make_plan
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.statements import Statement, Statements
-from rankfall.schedule.wiring import Wiring
+from rankfall.schedule.wiring import SECONDS, SPARE, Wiring
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
@@ -198,7 +199,8 @@ def test_limits_grow_with_the_attempt() -> None:
     assert wiring.train_minutes(job, attempt=2) == 2 * wiring.train_minutes(job)
     assert wiring.train_memory(job) > 1000
     asked = SimpleNamespace(task=task, shard=shard, measure="paths")
-    assert wiring.measure_minutes(asked) > wiring.train_minutes(job)
+    cells = wiring.plan.measured_cells("paths", task, shard)
+    assert wiring.measure_minutes(asked) == 15 + math.ceil(3 * len(cells) * SECONDS / 60)
 
 
 def test_untrained_networks_ask_for_no_memory_to_train_in() -> None:
@@ -213,5 +215,5 @@ def test_untrained_networks_ask_for_no_memory_to_train_in() -> None:
         cells = [cell for cell in wiring.plan.cells if cell.training.name == name]
         memory[name] = cost.member_megabytes(cells[0].task, cells[0].architecture, cells[0].training)
     assert memory["init"] * 5 < memory["short"]
-    most = cost.MEGABYTES + 2 * max(memory.values())
+    most = cost.PROCESS + SPARE + 2 * max(memory.values())
     assert all(wiring.train_memory(SimpleNamespace(task=t, shard=s)) <= most for t, s in wiring.plan.shards)

@@ -62,7 +62,7 @@ def test_symbols_have_no_gaps_and_padding_is_the_first():
 
 
 def test_windows_are_consecutive_and_full():
-    cutter = texts.Cutter(lambda part: [int(word) for word in part.split()], 50, 0, 2, 3)
+    cutter = texts.Cutter(lambda part: [int(word) for word in part.split()], 50, 0, 2, 3, 1)
     source = [("10 11 12 13 14",), ("20 21",), ("30 31", "32 33")]
     assert list(windows(source, cutter, 2)) == [[10, 11], [12, 13], [20, 21], [30, 31], [32, 33]]
     assert list(whole(source, cutter, 6)) == [[2, 10, 11, 12, 13, 14], [2, 20, 21, 3, 0, 0], [2, 30, 31, 3, 32, 33]]

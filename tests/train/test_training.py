@@ -52,7 +52,7 @@ def trained(
             raise Killed
 
     with contextlib.suppress(Killed):
-        fit(stack, data, recipe.objective("classes"), recipe.course(cell.training), history, after_step)
+        fit(stack, data, recipe.objective(cell.training), recipe.course(cell.training), history, after_step)
     return stack, history.tensors, saved
 
 

@@ -16,6 +16,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.jobs.cells import dataset_of
     from rankfall.report import tables
     from rankfall.store import Store
+    from rankfall.tasks._dataset import TEST
 
     own = _planned.planned(args)
     own.plan.shards_of(args.task)  # or an error that names the tasks
@@ -26,19 +27,20 @@ def run(args: argparse.Namespace) -> int:
     rows = []
     for key, cell in cells.items():
         dataset = dataset_of(cell, store)
-        rows.append(
-            {
-                "task": cell.task.name,
-                "seed": cell.seed,
-                "data_key": key,
-                "train": len(dataset.train.inputs),
-                "test": len(dataset.test.inputs),
-                "length": dataset.length,
-                "size_in": dataset.size_in,
-                "size_out": dataset.size_out,
-                "chance": dataset.chance,
-            }
-        )
+        for name, split in dataset.splits.items():
+            rows.append(
+                {
+                    "task": cell.task.name,
+                    "seed": cell.data_seed,
+                    "data_key": key,
+                    "split": name,
+                    "samples": len(split.inputs),
+                    "length": split.inputs.shape[1],
+                    "size_in": dataset.size_in,
+                    "size_out": dataset.size_out,
+                    "chance": dataset.chance if name == TEST else None,
+                }
+            )
     tables.write("datasets", rows, args.out, tables.provenance() | made)
-    print(f"{args.task}: {len(rows)} data sets")
+    print(f"{args.task}: {len(cells)} data sets")
     return 0

@@ -49,6 +49,13 @@ def _listed(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
 
 
+def _costs(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        name in ("seconds", "megabytes") and type(number) in (int, float) and number > 0
+        for name, number in value.items()
+    )
+
+
 FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "LIMITS": (
         lambda value: isinstance(value, dict) and _pairs(list(value.values())),
@@ -71,6 +78,9 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "OFFERS": (_listed, "a list of what it lets a position act on: queries, scores"),
     "TOUCHES": (_listed, "a list of what it acts on: states, queries, scores"),
     "IGNORES": (_listed, "a list of fields of an architecture"),
+    "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
+    "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
+    "MAX_STACK": (lambda value: type(value) is int and value > 0, "how many cells it takes at once"),
     "LENGTHS": (_listed, "a list of options that hold lengths"),
     "ADMITS": (lambda value: value in ("any", "trained"), "any or trained"),
     "PARTS": (

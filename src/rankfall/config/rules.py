@@ -2,8 +2,8 @@
 
 Facts that components declare as literals in their files, and that are read here:
 
-- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values"`;
-- an embedding or a head: `ACCEPTS`, the inputs or targets that it is made for;
+- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`;
+- an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
 - a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
 - an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that;
 - a position: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it a position may act on (its states it always may);
@@ -26,7 +26,12 @@ from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Tra
 from rankfall.design import parts as fields_of
 from rankfall.errors import RankfallError
 
-FITS = {"tokens": "token", "vectors": "linear", "classes": "classifier", "values": "regression"}
+TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
+FITS = {
+    "embedding": {"tokens": "token", "vectors": "linear"},
+    "head": {"classes": "classifier", "values": "regression", "hidden": "classifier"},
+    "objective": {"classes": "classes", "values": "values", "hidden": "masked_tokens"},
+}
 
 
 class Rules:
@@ -71,18 +76,28 @@ class Rules:
         return found
 
     def fitting(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
-        """An embedding or a head that is made for what the task has."""
+        """An embedding, a head or an objective that is made for what the task has."""
         if part.name == AUTO:
             if (kind, accepted) not in self.automatic:
-                self.automatic[kind, accepted] = resolve(kind, Component(name=FITS[accepted]), f"{path}.{kind}")
+                self.automatic[kind, accepted] = resolve(kind, Component(name=FITS[kind][accepted]), f"{path}.{kind}")
             return self.automatic[kind, accepted]
-        accepts = self.of(kind, part.name, f"{path}.{kind}").get("ACCEPTS", accepted)
-        if accepts != accepted:
+        accepts = self.accepts(kind, part.name, f"{path}.{kind}")
+        if accepts and accepted not in accepts:
             names = [name for name in components.names(kind) if name != AUTO]
-            others = [name for name in names if self.of(kind, name, path).get("ACCEPTS") == accepted]
-            what = f"{part.name!r} is for {accepts}, but task {task.name!r} has {accepted}"
+            others = [name for name in names if accepted in self.accepts(kind, name, path)]
+            what = f"{part.name!r} is for {' or '.join(accepts)}, but task {task.name!r} has {accepted}"
             raise problem(f"{path}.{kind}", what, allowed=[AUTO, *others])
         return part
+
+    def accepts(self, kind: str, name: str, path: str) -> list[str]:
+        """What a component is made for; nothing if it does not say."""
+        found = self.of(kind, name, path).get("ACCEPTS", [])
+        return [found] if isinstance(found, str) else list(found)
+
+    def trained(self, training: Training, task: Task, path: str) -> Training:
+        """The training with an objective that is made for the task."""
+        targets = self.of("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
+        return replace(training, objective=self.fitting("objective", training.objective, targets, task, path))
 
     def refuse(self, cell: Designed, path: str) -> None:
         """Raise if one of the cell's components refuses the company of the others."""
@@ -168,6 +183,7 @@ def parts(task: Task, architecture: Architecture, training: Training) -> list[tu
     for field, kind in fields_of(Architecture).items():
         component = getattr(architecture, field)
         found += [] if component is None else [(kind, component)]
+    found.append(("objective", training.objective))  # it evaluates too
     if training.epochs > 0:
         found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
     return found
@@ -177,7 +193,7 @@ def task_facts(name: str, path: str) -> dict[str, str]:
     """INPUTS and TARGETS of a task's component."""
     found = description("task", name, path)
     facts = dict(found.facts) if found else {}
-    for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", ("classes", "values"))):
+    for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", TARGETS)):
         if facts.get(fact) not in allowed:
             where = found.location.file if found else name
             raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}")

@@ -31,7 +31,7 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made once, then read."""
 
     def make() -> Dataset:
-        made = draw(components.bound("task", cell.task.task), cell.seed)
+        made = draw(components.bound("task", cell.task.task), cell.data_seed)
         check_unchanged(cell.data_code)
         return made
 

@@ -94,7 +94,7 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     trainings = [cell.training for cell in cells]
     device = job.settings.device
     members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
-    data, objective = stacked(cells, datasets, device), recipe.objective(shape.targets)
+    data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
     checkpoint = checkpoint_of(cells, job)
     resume(members, history, checkpoint, job.progress)

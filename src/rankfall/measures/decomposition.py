@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TABLE = "decomposition"
 NEEDS = "cells"
+TARGETS = ["classes", "values"]
 USES = ("weights", "heads", "values")
 REQUIRES = [
     ({"mlp": "none"}, "a network with an MLP is no sum over paths"),

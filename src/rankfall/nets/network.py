@@ -75,12 +75,20 @@ class Network(nn.Module):
 
     def readout(self, x: Tensor) -> Tensor:
         """States (K, B, T', D) to outputs (K, B, T, C)."""
+        return self.head(self.before_head(x))
+
+    def before_head(self, x: Tensor) -> Tensor:
+        """States (K, B, T', D) as the head sees them (K, B, T, D)."""
         if self.sentinels is not None:
             x = self.sentinels.strip(x)
-        return self.head(self.norm_out(x))
+        return self.norm_out(x)
 
     def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        return self.readout(drop(self.run(self.lift(inputs, drop), drop), "head"))
+        return self.head(self.features(inputs, drop))
+
+    def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        """What the head sees (K, B, T, D): who asks for few tokens' answers gives it those alone."""
+        return self.before_head(drop(self.run(self.lift(inputs, drop), drop), "head"))
 
     def states(self, inputs: Tensor) -> list[Tensor]:
         """The states (K, B, T', D) at layers 0 .. L, without dropout."""

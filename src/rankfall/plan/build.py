@@ -169,7 +169,9 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
             files |= files_of(kind, part, path)
     code, fingerprint = _code(sources, roots, files)
     wanted = _tables(facts, path) if needs == "tables" else ()
-    return MeasurePlan(name, component, table, needs, code, fingerprint, wanted)
+    return MeasurePlan(
+        name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), facts.get("MAX_STACK")
+    )
 
 
 def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:

@@ -2,7 +2,7 @@
 
 spec   what was asked for: task, architecture, training, seed; labels left out, defaults filled in, what nothing reads left out
 key    spec + fingerprint of the code that computes it + data key
-data   task + seed + fingerprint of the code that makes the data
+data   task + seed, where it matters, + fingerprint of the code that makes the data
 group  what must be equal to train cells in one stack: the spec without seed and without what a stack holds a member
 """
 
@@ -16,7 +16,7 @@ from rankfall.plan.cost import Cost
 
 LENGTH = 24  # hex digits of a key: 96 bits
 PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})
-UNTRAINED = frozenset({"epochs", "dtype"})  # all that is left of a training of no epochs
+UNTRAINED = frozenset({"objective", "epochs", "dtype"})  # all that is left of a training of no epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Cell:
     key: str
     spec: str
     data_key: str
+    data_seed: int | None  # None: the data do not depend on it, and all seeds share them
     group: str
     shard: str
     code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it

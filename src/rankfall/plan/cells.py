@@ -34,6 +34,7 @@ class Shared:
     fingerprint: str
     data_code: Mapping[str, str]
     data_fingerprint: str
+    seeded: bool  # whether the data depend on the seed
     order: tuple[Any, ...]
 
 
@@ -101,6 +102,7 @@ class Drafts:
             fingerprint=digest(fingerprint, files) if files else fingerprint,
             data_code=self.sources.code_files(data_roots) | data_files,
             data_fingerprint=digest(data_fingerprint, data_files) if data_files else data_fingerprint,
+            seeded=bool(self.facts("task", task.task).get("SEEDED", True)),
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
 
@@ -108,6 +110,10 @@ class Drafts:
         if (kind, id(component)) not in self.files:
             self.files[kind, id(component)] = files_of(kind, component, path)
         return self.files[kind, id(component)]
+
+    def facts(self, kind: str, component: Component) -> Mapping[str, Any]:
+        found = components.describe(kind, component.name)
+        return found.facts if found else {}
 
     def module(self, kind: str, component: Component) -> str:
         if (kind, component.name) not in self.modules:
@@ -130,7 +136,8 @@ def make_cells(points: Iterable[Point], compute: Compute, sources: Sources) -> l
 
 def _finished(draft: Draft, bits: int) -> Cell:
     point, shared = draft.point, draft.shared
-    data_key = digest("data", shared.content["task"], point.seed, shared.data_fingerprint)
+    data_seed = point.seed if shared.seeded else None
+    data_key = digest("data", shared.content["task"], data_seed, shared.data_fingerprint)
     return Cell(
         task=point.task,
         architecture=point.architecture,
@@ -139,6 +146,7 @@ def _finished(draft: Draft, bits: int) -> Cell:
         key=digest(draft.spec, shared.fingerprint, data_key),
         spec=draft.spec,
         data_key=data_key,
+        data_seed=data_seed,
         group=shared.group,
         shard=shard.shard(shard.pack(shared.group, point.seed), bits),
         code=shared.code,

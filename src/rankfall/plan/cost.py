@@ -17,7 +17,7 @@ from rankfall.design import Architecture, Task, Training
 CALL = 2.0e-4  # seconds a layer and step
 RATE = 6.0e10  # operations a second
 SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
-SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train and length
+SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Cost:
 
 def cell_seconds(task: Task, architecture: Architecture, training: Training) -> float:
     """Seconds that a cell takes as one member of a full stack."""
-    samples, length = (_size(task, name, default) for name, default in (("train", SAMPLES), ("length", LENGTH)))
+    samples, length = sizes(task)
     batch = min(training.batch, samples)
     steps = training.epochs * -(-samples // batch)
     return SETUP + steps * step_seconds(architecture, batch, length)
@@ -56,19 +56,53 @@ def _size(task: Task, option: str, default: int) -> int:
     return given if type(given) is int and given > 0 else default
 
 
-EVALUATED = 256  # samples at once without a gradient, as in train/loop.py
-MEGABYTES = 1500  # a job before its first network: interpreter, torch, libraries
+EVALUATED = 256  # samples at once without a gradient, as in train/data.py
+PROCESS = 280  # megabytes of a job before its first network: interpreter, torch, libraries
+AT_ONCE = 0.45  # of the numbers that a layer makes, without a gradient
+ASKED, LOGITS = 0.15, 128  # what masked_tokens asks for by default, and its megabytes of logits at once
+
+
+def stack_megabytes(task: Task, architecture: Architecture, training: Training, members: int) -> int:
+    """Peak memory of a job that trains one stack."""
+    own = member_megabytes(task, architecture, training)
+    if training.objective.name != "masked_tokens":
+        return PROCESS + members * own
+    options = training.objective.options
+    samples, length = sizes(task)
+    asked = options.get("rate", ASKED) * min(EVALUATED, samples) * length * symbols(task)[1]
+    logits = min(members * asked * _bytes(training) / 2**20, options.get("megabytes", LOGITS))
+    return PROCESS + members * own + round(2 * logits)
 
 
 def member_megabytes(task: Task, architecture: Architecture, training: Training) -> int:
-    """Memory of one member: weights, and while it trains gradients, optimiser state and all layers' activations; the states of all
-    layers and the activations of one where it is only looked at."""
+    """Memory of one member: weights, and while it trains gradients, optimiser state and all layers' activations; or the activations of
+    one layer for the many samples that are evaluated at once, where these are more."""
     a = architecture
-    samples, length = (_size(task, name, default) for name, default in (("train", SAMPLES), ("length", LENGTH)))
+    samples, length = sizes(task)
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
-    weights = 6 * a.depth * (4 * a.width * inner + 2 * a.width * hidden)
-    tokens = min(training.batch if training.epochs else EVALUATED, samples) * length
-    layer = tokens * (8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * length)
-    kept = a.depth * layer if training.epochs else layer + a.depth * tokens * a.width
-    return 1 + (weights + kept) * (8 if training.dtype == "float64" else 4) // 2**20
+    weights = a.depth * (4 * a.width * inner + 2 * a.width * hidden) + sum(symbols(task)) * a.width
+    token = 8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * length  # numbers a token and layer
+    trained, evaluated = (min(batch, samples) * length for batch in (training.batch, EVALUATED))
+    answers = 0 if training.objective.name == "masked_tokens" else symbols(task)[1]
+    looked = evaluated * (AT_ONCE * token + 2 * answers)
+    if not training.epochs:
+        looked += evaluated * a.depth * a.width  # a measure may keep the states of all layers
+        return 1 + round((weights + looked) * _bytes(training) / 2**20)
+    kept = trained * (a.depth * token + 3 * answers)
+    return 1 + round((6 * weights + max(kept, looked)) * _bytes(training) / 2**20)
+
+
+def sizes(task: Task) -> tuple[int, int]:
+    """Samples to train on, and tokens of each, where options say so."""
+    return _size(task, "train", SAMPLES), _size(task, "length", 0) or _size(task, "points", LENGTH)
+
+
+def symbols(task: Task) -> tuple[int, int]:
+    """Of the vocabulary, and classes to choose among, where options say so."""
+    known = max(_size(task, name, 0) for name in ("vocabulary", "symbols"))
+    return known, _size(task, "labels", known)
+
+
+def _bytes(training: Training) -> int:
+    return 8 if training.dtype == "float64" else 4

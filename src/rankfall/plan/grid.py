@@ -137,7 +137,7 @@ class Grid:
                 change[section or "architecture"][field] = item
         task = self.task(chosen["task"], change["task"], path)
         architecture = self.architecture(chosen["architecture"], change["architecture"], task, path)
-        training = self.training(chosen["training"], change["training"])
+        training = self.training(chosen["training"], change["training"], task, path)
         trio = Trio(task, architecture, training)
         self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
         return trio
@@ -162,10 +162,11 @@ class Grid:
             self.made[ident] = self.rules.completed(plain, task, where)
         return self.made[ident]
 
-    def training(self, name: str, change: dict[str, Any]) -> Training:
-        ident = ("training", name, tuple(change.items()))
+    def training(self, name: str, change: dict[str, Any], task: Task, path: str) -> Training:
+        ident = ("training", name, task.name, tuple(change.items()))
         if ident not in self.made:
-            self.made[ident] = replace(self.config.trainings[name], **change)
+            where = path if change else f"trainings.{name}"
+            self.made[ident] = self.rules.trained(replace(self.config.trainings[name], **change), task, where)
         return self.made[ident]
 
 

@@ -51,12 +51,17 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
-    targets = facts.get("TARGETS")
+    targets = facts.get("TARGETS", [])
+    targets = [targets] if isinstance(targets, str) else targets
     alike = {(id(cell.task), id(cell.architecture), id(cell.training)): cell for cell in cells}
     for cell in alike.values():
         has = task_facts(cell.task.task.name, path)["TARGETS"]
-        if targets not in (None, has):
-            raise problem(path, f"measure {name!r} is for {targets}, but task {cell.task.name!r} has {has}", hint=HINT)
+        if targets and has not in targets:
+            raise problem(
+                path,
+                f"measure {name!r} is for {' or '.join(targets)}, but task {cell.task.name!r} has {has}",
+                hint=HINT,
+            )
         what = objection("measure", name, facts, cell) or beyond(cell, lengths(facts, measure.options))
         if what:
             raise problem(path, f"{' / '.join(cell.labels)}: {what}", hint=HINT)

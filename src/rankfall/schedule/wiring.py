@@ -17,13 +17,14 @@ import rankfall
 from rankfall.disk import atomic, not_ahead
 from rankfall.errors import RankfallError
 from rankfall.plan import cost
-from rankfall.plan.build import Plan, make_plan
-from rankfall.plan.cell import digest
+from rankfall.plan.build import MeasurePlan, Plan, make_plan
+from rankfall.plan.cell import Cell, digest
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, standing
 from rankfall.schedule.statements import Statements
 
-MEASURED = 10  # seconds a cell, at most, for a measure of a small network
+SECONDS = 4  # of a cell, for a measure whose file says no COST
+SPARE = 1220  # megabytes of a job beyond the estimate: it is a limit
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
 
 
@@ -140,12 +141,23 @@ class Wiring:
         return self._memory(wildcards) * min(attempt, MOST)
 
     def measure_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        """As for training, and a while a cell: an untrained network costs nothing to train, but as much as any to measure."""
-        cells = self.plan.measured_cells(wildcards.measure, wildcards.task, wildcards.shard)
-        return (self._minutes(wildcards) + math.ceil(len(cells) * MEASURED / 60)) * min(attempt, MOST)
+        """Three times what the measure says it costs a cell, and a quarter of an hour."""
+        cells, measure = self._measured(wildcards)
+        return (15 + math.ceil(3 * len(cells) * measure.cost.get("seconds", SECONDS) / 60)) * min(attempt, MOST)
 
     def measure_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._memory(wildcards) * min(attempt, MOST)
+        """What the measure says a cell of its stacks takes; otherwise as for training."""
+        cells, measure = self._measured(wildcards)
+        own = measure.cost.get("megabytes")
+        if own is None or not cells:
+            return self._memory(wildcards) * min(attempt, MOST)
+        members = min(max(Counter(cell.group for cell in cells).values()), self.plan.config.compute.stack)
+        together = min(members, measure.most or members)
+        return (cost.PROCESS + SPARE + math.ceil(together * own)) * min(attempt, MOST)
+
+    def _measured(self, wildcards: Any) -> tuple[list[Cell], MeasurePlan]:
+        cells = self.plan.measured_cells(wildcards.measure, wildcards.task, wildcards.shard)
+        return cells, self.plan.measure(wildcards.measure)
 
     def _minutes(self, wildcards: Any) -> int:
         """Three times the estimate and a quarter of an hour: it is a limit, and a machine may be slow or shared."""
@@ -157,9 +169,13 @@ class Wiring:
         cells = self.plan.shard(wildcards.task, wildcards.shard)
         members = Counter(cell.group for cell in cells)
         modelled = {  # by group: its cells are alike, and share a stack
-            cell.group: cost.MEGABYTES
-            + min(members[cell.group], self.plan.config.compute.stack)
-            * cost.member_megabytes(cell.task, cell.architecture, cell.training)
+            cell.group: SPARE
+            + cost.stack_megabytes(
+                cell.task,
+                cell.architecture,
+                cell.training,
+                min(members[cell.group], self.plan.config.compute.stack),
+            )
             for cell in {cell.group: cell for cell in cells}.values()
         }
         measured = {cell.group: cell.cost.megabytes * 5 // 4 for cell in cells if cell.cost.megabytes}

@@ -71,9 +71,9 @@ def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -
     return ((test_targets == counts.argmax(0)) & asked).sum().item() / asked.sum().item()
 
 
-def draw(task: DrawnTask, seed: int) -> Dataset:
-    """The data set of a seed."""
-    return task(stream(seed, "data"))
+def draw(task: DrawnTask, seed: int | None) -> Dataset:
+    """The data set of a seed, or the one of all seeds."""
+    return task(stream(seed or 0, "data"))
 
 
 def fresh(task: Any, seed: int, step: int, samples: int) -> Split:

@@ -24,6 +24,7 @@ from rankfall.tasks._dataset import Dataset, Split
 
 INPUTS = "vectors"
 TARGETS = "values"
+SEEDED = False
 LIMITS = {"points": (2, None), "batch": (1, None)}
 
 

@@ -21,7 +21,7 @@ from rankfall.tasks._dataset import Dataset, Split, majority_chance
 INPUTS = "tokens"
 TARGETS = "classes"
 READS = {"topics": "pydoc_data.topics"}
-FILES = {"text": ["topics", "rte"]}
+FILES = {"text": ["topics", "rte", "wikitext-2", "wikitext-103"]}
 LIMITS = {
     "train": (1, None),
     "test": (1, None),

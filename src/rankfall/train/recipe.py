@@ -10,8 +10,6 @@ from rankfall.nets.network import Shape, build
 from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Objective
-from rankfall.train.objectives.classes import classes
-from rankfall.train.objectives.values import values
 
 
 def initial(
@@ -38,5 +36,6 @@ def course(training: Training) -> Course:
     return Course(training.epochs, training.batch, training.shuffle)
 
 
-def objective(targets: str) -> Objective:
-    return {"classes": classes, "values": values}[targets]
+def objective(training: Training) -> Objective:
+    found: Objective = components.bound("objective", training.objective)
+    return found

@@ -1,13 +1,14 @@
 """How a task is tried: its data are drawn twice from one seed, and must be what networks and losses are made for."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rankfall.tasks._dataset import Dataset, draw
+from rankfall.tasks._dataset import Dataset, draw, fresh
 from rankfall.trial.candidate import Candidate
-from rankfall.trial.setting import Setting
+from rankfall.trial.setting import SAMPLES, Setting
 
 
 def task(candidate: Candidate, setting: Setting) -> None:
@@ -27,6 +28,10 @@ def task(candidate: Candidate, setting: Setting) -> None:
     if first.test.inputs.shape[1] != first.length:
         what = f"has test inputs {tuple(first.test.inputs.shape)}"
         raise candidate.refused(what, f"they have the length of the train inputs, {first.length}; name another split")
+    hides = candidate.facts.get("TARGETS") == "hidden"
+    if hides and not 0 < first.special < first.size_in:
+        what = f"says TARGETS = 'hidden', but special = {first.special} of {first.size_in} symbols"
+        raise candidate.refused(what, "the last of the special symbols is what hides a token")
     if not isinstance(first.chance, int | float) or not (math.isnan(first.chance) or 0 <= first.chance <= 1):
         raise candidate.refused(
             f"says chance = {first.chance}", "it is a share of right answers, or NaN if none is right"
@@ -36,6 +41,25 @@ def task(candidate: Candidate, setting: Setting) -> None:
             if not torch.equal(getattr(split, part), getattr(again.splits[name], part)):
                 what = f"draws other {name} {part} when it is given the same generator again"
                 raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
+    if callable(getattr(made, "batch", None)):
+        endless(candidate, made, first)
+
+
+def endless(candidate: Candidate, made: Any, like: Dataset) -> None:
+    """Batches without end: as many samples as asked, of the kind of the data set, the same for the same generator."""
+    drawn = []
+    for _ in range(2):
+        found = candidate.call(fresh, "drawing a batch", made, 0, 0, SAMPLES)
+        for part in ("inputs", "targets"):
+            value = getattr(found, part)
+            check(candidate, like, f"fresh {part}", value)
+            if value.shape != (SAMPLES, *getattr(like.train, part).shape[1:]):
+                what = f"draws {part} {tuple(value.shape)} where {SAMPLES} samples are asked for"
+                raise candidate.refused(what, "`batch(rng, samples)` returns inputs and targets as in the train split")
+        drawn.append(found)
+    if not torch.equal(drawn[0].inputs, drawn[1].inputs) or not torch.equal(drawn[0].targets, drawn[1].targets):
+        what = "draws another batch when it is given the same generator again"
+        raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
 def check(candidate: Candidate, made: Dataset, part: str, value: Tensor) -> None:
@@ -46,7 +70,7 @@ def check(candidate: Candidate, made: Dataset, part: str, value: Tensor) -> None
     if not isinstance(value, Tensor) or len(value) == 0:
         raise candidate.refused(f"makes no {part}", "it must be a tensor with samples on its first axis")
     shape = tuple(value.shape)
-    if declared in ("tokens", "classes"):
+    if declared in ("tokens", "classes", "hidden"):
         if value.dim() != 2 or value.dtype != torch.int64:
             raise candidate.refused(
                 f"says {fact} = {declared!r}, but its {part} are {shape} of {value.dtype}",

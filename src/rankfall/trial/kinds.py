@@ -47,6 +47,7 @@ KINDS: Mapping[str, Kind] = {
         MAP | {"masked"},
     ),
     "block": Kind("class", "a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
+    "objective": Kind("function", "f(module, samples, drop) to a Graded", training.objective),
     "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer),
     "schedule": Kind("function", "f(epoch, epochs) to a factor", training.schedule, frozenset({"epochs"})),
     "task": Kind("either", "f(rng) to a Dataset", data.task),

@@ -1,18 +1,23 @@
-"""How optimisers and schedules are tried: two steps for all members at once, against each member alone."""
+"""How objectives, optimisers and schedules are tried: a batch or some steps for all members at once, against each member alone."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
+from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.streams import stream
+from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.maps import AGREE, difference
 from rankfall.trial.setting import MEMBERS, Setting
 from rankfall.trial.watch import changed, memory
 
 PARAMETERS = 7  # of a member
+SYMBOLS, LENGTH = 5, 6  # of the batch that objectives are given
 STEPS = 3
 STILL = MEMBERS - 1  # a member that has stopped: its learning rate and gradients are zero
 
@@ -80,3 +85,75 @@ def schedule(candidate: Candidate, setting: Setting) -> None:
             raise candidate.refused(f"returns {str(first)[:40]} {told}", "it must return a finite number")
         if first != again:
             raise candidate.refused(f"gives another result when called again, {told}", "keep nothing between calls")
+
+
+class Small(nn.Module):
+    """A network of each member's own in a few lines: what is put in, and one linear map."""
+
+    def __init__(self, members: Sequence[int], tokens: bool, size_in: int, size_out: int) -> None:
+        super().__init__()
+        self.tokens, self.size_in = tokens, size_in
+        drawn = [
+            torch.from_numpy(stream(member, "trial", "head").normal(size=(size_in, size_out))) for member in members
+        ]
+        self.weight = nn.Parameter(torch.stack(drawn))  # (K, D, C)
+
+    def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return drop(one_hot(inputs, self.size_in).double() if self.tokens else inputs.double(), "features")
+
+    def head(self, x: Tensor) -> Tensor:
+        return torch.einsum("kbtd,kdc->kbtc", x, self.weight)
+
+    def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return self.head(self.features(inputs, drop))
+
+
+def objective(candidate: Candidate, setting: Setting) -> None:
+    """For the targets that it says it accepts, whatever those of the cell are."""
+    accepts = candidate.facts.get("ACCEPTS", "classes")
+    targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
+    whole, rows = graded(candidate, targets, range(MEMBERS)), range(MEMBERS)
+    for again in (graded(candidate, targets, rows) for _ in range(2)):
+        if any(not torch.equal(whole[name], again[name]) for name in whole):
+            raise candidate.refused(
+                "gives another result when called again", "draw by the batch's seeds and place alone"
+            )
+    for member in rows:
+        alone = graded(candidate, targets, [member])
+        for name, value in whole.items():
+            if (off := difference([alone[name]], [value[member : member + 1]])) > AGREE:
+                raise candidate.refused(
+                    f"mixes the members of a stack: {name} of member {member} differs by {off:.1e} from what it is alone",
+                    "each member's share must follow from its own outputs, targets and seed",
+                )
+
+
+def graded(candidate: Candidate, targets: str, members: Sequence[int]) -> dict[str, Tensor]:
+    """Every number (K,) that the objective gives, and the gradient of its loss."""
+    tokens, size_out, special = targets != "values", SYMBOLS if targets == "hidden" else 3, 2
+    inputs, wanted = [], []
+    for member in members:
+        rng = stream(member, "trial", "batch")
+        x = torch.from_numpy(
+            rng.integers(SYMBOLS, size=(4, LENGTH)) if tokens else rng.normal(size=(4, LENGTH, SYMBOLS))
+        )
+        inputs.append(x)
+        asked = {"classes": rng.integers(-1, 3, size=(4, LENGTH)), "values": rng.normal(size=(4, LENGTH, 3))}
+        wanted.append(x if targets == "hidden" else torch.from_numpy(asked[targets]))
+    module = Small(members, tokens, SYMBOLS, size_out)
+    batch = Samples(torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special)
+    found = candidate.call(candidate.bound(), f"given a module and samples with {targets}", module, batch)
+    if not isinstance(found, Graded):
+        raise candidate.refused(
+            f"returns a {type(found).__name__}", "it must return a Graded of rankfall.train.objectives"
+        )
+    numbers: dict[str, Tensor] = {"loss": found.loss, "asked": found.asked, **found.sums}
+    for name, value in numbers.items():
+        if not isinstance(value, Tensor) or value.shape != (len(members),):
+            raise candidate.refused(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
+        if not value.isfinite().all():
+            raise candidate.refused(f"gives {name} that is not finite", "every number must be one")
+    if not found.loss.requires_grad:
+        raise candidate.refused("gives a loss without a gradient", "it must follow from the module's outputs")
+    (gradient,) = torch.autograd.grad(found.loss.sum(), [module.weight])
+    return {name: value.detach().double() for name, value in numbers.items()} | {"the gradient": gradient}

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from rankfall.nets.primitives import Linear, Sizes
 
-ACCEPTS = "classes"
+ACCEPTS = ["classes", "hidden"]
 
 
 class Classifier(nn.Module):

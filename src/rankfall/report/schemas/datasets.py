@@ -4,21 +4,27 @@ from rankfall.report.schema import Column, Table
 
 
 def datasets() -> Table:
-    """One row a data set."""
+    """One row a split of a data set."""
     return Table(
         "datasets",
-        "a task x seed",
+        "a task x seed x split",
         (
             Column("task", "text", "the task's name in the config"),
-            Column("seed", "int", "the seed that the data is drawn from"),
+            Column("seed", "int", "the seed that the data is drawn from; null: all seeds share it", nullable=True),
             Column("data_key", "text", "content hash of the data set: the task's spec, its code, the seed"),
-            Column("train", "int", "training samples", unit="samples"),
-            Column("test", "int", "test samples", unit="samples"),
+            Column("split", "text", "train, test, or another that the task names"),
+            Column("samples", "int", "in the split; of a task without end, in an epoch", unit="samples"),
             Column("length", "int", "tokens in a sample", unit="tokens"),
             Column("size_in", "int", "symbols, or channels of a vector"),
             Column("size_out", "int", "classes, or channels of a value"),
-            Column("chance", "float", "test accuracy of the best guess that never sees an input", nan=True),
+            Column(
+                "chance",
+                "float",
+                "test accuracy of the best guess that never sees an input; null: another split",
+                nullable=True,
+                nan=True,
+            ),
         ),
-        key=("task", "seed", "data_key"),
+        key=("task", "seed", "data_key", "split"),
         cells=False,
     )

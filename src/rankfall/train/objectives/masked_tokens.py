@@ -1,0 +1,81 @@
+"""Masked language modelling: some tokens of the input are hidden, and the network is asked which they were (Devlin et al. 2019).
+
+Of each sample the same share of tokens is chosen anew for every step, named by the member's seed and the place of the batch; of those
+most are replaced by the symbol that hides, some by a random word, some left as they are. Only what was chosen is asked for and read
+out, a part at a time: all logits of 32 members, 256 samples of 128 tokens and 30,000 words would be 126 GB, and those of the asked 19 GB.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+
+from rankfall.errors import RankfallError
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.streams import stream
+from rankfall.train.objectives._base import Graded, Samples
+
+ACCEPTS = "hidden"
+LIMITS = {"rate": (0, 1), "hidden": (0, 1), "random": (0, 1), "megabytes": (1, None)}
+
+
+def masked_tokens(
+    module: Any,
+    batch: Samples,
+    drop: Dropout = no_dropout,
+    *,
+    rate: float = 0.15,
+    hidden: float = 0.8,
+    random: float = 0.1,
+    megabytes: int = 128,
+) -> Graded:
+    """`rate`: share of tokens that are asked for; `hidden` and `random`: shares of these that are hidden or made random.
+    `megabytes`: of logits at once. The module has `features` and `head`, as a network has."""
+    inputs, places, wanted = corrupt(batch, rate, hidden, random)
+    x = module.features(inputs, drop)  # (K, B, T, D)
+    seen = x.gather(2, places.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1])).flatten(1, 2)  # (K, B*M, D)
+    wanted = wanted.flatten(1)  # (K, B*M), -1 where a sample has too few words
+
+    def part(seen: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        scores = module.head(seen.unsqueeze(1)).squeeze(1)  # (K, R, C)
+        each = cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=-1, reduction="none")
+        return each.view(len(wanted), -1).sum(1), (scores.argmax(-1) == wanted).sum(1)
+
+    rows = max(1, int(megabytes * 2**20) // (len(seen) * batch.size_in * seen.element_size()))
+    parts = list(zip(seen.split(rows, 1), wanted.split(rows, 1)))
+    # Logits of a part are made again when its gradient is taken, so that those of two parts are never there at once.
+    again = len(parts) > 1 and torch.is_grad_enabled()
+    graded = [
+        checkpoint(part, *one, use_reentrant=False, preserve_rng_state=False) if again else part(*one) for one in parts
+    ]
+    asked = (wanted != -1).sum(1)
+    loss = torch.stack([loss for loss, _ in graded]).sum(0) / asked.clamp_min(1)
+    return Graded(loss, asked, {"accuracy": torch.stack([right for _, right in graded]).sum(0)})
+
+
+def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[Tensor, Tensor, Tensor]:
+    """What the network sees (K, B, T), which places are asked for (K, B, M), and what stood there, -1 where nothing may be asked."""
+    members, samples, length = batch.inputs.shape
+    if not batch.special:
+        raise RankfallError("masked_tokens: the task's data name no symbol that hides a token (`special` is 0)")
+    count = max(1, round(rate * length))
+    places = np.empty((members, samples, count), dtype=np.int64)
+    kinds = np.empty((members, samples, count))
+    words = np.empty((members, samples, count), dtype=np.int64)
+    protected = (batch.inputs < batch.special).cpu().numpy()  # padding and the like
+    for member, seed in enumerate(batch.seeds):
+        rng = stream(seed, "masks", *batch.place)
+        order = rng.random((samples, length)) + protected[member]
+        places[member] = np.sort(order.argpartition(count - 1, axis=-1)[:, :count], axis=-1)
+        kinds[member] = rng.random((samples, count))
+        words[member] = rng.integers(batch.special, batch.size_in, (samples, count))
+    device = batch.inputs.device
+    where, kind, word = (torch.from_numpy(made).to(device) for made in (places, kinds, words))
+    stood = batch.inputs.gather(2, where)
+    put = torch.where(kind < hidden, batch.special - 1, torch.where(kind < hidden + random, word, stood))
+    may = stood >= batch.special
+    seen = batch.inputs.scatter(2, where, torch.where(may, put, stood))
+    return seen, where, torch.where(may, stood, -1)

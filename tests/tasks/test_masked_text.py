@@ -1,0 +1,55 @@
+"""Text for masked language models: whole texts are held out, the two lengths show the same tokens, nothing depends on the seed."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from rankfall.errors import RankfallError
+from rankfall.streams import stream
+from rankfall.tasks.masked_text import masked_text
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> str:
+    """Twenty texts; the fourth, eighth and so on say other words than the others."""
+    rng = stream(0, "words")
+    lines = [" ".join(rng.choice(WORDS if n % 4 else ["omega", "alpha"], 60)) for n in range(1, 21)]
+    (tmp_path / "text.txt").write_text("\n\n".join(lines))
+    return str(tmp_path / "text.txt")
+
+
+def test_every_fourth_text_is_held_out(text: str) -> None:
+    data = masked_text(stream(0, "data"), text=text, length=10, longer=30, vocabulary=200, every=4)
+    train, test, longer = (data.splits[name].inputs for name in ("train", "test", "longer"))
+    assert (train.shape[1], test.shape[1], longer.shape[1]) == (10, 10, 30)
+    assert len(torch.unique(train)) == len(WORDS) + 1  # and the end of a text
+    assert torch.equal(test.flatten()[: longer.numel()], longer.flatten())
+    assert all(split.targets is split.inputs for split in data.splits.values())
+    assert data.special == 5 and data.size_in == data.size_out <= 200
+    assert int(train.max()) < data.size_in
+    assert not (train == data.special - 1).any()  # what hides a token stands nowhere
+    ends = (train.flatten() == 2).nonzero().flatten().diff()
+    assert set(ends.tolist()) == {61}
+
+
+def test_chance_is_that_of_the_most_frequent_word(text: str) -> None:
+    data = masked_text(stream(0, "data"), text=text, length=10, longer=30, vocabulary=200, every=4)
+    counts = torch.bincount(data.train.inputs.flatten())
+    counts[: data.special] = 0
+    asked = data.test.inputs[data.test.inputs >= data.special]
+    assert data.chance == pytest.approx(float((asked == counts.argmax()).double().mean()))
+    assert not math.isnan(data.chance)
+
+
+def test_the_seed_makes_no_difference(text: str) -> None:
+    one, other = (masked_text(stream(s, "data"), text=text, length=10, longer=30, vocabulary=200) for s in (0, 1))
+    assert all(torch.equal(one.splits[name].inputs, other.splits[name].inputs) for name in one.splits)
+
+
+def test_windows_that_are_too_long_are_refused(text: str) -> None:
+    with pytest.raises(RankfallError, match=r"too few for one window of 5000; lower longer, or raise test"):
+        masked_text(stream(0, "data"), text=text, length=10, longer=5000, vocabulary=200)

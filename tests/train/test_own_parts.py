@@ -1,0 +1,169 @@
+"""An objective, a task without end and a measure that trains probes, each one file of somebody's own: planned, tried, trained, measured."""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import config
+
+from rankfall import cli
+from rankfall.errors import RankfallError
+from rankfall.plan import make_plan
+from rankfall.report.tables import read_frame
+from rankfall.store import Store
+
+OBJECTIVE = '''"""Focal loss: what is known already counts less."""
+import torch
+from rankfall.nets.dropout import no_dropout
+from rankfall.train.objectives._base import Graded, outputs
+
+ACCEPTS = "classes"
+
+
+def focal(module, batch, drop=no_dropout, *, power: float = 2.0):
+    logs = outputs(module, batch.inputs, drop).log_softmax(-1).gather(-1, batch.targets.clamp_min(0).unsqueeze(-1))
+    asked = (batch.targets != -1).flatten(1)
+    each = -(1 - logs.exp()) ** power * logs
+    known = (logs.squeeze(-1) > -0.5).flatten(1) & asked
+    return Graded((each.flatten(1) * asked).sum(1) / asked.sum(1).clamp_min(1), asked.sum(1), {"known": known.sum(1)})
+'''
+
+TASK = '''"""Parity of what came before, never twice the same."""
+import torch
+from rankfall.tasks._dataset import Dataset, Split
+
+INPUTS = "tokens"
+TARGETS = "classes"
+
+
+class Endless:
+    def __init__(self, *, train: int = 25, length: int = 6, longer: int = 9):
+        self.train, self.length, self.longer = train, length, longer
+
+    def __call__(self, rng):
+        lengths = {"train": self.length, "test": self.length, "longer": self.longer}
+        return Dataset({name: Split(*self.drawn(rng, self.train, size)) for name, size in lengths.items()}, 2, 2, 0.5)
+
+    def batch(self, rng, samples):
+        return self.drawn(rng, samples, self.length)
+
+    def drawn(self, rng, samples, length):
+        bits = torch.from_numpy(rng.integers(2, size=(samples, length)))
+        return bits, bits.cumsum(1) % 2
+'''
+
+MEASURE = '''"""A thousand linear maps from the last states to the input, trained as one stack."""
+import torch
+from rankfall.nets.primitives import Linear, Sizes
+from rankfall.tasks._dataset import Split
+from rankfall.train.data import Data
+from rankfall.train.fit import Course, fit
+from rankfall.train.members import Hyperparameters, Members
+from rankfall.train.objectives.classes import classes
+from rankfall.train.optimizers.adam import Adam
+
+TABLE = "paths"
+NEEDS = "cells"
+MAX_STACK = 2
+COST = {"seconds": 30, "megabytes": 70}
+
+
+def probes(network, data, cells, *, each: int = 500):
+    with torch.no_grad():
+        states = network.states(data.test.inputs)[-1]  # (K, B, T, D)
+    count, width = len(cells) * each, states.shape[-1]
+    assert len(cells) <= MAX_STACK
+    made = Linear(Sizes(count, 1, 1, width, 1, 1, 1, width, data.size_in), width, data.size_in, "probe")
+    for value in made.parameters():
+        value.data.zero_()
+    inputs = states.repeat_interleave(each, 0)
+    split = Split(inputs, data.test.inputs.repeat_interleave(each, 0))
+    members = Members(made, range(count), Adam(), [Hyperparameters(lr=0.1)] * count)
+    history = fit(members, Data({"train": split}), classes, Course(epochs=4, batch=16, shuffle=False))
+    loss = history.mean("train", "loss", 3).view(len(cells), each)
+    assert (loss == loss[:, :1]).all()  # no shuffling: probes of a cell are the same
+    return [{"member": k, "kind": "whole", "accuracy": float(loss[k, 0])} for k in range(len(cells))]
+'''
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text in (("own_objective", OBJECTIVE), ("own_task", TASK), ("own_measure", MEASURE)):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    raw = config(
+        training={"epochs": 2, "batch": 10, "lr": 1e-2, "objective": {"name": "own_objective:focal", "power": 1.0}},
+        architecture={"position": "rope"},
+        grid={"seed": "0..2", "task": "endless"},
+        measures={"probes": {"measure": "own_measure:probes"}},
+    )
+    raw["tasks"] = {"endless": {"task": "own_task:Endless"}}
+    (tmp_path / "config.json").write_text(json.dumps(raw))
+    return tmp_path
+
+
+def job(verb: str, *args: str) -> int:
+    ((task, shard),) = make_plan("config.json").shards
+    place = ["--task", task, *(["--shard", shard] if verb != "data" else [])]
+    return cli.main([verb, "--config", "config.json", "--results", "results", *place, *args])
+
+
+def test_each_is_one_file(lab: Path) -> None:
+    assert job("data", "--out", "datasets.parquet") == 0
+    assert job("train", "--out", "cells.parquet", "--training-out", "training.parquet") == 0
+    assert job("measure", "--measure", "probes", "--out", "paths.parquet") == 0
+    cells, course = read_frame(lab / "cells.parquet", "cells"), read_frame(lab / "training.parquet", "training")
+    assert set(cells.status) == {"done"}, cells.reason.iloc[0]
+    assert set(cells.objective) == {"own_objective:focal(power=1.0)"}
+    assert cells.steps.tolist() == [6, 6, 6]
+    assert cells.test_accuracy.isna().all()  # this objective has none
+    kept = course.groupby(["split", "metric"]).epoch.apply(lambda found: sorted(set(found))).to_dict()
+    assert kept == {
+        **{("train", metric): [1, 2] for metric in ("loss", "known")},
+        **{("test", metric): [1, 2] for metric in ("loss", "known")},
+        **{("longer", metric): [2] for metric in ("loss", "known")},  # at the end alone
+    }
+    sets = read_frame(lab / "datasets.parquet", "datasets")
+    assert dict(zip(sets.split, sets.length)) == {"train": 6, "test": 6, "longer": 9}
+    rows = read_frame(lab / "paths.parquet", "paths")
+    assert len(rows) == 3 and (rows.accuracy < math.log(2)).all()
+
+
+def test_a_measures_limits_are_its_own(lab: Path) -> None:
+    plan = make_plan("config.json")
+    assert (plan.measures["probes"].most, plan.measures["probes"].cost) == (2, {"seconds": 30, "megabytes": 70})
+
+
+def test_data_that_do_not_depend_on_the_seed_are_made_once(tmp_path: Path) -> None:
+    """One file for all seeds, one object for all members; and the network and the order of the data are each seed's own all the same."""
+    from rankfall.jobs.cells import datasets_of
+
+    raw = config(grid={"seed": "0..3", "task": "circle"})
+    raw["tasks"] = {"circle": {"points": 20}}
+    cells, store = make_plan(raw).cells, Store(tmp_path)
+    assert len({cell.data_key for cell in cells}) == 1
+    assert len({cell.key for cell in cells}) == 4
+    first, *others = datasets_of(cells, store)
+    assert all(one is first for one in others)
+    assert len(list((tmp_path / "data").iterdir())) == 1
+    raw["tasks"]["circle"]["points"] = 22
+    assert make_plan(raw).cells[0].data_key != cells[0].data_key
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("MAX_STACK = 2", "MAX_STACK = 0", "MAX_STACK must be how many cells it takes at once, not 0"),
+        ('"seconds": 30', '"second": 30', "not {'second': 30"),
+        ('"megabytes": 70', '"megabytes": -1', "'megabytes': -1"),
+    ],
+)
+def test_limits_that_are_none_are_refused(lab: Path, before: str, after: str, said: str) -> None:
+    (lab / "own_measure.py").write_text(MEASURE.replace(before, after))
+    with pytest.raises(RankfallError, match=re.escape(said)):
+        make_plan("config.json")
