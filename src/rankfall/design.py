@@ -19,15 +19,23 @@ Count = Annotated[int, ">= 0", "<= 1000000"]
 Positive = Annotated[float, "> 0"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Component:
     """A component by name, with options."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Component) and self._content == other._content
+
     def __hash__(self) -> int:
-        return hash((self.name, canonical(self.options)))
+        return hash(self._content)
+
+    @functools.cached_property
+    def _content(self) -> tuple[str, str]:
+        """Name and options; 1, 1.0 and true are three values, as in keys."""
+        return self.name, canonical(self.options)
 
     def __str__(self) -> str:
         """`name`, or `name(option=value, ...)`: as tables have it."""

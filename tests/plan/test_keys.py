@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import VALID, changed, planned
 
+from rankfall.design import Component
 from rankfall.plan import Cell, Plan, make_plan, shard
 
 RICH: dict[str, Any] = changed(
@@ -312,3 +313,10 @@ def test_planning_leaves_the_configuration_alone() -> None:
     before = copy.deepcopy(RICH)
     make_plan(RICH)
     assert before == RICH
+
+
+def test_components_are_equal_where_keys_are() -> None:
+    """What is worked out once for equal components must not be shared by two whose keys differ."""
+    one, float_one, true = (Component("scaled", {"scale": scale}) for scale in (1, 1.0, True))
+    assert len({one, float_one, true}) == 3 and one != float_one
+    assert one == Component("scaled", {"scale": 1}) and hash(one) == hash(Component("scaled", {"scale": 1}))

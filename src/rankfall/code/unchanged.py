@@ -19,7 +19,7 @@ class Edited(RankfallError):
 def check_unchanged(*codes: Mapping[str, str]) -> None:
     """Raise unless every file still has the digest that the plan gave it."""
     sources = Sources()
-    known = {pair for code in {id(code): code for code in codes}.values() for pair in code.items()}
+    known = {pair for code in codes for pair in code.items()}
     changed = sorted({name for name, before in known if before not in _digests(name, sources)})
     if changed:
         raise Edited(

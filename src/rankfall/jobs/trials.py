@@ -17,7 +17,7 @@ from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.unchanged import Edited, check_unchanged
 from rankfall.config.rules import parts
-from rankfall.design import Component
+from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
 from rankfall.plan.cell import digest
@@ -90,31 +90,31 @@ def refused_cells(
     if not cells:
         return {}
     bench = Bench(store, note)
-    reasons: dict[tuple[int, int, int], str] = {}
-    shapes: dict[int, Shape] = {}
+    reasons: dict[tuple[Task, Architecture, Training], str] = {}
+    shapes: dict[Task, Shape] = {}
 
     def reason(cell: "Cell") -> str:
         if found := bench.refusal("task", cell.task.task, Setting()):
             return found
-        if id(cell.task) not in shapes:
+        if cell.task not in shapes:
             try:
-                shapes[id(cell.task)] = shape_of(cell)
+                shapes[cell.task] = shape_of(cell)
             except (StoreError, Edited):
                 raise
             except Exception:  # the task has data for one seed and none for this one: its training will say so
                 return ""
-        setting = setting_of(cell, shapes[id(cell.task)])
+        setting = setting_of(cell, shapes[cell.task])
         used = parts(cell.task, cell.architecture, cell.training)
         return next(filter(None, (bench.refusal(kind, part, setting) for kind, part in used)), "")
 
     for cell in cells:
-        same = id(cell.task), id(cell.architecture), id(cell.training)
-        if same not in reasons:
-            reasons[same] = reason(cell)
+        designs = cell.task, cell.architecture, cell.training
+        if designs not in reasons:
+            reasons[designs] = reason(cell)
     # Half an edit may well be refused, and what passed must be what the key names.
     check_unchanged(*(cell.code for cell in cells))
     bench.keep()
-    found = {cell.key: reasons[id(cell.task), id(cell.architecture), id(cell.training)] for cell in cells}
+    found = {cell.key: reasons[cell.task, cell.architecture, cell.training] for cell in cells}
     refused = {key: line for key, line in found.items() if line}
     for line, count in Counter(refused.values()).items():
         note(f"refused, so {count} cell{'s' * (count != 1)} failed: {line}")

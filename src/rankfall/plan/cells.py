@@ -10,7 +10,7 @@ from rankfall.code.fingerprint import Sources
 from rankfall.config.problems import problem
 from rankfall.config.rules import parts
 from rankfall.config.types import Compute
-from rankfall.design import Component
+from rankfall.design import Architecture, Component, Task, Training
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
 from rankfall.plan.cost import Cost
@@ -52,19 +52,17 @@ class Drafts:
 
     def __init__(self, sources: Sources, history: History) -> None:
         self.sources, self.history = sources, history
-        self.shared: dict[
-            tuple[int, int, int], tuple[Point, Shared]
-        ] = {}  # by identity; the point keeps its parts alive
+        self.shared: dict[tuple[Task, Architecture, Training], Shared] = {}
         self.modules: dict[tuple[str, str], str] = {}
-        self.files: dict[tuple[str, int], dict[str, str]] = {}  # by identity too
+        self.files: dict[tuple[str, Component], dict[str, str]] = {}
         self.taken: dict[str, Point] = {}
 
     def draft(self, point: Point) -> Draft | None:
         """None for a point that is the cell of another point of its entry: they differ in what nothing reads."""
-        ident = (id(point.task), id(point.architecture), id(point.training))
-        if ident not in self.shared:
-            self.shared[ident] = (point, self.share(point))
-        shared = self.shared[ident][1]
+        designs = point.task, point.architecture, point.training
+        shared = self.shared.get(designs)
+        if shared is None:
+            shared = self.shared[designs] = self.share(point)
         spec = digest("spec", shared.digest, point.seed)
         if spec in self.taken:
             other = self.taken[spec]
@@ -107,9 +105,9 @@ class Drafts:
         )
 
     def files_of(self, kind: str, component: Component, path: str) -> dict[str, str]:
-        if (kind, id(component)) not in self.files:
-            self.files[kind, id(component)] = files_of(kind, component, path)
-        return self.files[kind, id(component)]
+        if (kind, component) not in self.files:
+            self.files[kind, component] = files_of(kind, component, path)
+        return self.files[kind, component]
 
     def facts(self, kind: str, component: Component) -> Mapping[str, Any]:
         found = components.describe(kind, component.name)

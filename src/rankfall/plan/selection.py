@@ -53,7 +53,7 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
     facts = about.facts if about else {}
     targets = facts.get("TARGETS", [])
     targets = [targets] if isinstance(targets, str) else targets
-    alike = {(id(cell.task), id(cell.architecture), id(cell.training)): cell for cell in cells}
+    alike = {(cell.task, cell.architecture, cell.training): cell for cell in cells}
     for cell in alike.values():
         has = task_facts(cell.task.task.name, path)["TARGETS"]
         if targets and has not in targets:

@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 from rankfall.code.fingerprint import Sources
+from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.plan.build import CELL_TABLES, Plan
 from rankfall.plan.cell import Cell, digest
@@ -64,7 +64,7 @@ class Statements:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._specs: dict[tuple[int, int, int], str] = {}
+        self._specs: dict[tuple[Task, Architecture, Training], str] = {}
         self._made: dict[tuple[str, ...], Statement] = {}
 
     @property
@@ -176,11 +176,10 @@ class Statements:
         """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out."""
         found = []
         for cell in cells:
-            parts: tuple[Any, ...] = (cell.task, cell.architecture, cell.training)
-            ident = (id(cell.task), id(cell.architecture), id(cell.training))
-            if ident not in self._specs:
-                self._specs[ident] = digest(*(asdict(part) for part in parts))
-            found.append((cell.key, self._specs[ident]))
+            designs = cell.task, cell.architecture, cell.training
+            if designs not in self._specs:
+                self._specs[designs] = digest(asdict(cell.task), asdict(cell.architecture), asdict(cell.training))
+            found.append((cell.key, self._specs[designs]))
         return digest(found)
 
 
@@ -189,8 +188,8 @@ def _keys(cells: Iterable[Cell]) -> frozenset[str]:
 
 
 def _together(codes: Iterable[Code]) -> dict[str, str]:
-    """Several mappings as one; many cells share one."""
+    """Several mappings as one."""
     found: dict[str, str] = {}
-    for code in {id(code): code for code in codes}.values():
+    for code in codes:
         found.update(code)
     return dict(sorted(found.items()))
