@@ -1,14 +1,23 @@
 """Text for masked language models: whole texts are held out, the two lengths show the same tokens, nothing depends on the seed."""
 
 import math
+import os
+import signal
 from pathlib import Path
 
 import pytest
 import torch
+from helpers import config
 
 from rankfall.errors import RankfallError
+from rankfall.jobs.engine import Interrupted, Settings
+from rankfall.jobs.training import train_cells, without
+from rankfall.plan import make_plan
+from rankfall.store import Store
 from rankfall.streams import stream
 from rankfall.tasks.masked_text import masked_text
+from rankfall.train.history import means
+from rankfall.train.progress import Progress
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 
@@ -53,3 +62,39 @@ def test_the_seed_makes_no_difference(text: str) -> None:
 def test_windows_that_are_too_long_are_refused(text: str) -> None:
     with pytest.raises(RankfallError, match=r"too few for one window of 5000; lower longer, or raise test"):
         masked_text(stream(0, "data"), text=text, length=10, longer=5000, vocabulary=200)
+
+
+def test_a_killed_job_goes_on_to_the_same_bits(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Masks belong to seed and step, so training that was interrupted ends as if it had not been; its loss falls."""
+    raw = config(
+        architecture={"position": "rope", "width": 16},
+        training={"epochs": 12, "batch": 20, "lr": 1e-2, "dropout": 0.1},
+        grid={"task": "words", "seed": "0..2"},
+    )
+    raw["tasks"] = {"words": {"task": "masked_text", "text": text, "length": 10, "longer": 30, "every": 4}}
+    plan, stores = make_plan(raw), [Store(tmp_path / name) for name in ("calm", "killed")]
+    step = Progress.step
+
+    def train(store: Store) -> None:
+        train_cells(plan.cells, store, Settings(torch.device("cpu")), Progress(), plan.origin)
+
+    train(stores[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "step", lambda self, m, h: m.step_count == 7 and os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(Interrupted):
+            train(stores[1])
+    assert Progress.step is step
+    train(stores[1])
+    assert "resuming a stack of 3 at step 7" in capsys.readouterr().err
+    keys = [cell.key for cell in plan.cells]
+    ((calm,), (killed,)) = (store.load_cells(keys) for store in stores)
+    assert calm.tensors.keys() == killed.tensors.keys()
+    assert all(torch.equal(value, killed.tensors[name]) for name, value in calm.tensors.items())
+    for member, record in enumerate(calm.records):
+        course = {split: [v for _, s, m, v in means(without("history", calm.tensors), member) if (s, m) == (split, "loss")]
+                  for split in ("train", "test")}  # fmt: skip
+        assert course["train"][-1] < 0.8 * course["train"][0]
+        assert set(record["final"]) == {"train", "test", "longer"}
+        assert record["final"]["longer"]["loss"] > 0
