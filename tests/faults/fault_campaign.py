@@ -239,6 +239,7 @@ class Events:
         files = self.grid.files(step.detail["what"])
         chosen = self._chosen(step.detail["what"], step.detail["one"])
         moment = time.time() + 3600 * step.detail["hours"]
+        self.disturbed = True  # Snakemake itself ends a job whose input is dated after its output; the next run goes on
         for path in files if step.detail["all"] else [chosen] * (chosen is not None):
             try:
                 os.utime(path, (moment, moment))
