@@ -18,6 +18,7 @@ from rankfall.report.compare import differences
 
 LONGEST = 180.0  # seconds that any one program may take: most take three
 FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (?!all)", re.MULTILINE)
+VANISHED = "Unable to obtain modification time of file"
 
 
 class Wrong(Exception):
@@ -172,7 +173,10 @@ class Events:
         return "refused" if refused else f"exit status {done.code}"
 
     def dry(self, step: Step) -> str:
+        beside = self.live is not None and self.live.wait(0) is None
         done = self._ended(self.campaign.snakemake(self.grid, step.detail["config"], "--dry-run"))
+        if done.code and beside and VANISHED in done.text():
+            return "ended by Snakemake: the run removes an output just then, to make it again"
         if done.code:
             raise Wrong(f"a dry run ends with {done.code}:\n{short(done.text())}")
         return "ok"
