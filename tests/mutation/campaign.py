@@ -30,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant, mutate, package_files
-from units import TEXT, survey, write_text
+from units import CONFIG, TEXT, survey, write_text
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("numpy", "pandas", "pyarrow.parquet", "scipy.stats", "yaml", "pydantic", "torch", "safetensors.torch")
@@ -95,7 +95,7 @@ def campaign(seed: int, count: int, seconds: float = float("inf"), only: str = "
         write_text(Path(folder))
         before = computed(tree, Path(folder))
         assert before is not None, "the sources as they are do not run"
-        used = set(files_used(before, tree))
+        used = files_used(tree, Path(folder))
         files = [name for name in package_files(tree / "rankfall") if name.startswith(only)]
         again = computed(tree, Path(folder))
         assert again == before, "two runs of the same sources differ: nothing can be said of mutants"
@@ -111,21 +111,19 @@ def campaign(seed: int, count: int, seconds: float = float("inf"), only: str = "
     return found
 
 
-def files_used(units: Units, tree: Path) -> Iterator[str]:
+def files_used(tree: Path, folder: Path) -> set[str]:
     """Files that some job of the run depends on: most edits are made there, where they can matter."""
-    from units import CONFIG
 
-    answer = _in_child(tree, lambda: _params_files(CONFIG), PATIENCE)
-    yield from answer or ()
+    def child() -> list[str]:
+        from rankfall.plan import make_plan
 
+        os.chdir(folder)
+        plan = make_plan(CONFIG)
+        codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
+        codes += [figure.code for figure in plan.figures.values()]
+        return [name.removeprefix("rankfall/") for code in codes for name in code if name.startswith("rankfall/")]
 
-def _params_files(config: dict[str, Any]) -> list[str]:
-    from rankfall.plan import make_plan
-
-    plan = make_plan(config)
-    codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
-    codes += [figure.code for figure in plan.figures.values()]
-    return sorted({file.removeprefix("rankfall/") for code in codes for file in code if file.startswith("rankfall/")})
+    return set(_in_child(tree, child, PATIENCE) or ())
 
 
 def _draw(rng: random.Random, tree: Path, folder: Path, files: list[str], used: set[str]) -> Mutant | None:
