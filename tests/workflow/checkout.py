@@ -90,8 +90,8 @@ class Checkout:
         return [sys.executable, "-m", "snakemake", *profile, "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
-        return kept | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        left_out = ("PYTHONPATH", "SNAKEMAKE_PROFILE", "PYTHONDONTWRITEBYTECODE")  # Python may compile what it likes
+        return {name: value for name, value in os.environ.items() if name not in left_out} | {"OMP_NUM_THREADS": "1"}
 
     def start(self, *arguments: str, path: str | None = None) -> "subprocess.Popen[str]":
         """Snakemake in the background, in a process group of its own, so that a test can kill all of it."""
