@@ -20,6 +20,10 @@ PACKAGES = [os.path.join(workflow.basedir, "src"), workflow.basedir]
 sys.path[:0] = PACKAGES
 BIN = os.path.dirname(sys.executable)
 
+from rankfall.code import loader
+
+loader.install()  # what plans is the source text, as what runs is: before anything else of ours is imported
+
 from rankfall.config.types import read
 from rankfall.errors import RankfallError
 from rankfall.schedule.announcing import announce_plan

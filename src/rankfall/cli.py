@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 from rankfall import __version__
+from rankfall.code import loader
 from rankfall.errors import RankfallError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
+    loader.install()  # before anything is imported that a number depends on
     arguments = sys.argv[1:] if argv is None else argv
     of_model = arguments[:2] == ["measure", "model"]  # one model, without a plan: the verb `model`
     arguments = arguments[1:] if of_model else arguments

@@ -126,8 +126,19 @@ def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
         if spec is None or spec.submodule_search_locations is None:
             return None
         name = f"{name}.{part}"
-        spec = importlib.machinery.PathFinder.find_spec(name, list(spec.submodule_search_locations))
+        spec = find_inside(name, list(spec.submodule_search_locations))
     return spec
+
+
+def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSpec | None:
+    """A module in the folders of its parent package, which need not be imported."""
+    try:
+        return importlib.machinery.PathFinder.find_spec(module, folders)
+    except KeyError:  # a folder without `__init__.py` in another such folder: Python asks for the parent
+        spec = importlib.machinery.ModuleSpec(module, None, is_package=True)
+        inside = (os.path.join(folder, module.rpartition(".")[2]) for folder in folders)
+        spec.submodule_search_locations = [folder for folder in inside if os.path.isdir(folder)]
+        return spec
 
 
 def _package() -> Path:

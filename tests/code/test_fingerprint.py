@@ -256,6 +256,15 @@ def test_module_beside_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(Sources().code_files(["single"])) == {"single.py", "rankfall/__init__.py", "rankfall/streams.py"}
 
 
+def test_folders_in_folders_without_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "bare" / "inner" / "deep").mkdir(parents=True)
+    (tmp_path / "bare" / "inner" / "deep" / "leaf.py").write_text("")
+    (tmp_path / "single.py").write_text("import bare.inner.deep.leaf")
+    assert set(Sources().code_files(["single"])) == {"single.py", "bare/inner/deep/leaf.py"}
+    assert set(Sources().code_files(["bare.inner.deep.leaf"])) == {"bare/inner/deep/leaf.py"}
+
+
 def test_what_lies_beside_an_external_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A component beside the Snakefile may import its neighbours; what is installed is none of them."""
     monkeypatch.syspath_prepend(tmp_path)

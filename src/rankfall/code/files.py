@@ -55,16 +55,21 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 def digests(name: str) -> Iterator[str]:
     """What a name in `files_of` may stand for, as it is now."""
+    return map(content, places(name))
+
+
+def places(name: str) -> Iterator[Path]:
+    """Where the files and folders lie that a name in `files_of` may stand for."""
     anchor, _, file = name.partition("/")
     if all(part.isidentifier() for part in anchor.split(".")):
         installed = _installed(anchor)
         spec = find_module(anchor) if file else None
         if installed is not None and not file:
-            yield content(installed)
+            yield installed
         if spec is not None and spec.origin and os.path.isfile(data := Path(spec.origin).parent / file):
-            yield content(data)
+            yield data
     if os.path.exists(place := os.path.expanduser(name)):
-        yield content(Path(place))
+        yield Path(place)
 
 
 def content(place: Path) -> str:

@@ -5,7 +5,7 @@ inside our own package, a component's own, and any helper that lies beside the S
 syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
-- `rankfall/errors.py`, which only ever ends a run;
+- `rankfall/errors.py`, which only ever ends a run, and `rankfall/code/loader.py`, which runs what the others say;
 - the value of `__version__`, so that a release alone makes nothing stale.
 
 An import that only running could resolve is an error in our own package. In a package of somebody else's it makes every file of
@@ -18,17 +18,16 @@ import hashlib
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, PathFinder
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from rankfall.code.imports import Imports, ancestors, imports_of, without_type_checking
-from rankfall.components import find_module
+from rankfall.code.loader import OWN, Text, is_local, planned
+from rankfall.components import find_inside, find_module
 from rankfall.errors import RankfallError
 
-OWN = "rankfall"
-LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
-INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})
+LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors", "rankfall.code.loader"})
 SHORT = 12  # hex digits of a file's digest
 
 
@@ -40,10 +39,11 @@ class Source:
     file: str  # relative to the folder its top-level package lies in, the same on every machine
     digest: str
     imports: Imports
+    text: Text = field(repr=False)
 
 
 class Sources:
-    """Modules read once each; one instance sees one state of the files."""
+    """Modules read once each; one instance sees one state of the files, and all within a job see the one that it has planned with."""
 
     def __init__(self) -> None:
         importlib.invalidate_caches()
@@ -95,8 +95,7 @@ class Sources:
         """Whether a top-level package or module is somebody's own: neither Python's nor installed."""
         if top not in self.local:
             spec = None if top in sys.stdlib_module_names else self.spec(top)
-            places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec else []
-            self.local[top] = bool(places) and not INSTALLED.intersection(Path(places[0]).parts)
+            self.local[top] = spec is not None and is_local(top, spec)
         return self.local[top]
 
     def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
@@ -142,8 +141,13 @@ class Sources:
         path, is_package = Path(spec.origin), spec.submodule_search_locations is not None
         levels = module.count(".") + is_package
         file = path.relative_to(path.parents[levels]).as_posix()
-        digest, imports = _analysed(path.read_bytes(), module, is_package, file)
-        return Source(module, file, digest, imports)
+        text = planned(module) or Text(module, str(path), is_package, path.read_bytes())
+        return Source(module, file, *_analysed(text.content, module, is_package, file), text)
+
+    @property
+    def texts(self) -> dict[str, Text]:
+        """Module -> the text that was read of it."""
+        return {module: source.text for module, source in self.read.items() if source is not None}
 
     def spec(self, module: str) -> ModuleSpec | None:
         """Where a module lies; None where there is none, as for `a.b.c` with `a.b` no package: c is an attribute."""
@@ -154,8 +158,13 @@ class Sources:
             else:
                 folder = self.spec(parent)
                 places = folder.submodule_search_locations if folder else None
-                self.specs[module] = PathFinder.find_spec(module, list(places)) if places is not None else None
+                self.specs[module] = find_inside(module, list(places)) if places is not None else None
         return self.specs[module]
+
+
+def digest_of(module: str, file: str, content: bytes) -> str:
+    """What the file of a module would hash to with this content."""
+    return _analysed(content, module, file.endswith("/__init__.py"), file)[0]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,23 +1,40 @@
-"""Whether the files that keys were made from are still the same.
+"""Whether what a job has computed is what the keys say that it is to be kept under.
 
-A job fixes its keys when it starts, but Python reads a component's file when it is first used, and an option's file when its data
-are made. What was computed after an edit must not be kept under the old key, where it would be found for ever. So a job asks
-before it keeps anything.
+A job fixes its keys when it starts. From then on `proved` has every module made of the text that the plan has hashed, and has all that is
+read watched. What is left to ask before anything is kept: were modules that had been imported earlier made of the same text, is a file
+that an option or DATA names still the same (compiled code may have read it, unseen), and did the watch see anything?
 """
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
+from rankfall.code import loader, watch
+from rankfall.code.declared import Unproved
 from rankfall.code.files import digests
-from rankfall.code.fingerprint import Sources
+from rankfall.code.fingerprint import Sources, digest_of
+from rankfall.code.loader import Text, module_of
+from rankfall.code.watch import union
 from rankfall.errors import RankfallError
 
 
-class Edited(RankfallError):
-    """A file that keys depend on was changed while the job ran. The work in hand is not to blame, but cannot be kept."""
+class Edited(Unproved):
+    """A file that keys depend on was changed while the job ran."""
+
+
+@contextmanager
+def proved(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) -> Iterator[None]:
+    """Around all work of a job: what runs is what the plan has hashed, `texts`, and nothing is read but what is in `codes`."""
+    code = union(codes)
+    with loader.frozen(texts):
+        _check_imported(code)
+        with watch.job(code, texts):
+            yield
 
 
 def check_unchanged(*codes: Mapping[str, str]) -> None:
-    """Raise unless every file still has the digest that the plan gave it."""
+    """Raise unless what ran, and every file beside the code, has the digest that the plan gave it, and nothing else was read."""
+    watch.verify()
     sources = Sources()
     known = {pair for code in codes for pair in code.items()}
     changed = sorted({name for name, before in known if before not in _digests(name, sources)})
@@ -28,13 +45,31 @@ def check_unchanged(*codes: Mapping[str, str]) -> None:
         )
 
 
+def _check_imported(code: Mapping[str, str]) -> None:
+    """Raise unless the modules that were imported before the plan was made are made of the text that it has hashed."""
+    for name, planned in code.items():
+        if not name.endswith(".py") or (module := module_of(name)) not in sys.modules:
+            continue
+        content = loader.executed(module)
+        if content is None:
+            raise Edited(
+                f"{name} was imported before anything could tell from which text; start with `python -m rankfall.cli`, or call "
+                f"rankfall.code.loader.install() before importing anything else"
+            )
+        if digest_of(module, name, content) != planned:
+            raise Edited(f"{name} was edited after this process had imported it: run again")
+
+
 def _digests(name: str, sources: Sources) -> Iterator[str]:
-    """What the code or file of this name hashes to now; nothing where it is gone."""
+    """What the code or file of this name hashes to: the code that ran, or else is there now; nothing where there is none."""
     if name.endswith(".py"):
+        module = module_of(name)
+        content = loader.executed(module)
         try:
-            source = sources.source(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+            if content is not None:
+                yield digest_of(module, name, content)
+            elif (source := sources.source(module)) is not None and source.file == name:
+                yield source.digest
         except RankfallError:  # half an edit: no longer Python
-            source = None
-        if source is not None and source.file == name:
-            yield source.digest
+            pass
     yield from digests(name)

@@ -2,8 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,16 +17,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.code.unchanged import proved
+
+    own = _planned.planned(args)
+    own.plan.shards_of(args.task)  # or an error that names the tasks
+    cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
+    with proved((cell.data_code for cell in cells.values()), own.plan.texts):
+        return make_data(args, own, cells)
+
+
+def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str, Cell]") -> int:
     from rankfall.jobs.cells import dataset_of
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.tasks._dataset import TEST
 
-    own = _planned.planned(args)
-    own.plan.shards_of(args.task)  # or an error that names the tasks
     made = own.check(own.statements.data(args.task), f"data of {args.task}")
     store = Store(own.results / "store")
-    cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
     store.announce(cells.values())
     rows = []
     for key, cell in cells.items():

@@ -2,8 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall import components
+    from rankfall.code.unchanged import check_unchanged, proved
+    from rankfall.code.watch import given, numerics
     from rankfall.report import style, tables
 
     own = _planned.planned(args)
@@ -26,8 +32,14 @@ def run(args: argparse.Namespace) -> int:
         own.check_tables(figure.tables)
     else:
         made = {}  # whoever's tables these are, the plan's or not
-    draw = components.load("figure", figure.component.name)
-    with style.applied():
-        picture = draw(lambda name: tables.read_frame(folder / f"{name}.parquet", name), **figure.component.options)
+
+    def read(name: str) -> "DataFrame":
+        with given():
+            return tables.read_frame(folder / f"{name}.parquet", name)
+
+    with style.applied(), proved([figure.code], own.plan.texts):
+        with numerics(figure.code):
+            picture = components.load("figure", figure.component.name)(read, **figure.component.options)
+        check_unchanged(figure.code)
     style.save(picture, args.out, args.caption, made)
     return 0

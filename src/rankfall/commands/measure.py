@@ -23,19 +23,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.code.unchanged import proved
+
+    own = _planned.planned(args)
+    measure = own.plan.measure(args.measure)
+    cells = own.plan.measured_cells(args.measure, args.task, args.shard) if measure.needs == "cells" else []
+    with proved([measure.code, *(cell.code for cell in cells)], own.plan.texts):
+        return measure_shard(args, own, cells)
+
+
+def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
     from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings, stop_signals
     from rankfall.jobs.measuring import MeasuringWork, measured, measured_freely, measured_tables
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
 
-    own = _planned.planned(args)
     plan, statements = own.plan, own.statements
     compute = plan.config.compute
     device = prepare(compute.device, compute.threads, insist=False)
     settings = Settings(device, compute.stack, compute.checkpoint_seconds)
     job = MeasuringWork(plan, plan.measure(args.measure), Store(own.results / "store"), settings)
-    cells: list[Cell] = []
     if job.measure.needs != "cells":
         made = own.check(statements.freely(args.measure), f"measure {args.measure}")
         folder = args.tables or own.results / "tables"
@@ -45,7 +53,6 @@ def run(args: argparse.Namespace) -> int:
             made = {}  # whoever's tables these are, the plan's or not
         rows = measured_tables(job, folder) if job.measure.needs == "tables" else measured_freely(job)
     else:
-        cells = plan.measured_cells(args.measure, args.task, args.shard)
         made = own.check(
             statements.measure(args.measure, args.task, args.shard), f"measure {args.measure} {args.task} {args.shard}"
         )

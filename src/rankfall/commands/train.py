@@ -24,6 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.code.unchanged import proved
+
+    own = _planned.planned(args)
+    cells = own.plan.shard(args.task, args.shard)
+    with proved((cell.code for cell in cells), own.plan.texts):
+        return train_shard(args, own, cells)
+
+
+def train_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
     from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
     from rankfall.jobs.training import train_cells
     from rankfall.report import tables
@@ -31,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.train.device import prepare
     from rankfall.train.progress import Progress
 
-    own = _planned.planned(args)
-    plan, cells = own.plan, own.plan.shard(args.task, args.shard)
+    plan = own.plan
     made = own.check(own.statements.train(args.task, args.shard), f"train {args.task} {args.shard}")
     store = Store(own.results / "store")
     store.announce(cells)

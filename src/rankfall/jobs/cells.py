@@ -8,6 +8,7 @@ import torch
 
 from rankfall import components
 from rankfall.code.unchanged import check_unchanged
+from rankfall.code.watch import numerics
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
 from rankfall.tasks._dataset import Dataset, draw, fresh
@@ -31,7 +32,8 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made once, then read."""
 
     def make() -> Dataset:
-        made = draw(components.bound("task", cell.task.task), cell.data_seed)
+        with numerics(cell.data_code):
+            made = draw(components.bound("task", cell.task.task), cell.data_seed)
         check_unchanged(cell.data_code)
         return made
 

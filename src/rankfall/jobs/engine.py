@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.code.unchanged import Edited
+from rankfall.code.declared import Unproved
 from rankfall.disk import StoreError
 from rankfall.errors import told
 
@@ -56,7 +56,7 @@ class Work(Protocol[T]):
         ...
 
     def check(self, cells: "Sequence[Cell]") -> None:
-        """Raise `Edited` if what is in hand may be another code's."""
+        """Raise `Unproved` if what is in hand may be another code's."""
         ...
 
     def note(self, text: str) -> None: ...
@@ -84,7 +84,7 @@ class Engine(Generic[T]):
         failure: Exception
         try:
             found = self.work.stack(cells)
-        except (Interrupted, StoreError, Edited):  # a full disk is no fault of the cells
+        except (Interrupted, StoreError, Unproved):  # a full disk is no fault of the cells
             raise
         except Exception as error:  # anything a component may raise
             self.work.check(cells)  # half an edit may well raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall import components
 from rankfall.code.unchanged import check_unchanged
+from rankfall.code.watch import numerics
 from rankfall.errors import RankfallError
 from rankfall.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
 from rankfall.jobs.engine import Engine, Settings
@@ -42,8 +43,10 @@ class MeasuringWork:
         weights = {name: value for name, value in tensors.items() if not name.startswith("history.")}
         datasets = datasets_of(cells, self.store)
         data = stacked(cells, datasets, self.settings.device)
-        measure = components.bound("measure", self.measure.component)
-        rows = apply(measure, cells, shape_of(cells[0], datasets[0]), weights, data, self.settings.device)
+        shape = shape_of(cells[0], datasets[0])
+        with numerics(self.measure.code, *(cell.code for cell in cells)):
+            measure = components.bound("measure", self.measure.component)
+            rows = apply(measure, cells, shape, weights, data, self.settings.device)
         return {self.key(cell): found for cell, found in zip(cells, rows)}
 
     def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
@@ -119,7 +122,8 @@ def measured_freely(job: MeasuringWork) -> Rows:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
     refuse_parts(component, job.measure.code, job.store, print)
-    rows: Rows = components.load("measure", component.name)(**component.options)
+    with numerics(job.measure.code):
+        rows: Rows = components.load("measure", component.name)(**component.options)
     check_unchanged(job.measure.code)
     if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow
         job.store.save_rows(component.name, {key: rows})
@@ -135,6 +139,7 @@ def measured_tables(job: MeasuringWork, folder: Path) -> Rows:
     """Rows of a measure of tables; they are as quickly computed as looked up."""
     component = job.measure.component
     given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
-    rows: Rows = components.load("measure", component.name)(given.get, **component.options)
+    with numerics(job.measure.code):
+        rows: Rows = components.load("measure", component.name)(given.get, **component.options)
     check_unchanged(job.measure.code)
     return rows

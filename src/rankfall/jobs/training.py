@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.code.watch import numerics
 from rankfall.jobs.cells import check_code, dataset_of, datasets_of, shape_of, stacked
 from rankfall.jobs.engine import (
     Engine,
@@ -64,7 +65,8 @@ class TrainingWork:
     stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
     def stack(self, cells: "list[Cell]") -> None:
-        train_stack(cells, self)
+        with numerics(*(cell.code for cell in cells)):
+            train_stack(cells, self)
 
     def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
         self.progress.note(f"failed: {cell.key}: {reason}")

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rankfall import components
+from rankfall.code.declared import Unproved
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
-from rankfall.code.unchanged import Edited, check_unchanged
+from rankfall.code.unchanged import check_unchanged
 from rankfall.config.rules import parts
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
@@ -99,7 +100,7 @@ def refused_cells(
         if cell.task not in shapes:
             try:
                 shapes[cell.task] = shape_of(cell)
-            except (StoreError, Edited):
+            except (StoreError, Unproved):
                 raise
             except Exception:  # the task has data for one seed and none for this one: its training will say so
                 return ""

@@ -10,6 +10,7 @@ from typing import Any
 from rankfall import components
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
+from rankfall.code.loader import Text
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
 from rankfall.config.types import Config, parse, read
@@ -74,6 +75,7 @@ class Plan:
     measures: dict[str, MeasurePlan]
     figures: dict[str, FigurePlan]
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
+    texts: Mapping[str, Text] = field(repr=False, compare=False)  # module -> the source that was hashed
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
@@ -148,7 +150,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     for name, figure in written.figures.items():
         _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
-    return Plan(config, cells, measures, figures, selected)
+    return Plan(config, cells, measures, figures, selected, sources.texts)
 
 
 def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:

@@ -10,6 +10,16 @@ from rankfall.nets.network import Shape, build
 from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Objective
+from rankfall.train.schedules.constant import constant
+
+
+class Untrained:
+    """Instead of the optimiser of networks that take no step, which is not in their keys."""
+
+    slots = 0
+
+    def step(self, *given: object) -> None:
+        raise AssertionError("a step of untrained networks")
 
 
 def initial(
@@ -23,13 +33,14 @@ def initial(
     shared = trainings[0]
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))
-    optimizer = components.bound("optimizer", shared.optimizer)
+    optimizer = components.bound("optimizer", shared.optimizer) if shared.epochs else Untrained()
     return Members(network.to(device), seeds, optimizer, [own(one) for one in trainings], shared.dropout)
 
 
 def own(training: Training) -> Hyperparameters:
     t = training
-    return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, components.bound("schedule", t.schedule))
+    schedule = components.bound("schedule", t.schedule) if t.epochs else constant
+    return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, schedule)
 
 
 def course(training: Training) -> Course:
