@@ -270,8 +270,8 @@ def test_lipschitz_constant_holds() -> None:
     [
         ({"residual": "add"}, "skip"),
         ({"norm": "layer"}, "norm"),
-        ({"mask": "causal"}, "place"),
-        ({"position": "rope"}, "place"),
+        ({"mask": "causal"}, "position"),
+        ({"position": "rope"}, "position"),
         ({"normaliser": "l2"}, "sum to one"),
         ({"sentinels": "bos"}, "sentinel"),
     ],

@@ -10,6 +10,7 @@ import torch
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.measures import orders as module
+from rankfall.rank import order_draws, order_slopes
 from rankfall.rank.order_theory import expected
 from rankfall.report import tables
 
@@ -61,15 +62,15 @@ def test_one_head_without_biases_keeps_direction() -> None:
 def test_fit_finds_slope_constant_and_spread() -> None:
     x = np.linspace(-8, -40, 9)
     lines = torch.from_numpy(np.stack([2.0 * x - 1, 2.02 * x - 1, np.full(9, -np.inf)]))
-    found = module.fit(x, lines, "centred")
+    found = order_slopes.fit(x, lines, "centred")
     assert found["order"] == pytest.approx(2.01)
     assert found["uncertainty"] == pytest.approx(math.sqrt(0.0002))
     assert found["log10_constant"] == pytest.approx(-1)
     assert found["identical_draws"] == 1
-    nothing = module.fit(x, lines[2:], "centred")
+    nothing = order_slopes.fit(x, lines[2:], "centred")
     assert nothing["order"] is None
     assert nothing["reason"]
-    split = module.fit(x, torch.from_numpy(np.stack([x, 3 * x])), "centred")
+    split = order_slopes.fit(x, torch.from_numpy(np.stack([x, 3 * x])), "centred")
     assert split["order"] is None
     assert split["reason"] == "depends on the draw: 1 in 1, 3 in 1"
 
@@ -78,11 +79,11 @@ def test_direct_float64_agrees() -> None:
     """The slopes of the plain forward pass, over the decades where it resolves them."""
     for name, p in (("softmax", 3), ("l2", 3), ("exp", 1), ("sigmoid", 1)):
         design = replace(module.ALONE, normaliser=Component(name))
-        network = module.networks(design, 6, 4, True)
-        state = module.start(network, 4, 6)
+        network = order_draws.networks(design, 6, 4, True)
+        state = order_draws.start(network, 4, 6)
         scales = np.linspace(-2.0, -3.5, 6)
-        output = network.blocks[0](module.at(state, scales).full())
-        found = module.fit(scales, module.relative(output).log10(), "float64")
+        output = network.blocks[0](order_draws.at(state, scales).full())
+        found = order_slopes.fit(scales, order_slopes.relative(output).log10(), "float64")
         assert found["order"] == pytest.approx(p, abs=0.1)
         assert expected(design)[0] == p
 
@@ -109,16 +110,16 @@ def test_a_normaliser_from_outside_is_fitted_as_far_as_any() -> None:
 def test_orders_of_rows_that_share_a_direction() -> None:
     """Without biases and with one head, exp's rows come out as multiples of one vector: what lies beside it goes with the cube, and is
     read off R where a float64 output no longer shows it. Where that does, both agree."""
-    network = module.networks(replace(module.ALONE, normaliser=Component("exp"), heads=1), 6, 4, False)
-    state = module.start(network, 4, 6)
+    network = order_draws.networks(replace(module.ALONE, normaliser=Component("exp"), heads=1), 6, 4, False)
+    state = order_draws.start(network, 4, 6)
     block = network.blocks[0]
-    found = module.middle_ratio(module.step(block, module.at(state, module.MIDDLE)))
+    found = order_slopes.middle_ratio(order_slopes.step(block, order_draws.at(state, order_slopes.MIDDLE)))
     assert found is not None
     assert found["order"] == pytest.approx(3, abs=1e-3)
     assert found["decades"] >= 3
     scale = -3.0
     fitted = found["log10_constant"] + found["order"] * scale
-    direct = module.sigma_ratio(block(module.at(state, np.array([scale])).full()))  # (K, 1)
+    direct = order_slopes.sigma_ratio(block(order_draws.at(state, np.array([scale])).full()))  # (K, 1)
     assert fitted == pytest.approx(float(direct.log10().median()), abs=0.3)
 
 
@@ -204,7 +205,7 @@ def test_a_component_that_does_not_load_is_no_missing_order(monkeypatch: pytest.
     def lack(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(module, "networks", lack)
+    monkeypatch.setattr(order_slopes, "networks", lack)
     with pytest.raises(MemoryError):
         module.orders(normalisers=["softmax"])
 
@@ -272,6 +273,6 @@ def test_features_of_one_dimension_forget_the_query() -> None:
         attentions=["linear"], heads=[8], draws=2, masks=["none"], sentinels=["none"], blocks=["attention alone"]
     )
     assert all(row["theory"] is None for row in rows if row["quantity"] == "res")
-    network = module.networks(module.replace(module.ALONE, attention=Component("linear"), heads=8), 6, 2, True)
+    network = order_draws.networks(replace(module.ALONE, attention=Component("linear"), heads=8), 6, 2, True)
     x = torch.randn(2, 1, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert float(module.relative(network.blocks[0](x)).max()) < 1e-14
+    assert float(order_slopes.relative(network.blocks[0](x)).max()) < 1e-14

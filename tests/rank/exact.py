@@ -70,17 +70,17 @@ def attention(layer: Any, name: str, x: list[list[Any]]) -> list[list[Any]]:
 def norm(layer: Any, x: list[list[Any]]) -> list[list[Any]]:
     """Layer, rms and column norms; a function is no norm."""
     kind = type(layer).__name__
-    if kind not in ("Layer", "Rms", "Column"):
+    if kind not in ("Layer", "Rms", "ColumnNorm"):
         return x
     gain = [mp.mpf(v) for v in layer.gain.flatten().tolist()]
     bias = [mp.mpf(v) for v in layer.bias.flatten().tolist()] if kind != "Rms" else [mp.mpf(0)] * len(gain)
-    lines = [list(column) for column in zip(*x)] if kind == "Column" else x
+    lines = [list(column) for column in zip(*x)] if kind == "ColumnNorm" else x
     done = []
     for line in lines:
         mean = mp.mpf(0) if kind == "Rms" else mp.fsum(line) / len(line)
         size = mp.sqrt(mp.fsum((v - mean) ** 2 for v in line) / len(line) + mp.mpf(layer.eps))
         done.append([(v - mean) / size for v in line])
-    rows = [list(row) for row in zip(*done)] if kind == "Column" else done
+    rows = [list(row) for row in zip(*done)] if kind == "ColumnNorm" else done
     return [[v * g + b for v, g, b in zip(row, gain, bias)] for row in rows]
 
 

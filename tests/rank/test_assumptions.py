@@ -17,6 +17,7 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
+from rankfall.rank import order_slopes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.state import begin, scaled_to
@@ -133,18 +134,18 @@ def rms(x: Tensor) -> Tensor:
 
 
 MISFITS: dict[str, tuple[dict[str, Any], Callable[[Network], None], str]] = {
-    "scores scaled": ({}, positioned(lambda scores: 5 * scores), "attention rows"),
-    "scores capped": ({}, positioned(lambda scores: 20 * (scores / 20).tanh()), "attention rows"),
-    "keys scaled": ({}, of_attention(position=Stretched()), "attention rows"),
+    "scores scaled": ({}, positioned(lambda scores: 5 * scores), "rows of attention weights"),
+    "scores capped": ({}, positioned(lambda scores: 20 * (scores / 20).tanh()), "rows of attention weights"),
+    "keys scaled": ({}, of_attention(position=Stretched()), "rows of attention weights"),
     "keys hidden from all": (
         {},
         of_attention(mask=lambda length, device: torch.arange(6).expand(6, 6) < 4),
-        "attention rows",
+        "rows of attention weights",
     ),
     "ring of places": (
         {"normaliser": "l2", "depth": 60},
         of_attention(mask=lambda length, device: BAND),
-        "attention rows",
+        "rows of attention weights",
     ),
     "residual with a gate": ({}, blocks(residual=gate), "residual is not"),
     "residual with a constant": ({}, blocks(residual=lambda x, branch: x + branch + 1), "residual is not"),
@@ -164,7 +165,7 @@ MISFITS: dict[str, tuple[dict[str, Any], Callable[[Network], None], str]] = {
         "MLP does not act",
     ),
     "block of another order": ({}, subclassed, "no centred form of the block"),
-    "known norm that is not": ({"norm": "layer", "residual": "add"}, patched, "plain pass"),
+    "known norm that is not": ({"norm": "layer", "residual": "add"}, patched, "ordinary pass"),
 }
 
 FITTING: dict[str, tuple[dict[str, Any], Callable[[Network], None]]] = {
@@ -257,8 +258,8 @@ def test_orders_of_misfits_come_from_the_plain_pass(monkeypatch: pytest.MonkeyPa
         positioned(lambda scores: 1.5 * scores)(made)
         return made
 
-    design = order_table.networks
-    monkeypatch.setattr(order_table, "networks", stretched)
+    design = order_slopes.networks
+    monkeypatch.setattr(order_slopes, "networks", stretched)
     row = order_table.entry(subject, 4, 6)[0]
     assert row["method"] == "float64"
     assert row["order"] == pytest.approx(3, abs=0.1)

@@ -17,6 +17,7 @@ from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.measures import orders
 from rankfall.nets.primitives import Sizes
+from rankfall.rank import order_draws
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.derived import derived
@@ -36,14 +37,14 @@ def alone(**parts: str) -> Architecture:
 
 def stepped(design: Architecture, change: Callable[[Any], Any] | None = None) -> State:
     """What a layer makes of rows at all scales, with its normaliser exchanged."""
-    made = orders.networks(design, 6, 3, True)
-    state = orders.start(made, 3, 6)
-    orders.wake(made, state)
+    made = order_draws.networks(design, 6, 3, True)
+    state = order_draws.start(made, 3, 6)
+    order_draws.wake(made, state)
     if change is not None:
         attention = made.blocks[0].attention
         attention._modules.pop("normaliser", None)
         attention.normaliser = change(attention.normaliser)
-    return step(made.blocks[0], orders.at(state, SCALES))
+    return step(made.blocks[0], order_draws.at(state, SCALES))
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])
@@ -184,7 +185,7 @@ def test_slope_is_the_derivative() -> None:
     ("function", "reason"),
     [
         (foreign.single, "computes in single precision"),
-        (foreign.largest, "jumps at the scores that rows share"),
+        (foreign.largest, "jumps at the scores that all rows share"),
         (lambda x: (x - x.detach() / 2).softmax(-1), "slope of the normaliser is not its derivative"),
     ],
 )
@@ -210,7 +211,7 @@ def test_a_kink_on_the_way_is_left_to_the_plain_pass(log10: float, holds: bool) 
 def test_a_kink_between_rows_that_are_hardly_apart_is_refused() -> None:
     s = scores(-7.0)
     edge = s.base + 2e-8
-    with pytest.raises(Unknown, match="bends too sharply"):
+    with pytest.raises(Unknown, match="changes too fast"):
         derived(lambda x: (x + (x - edge).relu()).softmax(-1), Traits("felt", "constant"), s)
 
 
@@ -227,7 +228,7 @@ def test_a_centred_form_beside_a_normaliser_is_used() -> None:
 
 
 def test_a_wrong_one_is_not() -> None:
-    with pytest.raises(Unknown, match=re.escape("the centred form beside foreign:mistaken does not give what")):
+    with pytest.raises(Unknown, match=re.escape("the centred form beside foreign:mistaken does not agree")):
         stepped(orders.ALONE, lambda _: foreign.mistaken)
 
 

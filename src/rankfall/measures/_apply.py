@@ -1,4 +1,4 @@
-"""A measure applied to trained cells: their networks rebuilt as one stack, their data beside them."""
+"""A measure applied to trained cells: their networks are rebuilt as one stack, with their data."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,12 @@ def apply(
     data: Data,
     device: torch.device,
 ) -> list[list[dict[str, Any]]]:
-    """The rows of each cell, by a measure whose options are bound. `weights` are (K, ...), in the order of `cells`, which are of
+    """The rows of each cell, by a measure whose options are bound. `weights` are (K, ...), in the order of `cells`, which belong to
     one group."""
     dtype = getattr(torch, cells[0].training.dtype)
     network = build(cells[0].architecture, shape, len(cells), dtype)
     missing, unknown = network.load_state_dict(weights, strict=False)
-    # A position shared by all layers is kept under its first name alone; anything else that is missing would be measured as noise.
+    # A position shared by all layers is stored under its first name only; any other missing parameter would be uninitialised.
     wrong = [*unknown, *(name for name, _ in network.named_parameters() if name in missing)]
     if wrong:
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")

@@ -1,4 +1,4 @@
-"""What the measures of real models have in common: what is asked of a model, checked before anything is loaded."""
+"""Common to the measures of real models: the request, checked before anything is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of a model's attention matrices along random paths, and how near to rank one they are."""
+"""Products of a model's attention matrices along random paths, and how close to rank one they are."""
 
 from typing import Any, Literal
 

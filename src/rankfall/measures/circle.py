@@ -1,8 +1,8 @@
-"""Roll-out on the circle: a network that predicts where two opposite points go next, applied to its own output again and again
+"""Roll-out on the circle: a network that predicts the next positions of two opposite points, applied repeatedly to its own output
 (Dong et al. 2021, figure 3).
 
-Were attention to lose rank, both points would meet: with two tokens, their distance is twice the residual of the state in the plane. How
-input and output are joined at each step is the task's business, `tasks/circle.advance`.
+If attention loses rank, the two points approach each other: with two tokens, their distance is twice the residual of the state in the
+plane. `tasks/circle.advance` defines how the input and the output of a step are combined.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,10 @@ LIMITS = {"steps": (1, None)}
 
 @torch.no_grad()
 def circle(network: "Network", data: "Data", cells: "Sequence[Designed]", *, steps: int = 300) -> list[dict[str, Any]]:
-    """The first training sample and `steps` - 1 applications, as published: `steps` places for each token."""
+    """The first training sample and `steps` - 1 applications, as published: `steps` points for each token."""
     options = cells[0].task.task.options
     skip = options.get("skip", "none")
-    state = data.train.inputs[:, :1]  # (K, 1, T, 2); for the published skip too the first sample is a plain one
+    state = data.train.inputs[:, :1]  # (K, 1, T, 2); the first sample is the same with the published skip
     drawn = [state]
     for _ in range(steps - 1):
         state, point = advance(state, network(state), skip)

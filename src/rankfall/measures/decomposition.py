@@ -1,14 +1,15 @@
-"""The exact path decomposition, and what paths of each length carry (Dong et al. 2021, theorem 2.1), for networks without MLP and norm.
+"""The exact path decomposition, and the contribution of paths of each length (Dong et al. 2021, theorem 2.1), for networks without MLP and
+norm.
 
 With every P_h frozen at its value in the full forward pass, a layer is linear, X -> a X + c (sum_h P_h X W_h + bias terms), where a and c
-are the two factors of its residual. The output is then the sum over all (1 + H)^L paths, and the sum over the paths of one length follows
-layer by layer,
+are the two factors of its residual connection. The output is then the sum over all (1 + H)^L paths, and the sum over the paths of one
+length follows layer by layer,
 
     S_k <- a S_k + c sum_h P_h S_{k-1} W_h,
 
-without listing them. Biases enter on the way; all that descends from them is one more term, of no length. Of each term: its size; its share
-of the output, signed, <S_k, X> / <X, X>, which add up to one; how far its rows are from equal; and what it does to the loss and accuracy,
-alone (with the bias term) and when taken out.
+without listing them. Biases are added in every layer; their total contribution is one more term, without a length. For each term: its
+size; its share of the output, signed, <S_k, X> / <X, X>, which add up to one; its relative residual; and loss and accuracy with this term
+(and the bias term) alone, and without it.
 """
 
 import copy
@@ -39,7 +40,7 @@ REQUIRES = [
 ]
 LIMITS = {"samples": (1, None)}
 BIAS = "bias"
-EXACT = 1e-8  # of the largest entry: more is no rounding
+EXACT = 1e-8  # of the largest entry; larger errors are not rounding
 
 
 @torch.no_grad()
@@ -55,7 +56,7 @@ def decomposition(
     whole = made.states(inputs)[-1]
     total = torch.stack(terms).sum(0) + bias
     error = (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3))  # (K,)
-    if bool((error > EXACT).any()):  # such as a residual of somebody's own that is no X + c F(X)
+    if bool((error > EXACT).any()):  # for example a user's residual connection that is not a X + c F(X)
         raise RankfallError(
             f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
             "where the theorem takes it to be; leave these cells out"
@@ -93,7 +94,7 @@ def decomposition(
 
 
 def refuse(network: "Network") -> None:
-    """A norm or an MLP between layers is not linear, and the theorem does not speak of it."""
+    """A norm or an MLP between layers is not linear, so the theorem does not apply."""
     for block in network.blocks:
         if block.mlp is not None:
             raise RankfallError(
@@ -117,7 +118,7 @@ def path_terms(network: "Network", inputs: Tensor) -> tuple[list[Tensor], Tensor
         mixed = [take * linear_mix(attention, weights, term) for term in terms]
         none = torch.zeros_like(bias)
         terms = [keep * a + b for a, b in zip([*terms, none], [none, *mixed])]
-        # The attention of a zero state is what its biases alone put out.
+        # The attention of a zero state gives the contribution of its biases.
         source = attention.mix(weights, none)
         bias = keep * bias + take * (linear_mix(attention, weights, bias) + source)
     return terms, bias

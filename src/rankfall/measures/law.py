@@ -1,15 +1,16 @@
-"""The law of rank collapse without a floor: log residual by layer at any depth, its local exponent, and every bound beside it.
+"""The law of rank collapse without a floor: log residual by layer at any depth, its local exponent, and the theorems' bounds.
 
-The residual is relative, |res(X)| / |X| in the composite norm about the token mean, by centred propagation in float64 (`centred/`).
-The local exponent of a layer is d log|res out| / d log|res in|: how the layer answers to rows a little more alike, 3 where the cubic law
-holds, 1 where decay is exponential, 0 where rows come out different anyway. The same residual from plain float64 and float32 passes
-shows where their floors are. A network for which no centred form is known is measured by the plain float64 pass, and says so; where that
-is rounding noise `floor` is true: below what float64 resolves, or moved by a tenth when the same pass rounds otherwise.
+The residual is relative, |res(X)| / |X| in the composite norm about the token mean, by centred propagation in float64 (`centred/`). The
+local exponent of a layer is d log|res out| / d log|res in|: by how much the residual after the layer changes when the rows before it are a
+little more similar. It is 3 where the cubic law holds, 1 where decay is exponential, 0 where rows come out different however similar they
+went in. The same residual from plain float64 and float32 passes shows where their floors are. A network for which no centred form is known
+is measured by the plain float64 pass, with the reason in `method_reason`. `floor` is true where the value is rounding: below what float64
+resolves, or changed by a tenth in a pass that rounds differently.
 
-A bound is there only where its proof speaks: for a layer, where scores spread over at most 1.256 within a row (`condition`); over
-all layers, where they do in each of them (`condition_all`). Elsewhere it is null and `theory_reason` says why. Its slack is its
-right side over its left, in decades. The published bounds speak of the residual about the minimiser of the norm, and the one beside
-them is about the token mean, up to 2 (1 - 1/T) times as large for T tokens; `log10_proven` has that factor in it.
+A bound is given only where its proof applies: for a layer, where scores spread over at most 1.256 within a row (`condition`); over
+all layers, where they do so in every layer (`condition_all`). Elsewhere it is null and `theory_reason` says why. Its slack is its
+right side divided by its left side, in decades. The published bounds are about the residual from the minimiser of the norm. The measured
+one is about the token mean and up to 2 (1 - 1/T) times as large for T tokens; `log10_proven` includes this factor.
 """
 
 import copy
@@ -80,12 +81,12 @@ def directly(network: "Network", inputs: Tensor) -> list[Tensor]:
 
 
 def relative(network: "Network", inputs: Tensor) -> list[Tensor]:
-    """Their relative residuals (K, B)."""
+    """Relative residuals (K, B) of the tokens' states by layer, from the plain forward pass."""
     return [relative_residual(x) for x in directly(network, inputs)]
 
 
 def noisy(network: "Network", inputs: Tensor) -> list[Tensor]:
-    """Where these are rounding noise (K, B)."""
+    """Where these residuals are rounding (K, B)."""
     with shaken(network):
         other = directly(network, inputs)
     pairs = zip(directly(network, inputs), other)
@@ -141,7 +142,7 @@ def plain_columns(value: Tensor, floor: Tensor, reason: str) -> dict[str, Any]:
 
 
 def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -> dict[str, Any]:
-    """The theorem's columns after so many layers, from the largest factors so far (2, K, B) and the input's residual (K, B)."""
+    """The theorem's columns after `layer` layers, from the largest factors so far (2, K, B) and the input's residual (K, B)."""
     published, no_gamma = theorem(largest, start, layer)
     return {
         "log10_theorem": published,

@@ -1,7 +1,8 @@
-"""The law of collapse on a real model's weights: residuals below every floor, local exponents, and how far bounds are off.
+"""The law of collapse on a real model's weights: residuals without a rounding floor, local exponents, and the slack of the bounds.
 
-Row l has what layer l did to row l - 1. The bounds speak of its attention alone, so their left side is what that leaves before
-the norm (`log10_attention`); where scores spread over more than 1.256 within a row they are null and `theory_reason` says so.
+Row l is about the step from row l - 1 through layer l. The bounds are about its attention alone, so their left side is the residual after
+attention and before the norm (`log10_attention`); where scores spread over more than 1.256 within a row they are null and `theory_reason`
+says so.
 """
 
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it cut away."""
+"""Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it removed."""
 
 from typing import Any, Literal
 

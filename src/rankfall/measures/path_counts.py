@@ -1,7 +1,8 @@
 """How many paths have each length: in a network of L layers of H heads with skip connections, C(L, k) H^k of (1 + H)^L.
 
-So a random path's length is binomial, Bin(L, H / (H + 1)), and nearly all paths are long. Computed in logarithms: (96, 96) has 1e190 paths.
-The published curve (Dong et al. 2021, figure of path lengths, read off the vector graphics) stands beside it where it shows the model.
+The length of a random path therefore is binomial, Bin(L, H / (H + 1)), and nearly all paths are long. Computed in logarithms: (96, 96) has
+1e190 paths. The published curve (Dong et al. 2021, figure of path lengths, read off the vector graphics) is given too, for the models that
+it shows.
 """
 
 import csv
@@ -29,7 +30,7 @@ def path_counts(
         "GPT-3: 96 x 96",
     ],
 ) -> list[dict[str, Any]]:
-    """`models`: "name: layers x heads"; a name alone is a Hugging Face model, whose own config says."""
+    """`models`: "name: layers x heads"; of a name alone, a Hugging Face model, the sizes are read from its config."""
     known = published()
     rows = []
     for text in models:
@@ -53,7 +54,7 @@ def path_counts(
 
 
 def model(text: str) -> tuple[str, int, int]:
-    """The parts of `name: layers x heads`; of a name alone, what the model's config says."""
+    """The parts of `name: layers x heads`; of a name alone, the sizes in the model's config."""
     if ":" not in text and " " not in text.strip():
         from rankfall.pretrained.load import read_config
         from rankfall.pretrained.source import ModelSource

@@ -1,21 +1,21 @@
-"""Path effectiveness: how much of a task is solved by paths of each length through a trained network (Dong et al. 2021, figure 4).
+"""Path effectiveness: the accuracy of paths of each length through a trained network (Dong et al. 2021, figure 4).
 
 A path of length k picks k of the L layers and one head in each; the other layers pass the state on unchanged. In a layer that
 the path goes through,
 
     X <- N( P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O ),        N: the layer's norm without gain and bias; no residual
 
-and, where the network has an MLP, its token-wise part follows as it is, X <- N(mlp_residual(X, MLP(X))): it mixes no tokens, so it
-lengthens no path. In a pre-norm block N stands before: P_h and the value map see N(X), the MLP sees N(X), and nothing follows. The
-states that n paths end in are added, passed through N once more, and read out by the network's own head.
+and, where the network has an MLP, its token-wise part follows unchanged, X <- N(mlp_residual(X, MLP(X))); it mixes no tokens, so it does
+not count as a step of the path. In a pre-norm block N stands before: P_h, the value map and the MLP are applied to N(X), and no norm
+follows. The final states of n paths are added, passed through N once more, and read out by the network's own head.
 
 `recomputed`: P_h is computed from the path's own state, as the published code does. `frozen`: P_h is that of the network's full forward
 pass, as in the theorem (2.1). Neither is an exact decomposition of a network with norms; `decomposition` has one for those without.
 
-Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds has the draw in it; cells of
-one seed have the same paths, which pairs them. The first n of a draw serve as the set of n.
-Paths that begin alike share that beginning: the work is a walk down the tree of their prefixes, layer by layer, all lengths at once,
-and at depth 6 with 2 heads the whole tree of 729 paths costs less than the 700 that one seed draws would one by one.
+Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells of
+one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths.
+Paths with a common prefix share its computation: the tree of all prefixes is computed layer by layer, for all lengths at once. At depth 6
+with 2 heads the whole tree of 729 paths costs less than the 700 paths of one seed computed one by one.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ NEEDS = "cells"
 TARGETS = "classes"
 USES = ("weights", "heads")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}
-SKIP = -1  # in place of a head: the path does not go through this layer
+SKIP = -1  # instead of a head: the path skips this layer
 
 
 @torch.no_grad()
@@ -52,7 +52,7 @@ def paths(
     repeats: int = 5,
     evaluation: list[Literal["recomputed", "frozen"]] = ["recomputed", "frozen"],
 ) -> list[dict[str, Any]]:
-    """Accuracy on the test set by path length, number of paths and repeat; the whole network and chance as rows of their own."""
+    """Accuracy on the test set by path length, number of paths and repeat; the whole network and chance have their own rows."""
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
     whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
     members = range(len(cells))
@@ -76,7 +76,7 @@ def paths(
         for own in which
     ]
     sets = torch.from_numpy(np.array(sums)).to(data.test.inputs.device, next(network.parameters()).dtype)  # (K, S, U)
-    # As many samples at a time as keep the ends of all paths near the processor: 16 MB was twice as fast as 256 MB.
+    # The final states of all paths should fit the processor's cache: 16 MB was twice as fast as 256 MB.
     ends = len(cells) * len(distinct) * data.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
     batch = max(1, (1 << 22) // ends)
     for how in evaluation:
@@ -103,7 +103,7 @@ def draw(seed: int, length: int, depth: int, heads: int, count: int) -> np.ndarr
 
 
 def path_ends(network: "Network", inputs: Tensor, distinct: np.ndarray, frozen: bool) -> Tensor:
-    """Where each of U paths (U, L) ends: (K, U, B, T, D), for inputs (K, B, T)."""
+    """The final state of each of U paths (U, L): (K, U, B, T, D), for inputs (K, B, T)."""
     full = network.states(inputs) if frozen else [network.lift(inputs)]  # (K, B, T, D) a layer
     x = full[0].unsqueeze(
         1

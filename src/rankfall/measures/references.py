@@ -1,8 +1,8 @@
-"""References: how far one gets on a task without mixing tokens, and how far without positions; from the data alone.
+"""References: the best accuracy without mixing tokens, and the best without positions, computed from the data alone.
 
-A path of length 0 sees a token by itself, so the best it can do is what a table of the training set's most frequent answers
-does: by symbol, by place, or by both. A network without positions gives equal tokens of a sample equal answers, so even one
-that knows all answers is right only as often as the most frequent answer among them.
+A path of length 0 uses one token only. The best it can do is to give the most frequent answer in the training set: for the symbol, for
+the position, or for both. A network without positions gives equal tokens of a sample equal answers, so even one that knows all answers is
+right only as often as the most frequent answer among equal tokens.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ TARGETS = "classes"
 
 
 def references(network: "Network", data: "Data", cells: "Sequence[Designed]") -> list[dict[str, Any]]:
-    """Accuracy of each predictor on each member's test set; of vectors, no two of which are equal, by position only."""
+    """Accuracy of each predictor on each member's test set; for vectors, no two of which are equal, by position only."""
     rows = []
     for member in range(len(cells)):
         train, test = (seen(split.inputs[member]) for split in (data.train, data.test))
@@ -41,7 +41,7 @@ def references(network: "Network", data: "Data", cells: "Sequence[Designed]") ->
 
 
 def seen(inputs: Tensor) -> dict[str, Tensor]:
-    """What each predictor sees of every token: integers (N, T, number of things seen)."""
+    """Predictor -> what it uses of every token, as integers (N, T, number of features)."""
     position = torch.arange(inputs.shape[1], device=inputs.device).expand(inputs.shape[:2])
     if inputs.dim() == 3:
         return {"position": position.unsqueeze(-1)}
@@ -53,9 +53,9 @@ def seen(inputs: Tensor) -> dict[str, Tensor]:
 
 
 def frequent(known: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
-    """The most frequent label (M,) of what is seen `asked` (M, S), by a table of what is `known` (N, S) with its labels (N,).
+    """The most frequent label (M,) for each row of `asked` (M, S), counted over equal rows of `known` (N, S) with labels (N,).
 
-    What was never seen gets the most frequent label of all; of equally frequent ones the smallest.
+    Rows that are not in `known` get the most frequent label of all. Of equally frequent labels the smallest is taken.
     """
     _, group = torch.unique(torch.cat([known, asked]).cpu(), dim=0, return_inverse=True)
     labels = labels.cpu()

@@ -1,19 +1,19 @@
-"""Reproduction: every published number beside ours, with the deviation.
+"""Reproduction: every published number and ours, with the deviation.
 
-The published numbers are facts in files of the package: `report/published/values.csv`, each with its source, the table of ours that
-has the same quantity and the rows to look at (`where`); `report/published/rank_by_layer.csv`, curves by layer; and
-`report/published/settings.csv`, what they were measured at. Some are about a difference (`less`) or a ratio (`over`) of two
+The published numbers are facts in files of the package: `report/published/values.csv`, each with its source, our table with
+the same quantity and the rows to select (`where`); `report/published/rank_by_layer.csv`, curves by layer; and
+`report/published/settings.csv`, the settings they were measured at. Some are about a difference (`less`) or a ratio (`over`) of two
 selections of rows, paired within a network: paths against the chance of the same cells, one variant against another.
 
 Ours is the mean over seeds of each seed's mean. A seed without a finite number, or whose network did not finish training or left the
-bounds (`within`: beyond the frame of the published picture), has failed: it is counted, and no comparison holds with one. A published
-number that nothing in the run measures keeps its row, with nothing beside it. How ours should lie (`sense`):
+bounds (`within`: beyond the frame of the published picture), has failed: it is counted, and no comparison with a failed seed holds. A
+published number that nothing in the run measures keeps its row, without a value of ours. How ours should compare (`sense`):
 
     equal               within `tolerance`; for a curve's point three of its published deviations over samples, or 0.02 where that is
                         more, but never more than a fifth of the value
     magnitude           within `tolerance` decades; for values below 0.05, where an absolute tolerance would let 0 pass. 0.3, a factor of
                         two: where these curves fall, neighbouring layers are a factor of four or more apart
-    floor               at most `tolerance`: the published value (2e-7) is rounding noise of float32 and says only that; 1e-6
+    floor               at most `tolerance`: the published value (2e-7) is rounding of float32 and means no more than that; 1e-6
     above, below        than the published, to within `tolerance`
     all above, below    the same for each seed: where runs end in one of two ways, a mean would hide those that end in the other
 """
@@ -41,7 +41,7 @@ SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
 SMALL, DECADES = 0.05, 0.3
 NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's noise; ours below the second is as small
 
-# What makes networks different, in tables of cells and of models: two that differ in any of these are never averaged.
+# What makes networks different, in tables of cells and of models: networks that differ in one of these are never averaged.
 CELL = {column.name for column in CELL_COLUMNS}
 SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
 MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
@@ -101,7 +101,7 @@ def table(path: Any) -> "DataFrame":
 
 
 def beside(value: dict[str, Any], ours: "DataFrame | None") -> list[dict[str, Any]]:
-    """One row a setting of ours, or one row without ours."""
+    """One row for each setting of ours, or one row without ours."""
     kept = ("name", "source", "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
         "published": float(value["published"]),
@@ -128,7 +128,7 @@ def beside(value: dict[str, Any], ours: "DataFrame | None") -> list[dict[str, An
 
 
 def verdict(number: "Series", published: float, sense: str, tolerance: float) -> dict[str, Any]:
-    """What the seeds of one setting come to."""
+    """Mean, deviation and failures over the seeds of one setting."""
     good = number.dropna()
     ours = float(good.mean()) if len(good) else None
     each = [holds(one, published, sense, tolerance) for one in good]
@@ -145,7 +145,7 @@ def verdict(number: "Series", published: float, sense: str, tolerance: float) ->
 
 
 def compared(ours: "DataFrame", value: dict[str, Any]) -> "DataFrame":
-    """A number for every network and seed, NaN where it failed: of the selection, or less or over that of another one."""
+    """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one."""
     asked = conditions(value["where"])
     by = value["by"].split(";")
     changed = dict(conditions(value["less"] or value["over"]))
@@ -160,7 +160,7 @@ def compared(ours: "DataFrame", value: dict[str, Any]) -> "DataFrame":
     first = numbers(ours, asked, keys, value)
     if not changed:
         return first
-    # The other selection asks for the same but where it says otherwise; an empty condition leaves a column open.
+    # The other selection has the same conditions except those that it states; an empty condition accepts any value of a column.
     other = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
     shared = [name for name in keys if name not in changed]
     both = first.merge(numbers(ours, other, shared, value), on=shared, suffixes=("", "_other"))
@@ -180,7 +180,7 @@ def numbers(ours: "DataFrame", asked: list[tuple[str, str]], keys: list[str], va
 
 
 def selected(ours: "DataFrame", asked: list[tuple[str, str]]) -> "DataFrame":
-    """Rows that read as asked. A cell that failed or diverged has one row, which says nothing but what the cell is."""
+    """The rows that meet the conditions. A cell that failed or diverged has one row, with its labels only."""
     if "status" in ours:
         ours = ours[ours.status != "missing"]
     for name, wanted in asked:
@@ -203,7 +203,7 @@ def reads(found: Any, wanted: str) -> bool:
 
 
 def told(column: str, value: Any) -> str:
-    """A column of a setting in words; of a task's many options those that make it another task of the kind."""
+    """A column of a setting in words; of a task only the options that distinguish tasks of its kind."""
     if column != "task_component":
         return f"{column}={written(value)}"
     name, options = parts(value)

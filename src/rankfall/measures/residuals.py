@@ -1,9 +1,10 @@
-"""How far each layer's states are from rank one: residuals in several norms and about two centres, and the spectrum.
+"""How far each layer's states are from rank one: residuals in several norms and about two centres, and singular values.
 
 Everything is computed in float64 from the trained (or untrained) weights, over the first test samples: mean and standard deviation over
-samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a norm changes
-the number without changing the rank. A value that is rounding noise is counted in `floor_share`: one within a few units of float64, or
-that moves by a tenth when a second pass moves all states by a few units. `law` goes below that floor. Sentinels are left out.
+samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a norm changes the
+value without changing the rank. `floor_share` is the share of samples whose value is rounding: within a few units of float64, or changed
+by a tenth in a second pass whose states are changed by a few units. The measure `law` resolves values below this floor. Sentinels are left
+out.
 """
 
 import copy
@@ -38,7 +39,7 @@ def residuals(
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],
     best: bool = True,
 ) -> list[dict[str, Any]]:
-    """`best`: also about the centre that minimises the norm, as nearly as a search finds it (states only: it takes long)."""
+    """`best`: also about the centre that minimises the norm, found by an approximate search (states only, because it is slow)."""
     made = copy.deepcopy(network).double()
     inputs = data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
@@ -59,7 +60,7 @@ def residuals(
 
 
 def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tensor]]:
-    """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and what goes into and comes out of every norm."""
+    """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and the inputs and outputs of every norm."""
     seen: list[tuple[str, Tensor]] = []
     hooks = []
 
@@ -93,7 +94,7 @@ def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tenso
             yield from taken(layer)
             yield layer, STATE, tokens(x)
         network.readout(x)
-        # The head of a network with sentinels strips them itself; what its last norm saw has no sentinels any more.
+        # The head of a network with sentinels strips them itself; so the states at its last norm have none.
         for place, y in seen:
             yield len(network.blocks), place, y
     finally:
@@ -104,10 +105,12 @@ def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tenso
 def quantities(
     x: Tensor, other: Tensor, norms: "Sequence[str]", best: bool
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
-    """(labels, values (K, B), whether each is rounding noise) of states (K, B, T, D), given the same states of a shaken pass."""
+    """(labels, values (K, B), whether each is rounding noise) of states (K, B, T, D), given the same states of a pass with changed
+    rounding.
+    """
     about_mean, shaken_mean = residual.residual(x), residual.residual(other)
     for norm in norms:
-        noise = apart(about_mean, shaken_mean, norm) > NOISE  # taken about the mean, and used for both centres
+        noise = apart(about_mean, shaken_mean, norm) > NOISE  # computed about the mean and used for both centres
         for centre in ("mean", "best") if best else ("mean",):
             rest = residual.matrix_norm(residual.residual(x, centre, norm), norm)
             size = residual.matrix_norm(x, norm)

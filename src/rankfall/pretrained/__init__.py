@@ -1,3 +1,3 @@
 """Real models: Hugging Face transformers, initialised or pretrained, measured with and without their residual
-stream.
+connections.
 """

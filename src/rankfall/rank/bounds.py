@@ -3,23 +3,23 @@
 For a layer of plain softmax attention (no skip, norm, mask, or position in the scores), with R = res(X) of T tokens,
 E_h = R W_QK,h R^T / sqrt(d), D_i = range of row i of E_h, and composite norm |A| = sqrt(|A|_1 |A|_inf):
 
-    condition       max_i D_i <= 1.256                                                       (e^t - 1 <= 2 t up to there)
+    condition       max_i D_i <= 1.256                                                       (e^t - 1 <= 2 t up to this t)
     lemma           |res(SA(X))| <= factor |R|^3,    factor = 4 gamma beta H lambda / sqrt(d),    beta = max_h |W_QK,h|_1 |W_h|
-    gamma           max_h sqrt( sum_i D_i / (2 |E_h|_1) )                     what the published proof needs and its first version left out
-    contraction     factor |R|^2, what the lemma says |R| is multiplied by; from 1 on the lemma is vacuous
+    gamma           max_h sqrt( sum_i D_i / (2 |E_h|_1) )                     needed by the published proof, missing in its first version
+    contraction     factor |R|^2, by which |R| is multiplied according to the lemma; if it is 1 or more the lemma is vacuous
     lemma, proven   2 (1 - 1/T) lambda sqrt( sum_h 4 |E_h|_1 |R|_1 |W_h|_1 * sum_h 4 max|E_h| |R|_inf |W_h|_inf )     needs no gamma
     theorem         factor^((3^L - 1) / 2) |res(X_0)|^(3^L), factor the largest up to layer L
-    contracts       factor |res(X_0)|^2 < 1                                                   where the theorem says anything at all
+    contracts       factor |res(X_0)|^2 < 1                                                   where the theorem gives a decreasing bound
 
 lambda is a Lipschitz constant of the layer's MLP in both operator norms, |W_1| |W_2| max|f'|; 1 without an MLP. All sizes as log10.
 
-Whose residual: the published statements are about the x that minimises |X - 1 x^T|; what they are set beside here is about the token
-mean, which is never smaller and at most 2 (1 - 1/T) times as large (the row and column sum norm of I - 11^T/T). The proven bound
-has that factor in it; the published ones stand as published.
-Its proof: with q the softmax of what all rows of scores share, SA(X) is equal rows plus M = sum_h (P_h - 1 q_h^T) R W_h, and under
-the condition |P_ij - q_j| <= 2 q_j sum_k q_k |E_ij - E_ik|, so |P - 1 q^T|_1 <= 4 |E|_1 and |P - 1 q^T|_inf <= 4 max|E|. An MLP maps
-equal rows to equal rows, and differences as lambda says. The composite norm has no triangle inequality, so heads are summed in
-either norm on its own; the published lemma's factor H does without, and for one head only follows from this (with gamma = 1).
+The published statements are about the x that minimises |X - 1 x^T|. The measured residuals that they are compared with use the token mean,
+which is never smaller and at most 2 (1 - 1/T) times as large (the row and column sum norm of I - 11^T/T). The proven bound includes this
+factor; the published ones are evaluated as published. Proof of the proven bound: with q the softmax of what all rows of scores share,
+SA(X) is equal rows plus M = sum_h (P_h - 1 q_h^T) R W_h, and under the condition |P_ij - q_j| <= 2 q_j sum_k q_k |E_ij - E_ik|, so |P - 1
+q^T|_1 <= 4 |E|_1 and |P - 1 q^T|_inf <= 4 max|E|. An MLP maps equal rows to equal rows, and increases differences by at most a factor
+lambda. The composite norm has no triangle inequality, so heads are summed in each of the two norms; the published lemma's factor H does
+not need this, and follows from it for one head only (with gamma = 1).
 """
 
 import math
@@ -33,6 +33,7 @@ from torch.nn import functional
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.residuals.none import none as no_residual
+from rankfall.rank.centred.assumptions import unbound
 from rankfall.rank.centred.scaled import Scaled
 from rankfall.rank.centred.scores import scores
 from rankfall.rank.centred.state import State
@@ -53,14 +54,14 @@ ONE_LAYER = (
     "lemma_no_gamma_slack",
     "log10_proven",
     "proven_slack",
-)  # columns that say something only where the layer's condition holds
+)  # columns that are defined only where the layer's condition holds
 ALL_LAYERS = (
     "log10_theorem",
     "theorem_slack",
     "log10_theorem_no_gamma",
     "theorem_no_gamma_slack",
     "theorem_contracts",
-)  # ... only where it holds in every layer so far
+)  # columns that are defined only where it holds in every layer so far
 WIDE_HERE = f"scores of a row spread over more than {LIMIT}: no bound"
 WIDE_BEFORE = f"scores of a row spread over more than {LIMIT} in a layer before: no bound over all layers"
 
@@ -91,21 +92,20 @@ class Bounds:
 
 
 def refusal(block: Any, state: State) -> str:
-    """Why the theorems say nothing of this block; empty where they do."""
+    """Why the theorems do not apply to this block; empty where they do."""
 
-    def is_(function: Any, wanted: Any) -> bool:
-        return function is wanted or getattr(function, "func", None) is wanted
-
-    if not is_(block.residual, no_residual) or (block.mlp is not None and not is_(block.mlp_residual, no_residual)):
+    if unbound(block.residual)[0] is not no_residual or (
+        block.mlp is not None and unbound(block.mlp_residual)[0] is not no_residual
+    ):
         return "a skip connection: no upper bound holds"
-    if not is_(block.norm1, no_norm):
+    if unbound(block.norm1)[0] is not no_norm:
         return "a norm: not covered"
     if len(state.others):
         return "a sentinel: not covered"
     if not sums_to_one(block.attention.normaliser):
         return "rows of P do not sum to one"
     if scores(block.attention, state) is None:
-        return "scores that depend on the place: not covered"
+        return "scores that depend on the position: not covered"
     if block.mlp is not None and not (isinstance(block.mlp, Mlp) and block.mlp.activation in STEEPEST):
         return "an MLP of unknown Lipschitz constant"
     return ""

@@ -1,4 +1,4 @@
-"""The local exponent of a layer: how it answers to rows a little more alike."""
+"""The local exponent of a layer: by how much its output residual changes when the rows it is given are a little more similar."""
 
 import math
 from typing import Any
@@ -9,8 +9,10 @@ from rankfall.rank.bounds import log10_norm
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, scaled_to
 
-STEP = 0.1  # how much smaller, in natural logs, R is made: by at least this,
-SHARE = 1e-6  # and by this share of its own log, to be seen next to a log of any size
+STEP = 0.1  # R is made smaller by this, in natural logarithms,
+SHARE = (
+    1e-6  # or by this share of log|R| if that is more, since the change must exceed the rounding of a large logarithm
+)
 
 
 def exponent(block: Any, before: State, after: State) -> Tensor:

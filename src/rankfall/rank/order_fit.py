@@ -1,4 +1,4 @@
-"""The order of a power law from points in logarithms: a slope for each draw of weights, and how far the draws agree."""
+"""The order of a power law, fitted to points in logarithms: a slope for each draw of weights, and its spread over draws."""
 
 import math
 from collections import Counter
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-SHARP = 0.05  # an order less certain than this is none
+SHARP = 0.05  # an order with a larger uncertainty is not reported
 
 
 def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) -> dict[str, Any]:
-    """Slope of `logs` (K, B) over `scales` (B,), per draw, then over draws."""
+    """Slope of `logs` (K, B) over `scales` (B,), for each draw and over draws."""
     slopes, errors, starts, decades, identical = [], [], [], [], 0
     for line in logs.numpy():
         kept = np.flatnonzero(np.isfinite(line))[-last:] if last else np.flatnonzero(np.isfinite(line))
@@ -44,11 +44,11 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
         "uncertainty": uncertainty,
         "decades": float(np.min(decades)),
         "log10_constant": float(np.median(starts)),
-        "reason": "does not contract: rows come out different however alike they went in" if order < 0.5 else "",
+        "reason": "does not contract: rows come out different however similar they went in" if order < 0.5 else "",
     }
 
 
 def nothing(method: str, reason: str, identical: int = 0) -> dict[str, Any]:
-    """No order, and why."""
+    """A result without an order, with the reason."""
     empty = dict.fromkeys(("order", "uncertainty", "decades", "log10_constant"))
     return {"method": method, "identical_draws": identical, "reason": reason} | empty

@@ -1,28 +1,28 @@
-"""What order of contraction to expect of res near identical rows, and why. X = 1 x^T + R with |R| = eps.
+"""The expected order of contraction of res for nearly identical rows, and the reason. X = 1 x^T + R with |R| = eps.
 
-Attention's new R is what differs between rows of P V, V = 1 v^T + R W:
+The new R of attention is the difference between rows of P V, V = 1 v^T + R W:
 
-    (row sums of P, less their mean) v  +  (P less its mean row) R W  +  (weights on sentinels, less their mean) (v_s - v)
+    (row sums of P minus their mean) v  +  (P minus its mean row) R W  +  (weights on sentinels minus their mean) (v_s - v)
 
-Bidirectional attention without position sees rows differ only by their queries, q_i - q = O(eps).
+In bidirectional attention without position, rows differ only by their queries, q_i - q = O(eps).
 
 - softmax, l2, swish with l2: a score common to a row cancels, so rows of P differ by E = R W_QK R^T = O(eps^2), and the second term is
   O(eps^3). Row sums are 1 for softmax; for rows of length one they are largest, hence stationary, at equal weights: with O(eps) scores
   and O(eps^2) differences between rows they differ by O(eps^3). So p = 3.
-- exp, sigmoid, relu^2, off-by-one: the query's own O(eps) score changes the row's sum. So p = 1.
-- A sentinel is a key unlike the others, so its weight changes with the query by O(eps): p = 1 for all of them.
+- exp, sigmoid, relu^2, off-by-one: the query's own O(eps) score changes the row sum. So p = 1.
+- A sentinel is a key that differs from the others, so its weight changes with the query by O(eps): p = 1 for all of them.
 - A mask, a bias or a rotation makes rows of P differ at order one. If rows sum to one and no sentinel is there, the second term is O(eps):
-  p = 1. If not, rows differ however close they were: p = 0. Unequal factors of URPE do that by themselves.
+  p = 1. Otherwise outputs differ however similar the rows were: p = 0. Unequal factors of URPE alone have this effect.
 - A skip connection passes R on: p is at most 1. Norms of single tokens and MLPs are smooth maps of each row: they leave p.
-- A gate (`nets/attentions/gau.py`) differs between rows by O(eps) and multiplies what is of order one: p is at most 1, for softmax too.
+- A gate (`nets/attentions/gau.py`) differs between rows by O(eps) and multiplies a term of order one: p is at most 1, for softmax too.
 - Linear attention (`nets/attentions/linear.py`) has rows of weights that sum to one and whose common factor cancels: as softmax, p = 3.
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
 from rankfall.design import Architecture
 
-FORGETS_COMMON = ("softmax", "l2", "swish_l2", "urpe")
-FEELS_COMMON = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
+SHIFT_INVARIANT = ("softmax", "l2", "swish_l2", "urpe")
+SHIFT_SENSITIVE = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
 
 
 def expected(design: Architecture) -> tuple[int | None, str]:
@@ -30,7 +30,7 @@ def expected(design: Architecture) -> tuple[int | None, str]:
     name = design.attention.name
     if name not in ("multihead", "gau", "linear"):
         return None, "not worked out for this attention"
-    if name != "linear" and design.normaliser.name not in FORGETS_COMMON + FEELS_COMMON:
+    if name != "linear" and design.normaliser.name not in SHIFT_INVARIANT + SHIFT_SENSITIVE:
         return None, "not worked out for this normaliser"
     if name == "linear" and (design.head_width or design.width // design.heads) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
@@ -38,7 +38,7 @@ def expected(design: Architecture) -> tuple[int | None, str]:
     if name == "gau" and order > 1:
         order, why = 1, "the gate passes the residual on"
     if name == "gau" and order == 0 and undone(design):
-        order, why = 1, "rows differ by their row sums alone, which the norm takes away, and by the gate"
+        order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
     if design.residual.name != "none" and order > 1:
         order, why = 1, "the skip connection passes the residual on"
     if design.norm.name == "column":
@@ -56,7 +56,7 @@ def of_linear(design: Architecture) -> tuple[int, str]:
     """Linear attention alone: rows of weights sum to one."""
     masked, sentinels = design.mask.name != "none", design.sentinels.name != "none"
     if masked and sentinels:
-        return 0, "the sentinel's weight depends on the place"
+        return 0, "the sentinel's weight depends on the position"
     if masked:
         return 1, "rows of P differ, but sum to one"
     if sentinels:
@@ -73,13 +73,13 @@ def of_attention(design: Architecture) -> tuple[int, str]:
         return 0, "factors by distance make row sums differ"
     stochastic = name in ("softmax", "urpe")
     if placed and not stochastic:
-        return 0, "row sums depend on the place"
+        return 0, "row sums depend on the position"
     if placed and sentinels:
-        return 0, "the sentinel's weight depends on the place"
+        return 0, "the sentinel's weight depends on the position"
     if placed:
         return 1, "rows of P differ, but sum to one"
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
-    if name in FEELS_COMMON:
+    if name in SHIFT_SENSITIVE:
         return 1, "row sums depend on the query"
     return 3, "rows of P differ by R W R^T alone"

@@ -1,7 +1,7 @@
-"""What of a forward pass is rounding: the same pass once more, with all that enters a block or a norm moved by a few rounding units.
+"""How much of a result is rounding: a second forward pass, in which the input of each block and norm is changed by a few rounding units.
 
-A norm makes rounding larger along with what little it is given, so no fixed floor tells noise from signal; two passes that should be
-equal do. They must be compared as matrices: norms of two noises are nearly equal.
+A norm amplifies small signals and rounding alike, so no fixed floor separates them; the difference of two passes that should be equal
+does. They must be compared as matrices, because the norms of two rounding errors are nearly equal.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,20 @@ from rankfall.rank.residual import matrix_norm
 if TYPE_CHECKING:
     from rankfall.nets.network import Network
 
-UNITS = 4.0  # about what a sum of some hundred terms is off by
-NOISE = 0.1  # of a value: where rounding moves it by more, it is called noise
+UNITS = 4.0  # about the error of a sum of some hundred terms
+NOISE = 0.1  # a value counts as rounding if the second pass differs by more than this share of it
 
 
 @contextmanager
 def shaken(network: "Network") -> Iterator[None]:
-    """While this lasts, states are multiplied by 1 + a few units of random sign where they enter a block or a norm.
+    """Inside this context, states are multiplied by 1 + a few units of random sign where they enter a block or a norm.
 
-    Not at the embedding alone: where a large bias is added later, it would swallow what was moved before.
+    A change of the embedding alone could be rounded away where a large bias is added later.
     """
     generator = torch.Generator().manual_seed(0)
 
     def shake(_: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        x = arguments[0]  # (K, B, T, D); signs are the same for all members, whoever shares their stack
+        x = arguments[0]  # (K, B, T, D); the same signs for all members, so that the stack does not matter
         signs = 2 * torch.randint(2, x.shape[1:], generator=generator).to(x) - 1
         return (x * (1 + UNITS * torch.finfo(x.dtype).eps * signs), *arguments[1:])
 
@@ -46,13 +46,13 @@ def shaken(network: "Network") -> Iterator[None]:
 
 
 def apart(x: Tensor, other: Tensor, norm: str) -> Tensor:
-    """How far two matrices (..., T, D) that should be equal are apart, relative to the first: (...); zero where both are."""
+    """The difference of two matrices (..., T, D) that should be equal, relative to the first: (...); zero where they are equal."""
     size, gap = matrix_norm(x, norm), matrix_norm(x - other, norm)
     return torch.where(gap > 0, gap / size, torch.zeros_like(gap))
 
 
 def second_apart(x: Tensor, other: Tensor) -> Tensor:
-    """How far all but the first singular direction of x is apart in two passes, relative to sigma_2: (...)."""
+    """The difference of two passes without the first singular direction of x, relative to sigma_2: (...)."""
     u, values, v = torch.linalg.svd(x, full_matrices=False)
     gap = other - x
     gap = gap - u[..., :1] @ (u[..., :1].mT @ gap)

@@ -1,7 +1,7 @@
-"""What centred forms take for granted of components that anybody may write, each found out by trying it on random numbers.
+"""What centred forms assume of components, which users may write; each assumption is tested on random numbers.
 
-A form that does not fit gives a residual that looks like any other. So what cannot be seen in a component is tried, and where it
-fails there is no centred form: `Unknown`, with the reason. Beneath it all, `confirm` holds a network against its plain pass.
+A wrong assumption would give a plausible but wrong residual. So each one is tested, and where it fails there is no centred form: `Unknown`,
+with the reason. In the end, `confirm` compares the states of a network with those of its ordinary forward pass.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,15 @@ from rankfall.rank.rounding import apart, shaken
 if TYPE_CHECKING:
     from rankfall.nets.network import Network
 
-SAME = 1e-12  # of the largest entry: two ways to compute one thing in float64
-NEAR, SLOPE = 1e-5, 1e-2  # a step that shows the slope of a map, as closely as it does over the kinks of a few entries
-RESOLVED = 1e-6  # a relative residual that a plain float64 pass resolves,
+SAME = 1e-12  # of the largest entry: how far two float64 computations of one value may differ
+NEAR, SLOPE = (
+    1e-5,
+    1e-2,
+)  # a step for difference quotients, and how far they may differ from the derivative, where a few entries have kinks
+RESOLVED = 1e-6  # a relative residual above this is resolved by an ordinary float64 pass,
 STEADY = 1e-5  # if rounding does not move it by more than this
-AGREES = 1e-3  # how closely it must then be what its centred form gives
-FAR_OUT = 100.0  # linear maps are tried with large numbers too, for what clips or saturates
+AGREES = 1e-3  # how far it may then differ from that of the centred form
+FAR_OUT = 100.0  # linear maps are tested with large numbers too, which shows clipping and saturation
 
 
 class Unknown(Exception):
@@ -50,7 +53,7 @@ def drawn(like: Tensor, seed: int = 0) -> Tensor:
 
 
 def same(first: Tensor, second: Tensor) -> bool:
-    """Equal but for rounding, for each member (K, ...) by itself; a member that is not a number says nothing about the others."""
+    """Equal but for rounding, for each member (K, ...) by itself; NaN in one member does not affect the others."""
     if first.shape != second.shape:
         return False
     size = second.abs().flatten(1).amax(1).view(-1, *[1] * (second.dim() - 1))
@@ -68,7 +71,7 @@ def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Ten
 
 
 def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) -> None:
-    """That a map of states like (K, B, T, D) does the same to each token, whatever stands beside it, and that torch knows its slope."""
+    """Raise unless a map of states like (K, B, T, D) treats each token alone and all alike, and torch can differentiate it."""
     x, step = drawn(like, 0), drawn(like, 1)
     y, turned = function(x), function(x.roll((1, 1), (1, 2)))
     alone = function(x[:, :1, :1].expand_as(x).contiguous())
@@ -90,7 +93,7 @@ def adds(bias: Callable[[Tensor], Tensor], share: Tensor) -> bool:
 
 
 def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None, like: Tensor) -> bool:
-    """Whether rows of weights sum to the same constant whatever the scores, like (K, B, H, J, J)."""
+    """Whether rows of weights sum to the same constant for all scores, like (K, B, H, J, J)."""
     scores = drawn(like)
     scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     sums = normaliser(scores).sum(-1)
@@ -98,14 +101,14 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
 
 
 def kept_by(component: Any, family: type, *methods: str) -> bool:
-    """Whether a component is one of a family whose form is known, with none of these methods written anew."""
+    """Whether a component is of a class whose centred form is known and overrides none of these methods."""
     return isinstance(component, family) and all(
         getattr(type(component), method) is getattr(family, method) for method in methods
     )
 
 
 def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:
-    """That R is what the plain pass shows as long as that resolves it: the net beneath all other trials."""
+    """Raise unless R agrees with the ordinary pass in all layers where that resolves it."""
     plain = network.states(inputs)
     with shaken(network):
         again = network.states(inputs)
@@ -115,4 +118,4 @@ def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:
         steady = apart(rest, residual(other), "frobenius") < STEADY  # (K, B)
         resolved = steady & (relative_residual(x, "frobenius") > RESOLVED)
         if bool((resolved & (apart(rest, state.rest.value(), "frobenius") > AGREES)).any()):
-            raise Unknown(f"the plain pass gives another residual at layer {layer}: no centred form")
+            raise Unknown(f"the ordinary pass gives another residual at layer {layer}: no centred form")

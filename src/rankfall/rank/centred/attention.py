@@ -1,8 +1,8 @@
-"""Attention on a state apart.
+"""Attention on a split state (`state.py`): the new rest R, from parts in which the common row has cancelled.
 
     sum_j P_ij v_j = (row sum)_i v + sum_tokens P_ij nu_j + sum_sentinels P_is (v_s - v),      v_j = v + nu_j, nu = R W_V
 
-What is common to all rows goes into x; R takes the rest: row sums less their common part, and P less what its rows share.
+The part common to all rows belongs to x. R gets the rest: row sums minus their common part, and P minus the part that its rows share.
 """
 
 import math
@@ -23,14 +23,21 @@ from rankfall.rank.centred.traits import Map, alike, single, traits
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 from rankfall.rank.centred.written import check_rule, written_rule
 
-FORM = ("forward", "split", "logits", "weights", "contexts", "mix")  # what is taken for granted of the class
-VISIBLE = 0.5  # where what a pair adds to its score exceeds this, ordinary weights have all their digits
+FORM = (
+    "forward",
+    "split",
+    "logits",
+    "weights",
+    "contexts",
+    "mix",
+)  # methods that the centred form assumes to be the class's own
+VISIBLE = 0.5  # where the pairs' part of the scores exceeds this, ordinary weights are precise enough
 
-SEEN = 1e-10  # of the weights: what tells rows apart by less than this has lost its digits in ordinary weights
+SEEN = 1e-10  # if rows of ordinary weights differ by less than this, relative to the weights, the difference is mostly rounding
 
 
 def attend(attention: Multihead, state: State) -> State:
-    """SA(X), apart."""
+    """SA(X) as a split state."""
     if not kept_by(attention, Multihead, *FORM):
         raise Unknown(f"no centred form of the attention {type(attention).__name__}")
     full = state.full()
@@ -52,7 +59,7 @@ def attend(attention: Multihead, state: State) -> State:
 
 
 def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
-    """Weights by the normaliser's rule where rows are close, as ever where they differ visibly."""
+    """Weights by the normaliser's rule where rows are similar, ordinary weights where they differ by much."""
     rule = rule_of(attention.normaliser)
     if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
         raise Unknown(f"{called(attention.normaliser)} computes in single precision: no centred form")
@@ -63,10 +70,10 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     far = reach(apart.both) > VISIBLE  # (K, B)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
-            return seen(ordinary)  # its factors tell places apart at order one
+            return seen(ordinary)  # its factors make rows differ at order one
         rule = own_rule(attention, state, apart)
         if rule is None:
-            return seen(ordinary)  # it tells places apart
+            return seen(ordinary)  # it treats positions differently
     close = rule(apart)
     if close.holds is not None:
         far = far | ~close.holds
@@ -77,7 +84,7 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 
 def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
-    """The rule of a normaliser from elsewhere: the one beside it, or one by its derivatives; None where it tells places apart."""
+    """The rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
     function, name = on_tokens(attention.normaliser, state), called(attention.normaliser)
     shape = apart.both.unit.shape
     like = apart.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
@@ -91,21 +98,21 @@ def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
         return partial(derived, function, traits(function, like, apart.level))
     except (Unknown, MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # anything that a component may raise where it is not called as in a network
+    except Exception as error:  # a component may raise anything when it is called in another way than a network does
         raise Unknown(f"{name} cannot be tried ({told(error)}): no centred form") from error
 
 
 def on_tokens(normaliser: Any, state: State) -> Map:
-    """A normaliser on the rows of tokens alone (K, B, H, T, J); where there are sentinels, it is given rows for them too."""
+    """The normaliser as a function of the tokens' rows (K, B, H, T, J); rows of sentinels, if any, are filled in for it."""
     if not len(state.others):
         return lambda x: normaliser(x)
-    places = torch.zeros(len(state.tokens) + len(state.others), dtype=torch.long)
-    places[state.tokens] = torch.arange(len(state.tokens))
-    return lambda x: normaliser(x[..., places, :])[..., state.tokens, :]
+    rows = torch.zeros(len(state.tokens) + len(state.others), dtype=torch.long)
+    rows[state.tokens] = torch.arange(len(state.tokens))
+    return lambda x: normaliser(x[..., rows, :])[..., state.tokens, :]
 
 
 def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
-    """Ordinary weights, and row sums less the first."""
+    """Ordinary weights, and row sums minus that of the first row."""
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
@@ -119,13 +126,13 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 
 def seen(ordinary: Weights) -> Weights:
-    """Ordinary weights, provided that rows, and their sums, differ by what is there and not by rounding."""
+    """Ordinary weights; an error where rows, or their sums, differ so little that the difference is rounding."""
     p, size = ordinary.rows.unit, ordinary.rows.log  # the largest entry of p is one, unless all are zero
     hidden = (p - p[..., :1, :]).abs().flatten(2).amax(2) <= SEEN  # (K, B)
     if ordinary.sums is not None:
         hidden = hidden | (ordinary.sums.log - size <= math.log(SEEN))
     if bool((hidden & size.isfinite()).any()):
         raise Unknown(
-            "attention rows differ by too little to be seen, for a normaliser, position and mask of no centred form"
+            "rows of attention weights differ by rounding only, and this normaliser, position and mask have no centred form"
         )
     return ordinary

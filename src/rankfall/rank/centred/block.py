@@ -1,4 +1,4 @@
-"""A block, and a network, on a state apart."""
+"""A block, and a network, on a split state (`state.py`)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ def step(block: Any, state: State) -> State:
 
 
 def propagate(network: "Network", inputs: Tensor) -> list[State]:
-    """States apart at layers 0 .. L, for a float64 network."""
+    """Split states at layers 0 .. L, for a float64 network."""
     states = [begin(network, network.lift(inputs))]
     for block in network.blocks:
         states.append(step(block, states[-1]))

@@ -1,17 +1,17 @@
-"""Weights apart of any smooth normaliser, by its derivatives along what tells rows apart.
+"""Weights in parts (`weights.py`) of any smooth normaliser, from its derivatives along the differences between rows.
 
     f(x + g_i) - f(x) = integral over t in [0, 1] of J_f(x + t g_i) g_i
 
-keeps all digits at any scale of g, because g is a factor of it. What cancels must do so on paper, though, and three things may, each found
-out by trying (`traits.py`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E of its
+has full precision at any scale of g, because g is a factor. But terms that cancel must be left out, and three kinds may, which tests find
+(`traits.py`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E of its
 square:
 
-- a score a_i common to a row is forgotten by many normalisers: then only E tells rows apart;
-- or it is forgotten where scores are level, f(c 1 + a 1) = f(c 1): then it acts through a second derivative, along r and a;
-- row sums may be constant, or stationary where scores are level: then E acts through a second derivative, along r + t E and E, and a
-  through a third, along r, r and a.
+- for many normalisers a score a_i common to a row has no effect: then rows differ by E only;
+- or it has no effect where all scores of a row are equal, f(c 1 + a 1) = f(c 1): then it acts through a second derivative, along r and a;
+- row sums may be constant, or stationary where all scores of a row are equal: then E acts through a second derivative, along r + t E and
+  E, and a through a third, along r, r and a.
 
-Integrals are Gauss-Legendre sums. Where R is visible they are held against the plain difference.
+Integrals are Gauss-Legendre sums. Where R is large enough they are compared with the plain difference.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,17 @@ from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.traits import Map, Traits, slope
 from rankfall.rank.centred.weights import Weights
 
-NODES, FEW = 8, 2  # of a sum: FEW are exact to the last digit where the scale is below e^INVISIBLE
+NODES, FEW = 8, 2  # nodes of a sum; FEW give full precision where the scale is below e^INVISIBLE
 INVISIBLE = -20.0
-CLOSE, LOST = 1e-8, 1e-12  # how near the plain difference must be: of itself, and of what it is a difference of
+CLOSE, LOST = (
+    1e-8,
+    1e-12,
+)  # how far the plain difference may be off: relative to itself, and to the two values that it is a difference of
 CLEAR = 1e-5  # of the weights: a difference above it has enough digits by subtraction
 
 
 def derived(function: Map, traits: Traits, s: Scores) -> Weights:
-    """Weights apart; `holds` where they are those of the plain pass."""
+    """Weights in parts; `holds` where they agree with the ordinary ones."""
     shape = s.both.unit.shape
     base, r = s.base.expand(shape), s.key.map(s.key.unit.expand(shape))
 
@@ -67,7 +70,7 @@ def of_sums(f: Map, traits: Traits, c: Tensor, r: Scaled, a: Scaled, e: Scaled) 
         return
     common = c if traits.shift == "forgotten" else c + a.value()
     for t, share in nodes(e):
-        way = add(r, e.map(t * e.unit))  # all that is not level
+        way = add(r, e.map(t * e.unit))  # the part that differs between keys
         for u, part in nodes(way):
             change = slope(f, common + u * way.value(), way.unit, e.unit)
             yield normal(share * part * change, way.log + e.log)
@@ -97,13 +100,15 @@ def second(f: Map, c: Tensor, r: Scaled, a: Scaled) -> Scaled:
 
 
 def nodes(g: Scaled) -> list[tuple[float, float]]:
-    """Places in [0, 1] and their shares of an integral along G."""
-    places, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else FEW)
-    return [(float(place + 1) / 2, float(share) / 2) for place, share in zip(places, shares)]
+    """Nodes in [0, 1] and their weights, for an integral along G."""
+    nodes_, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else FEW)
+    return [(float(node + 1) / 2, float(share) / 2) for node, share in zip(nodes_, shares)]
 
 
 def agrees(f: Map, s: Scores, found: Weights) -> Tensor:
-    """Where (K, B) weights apart are the plain difference, as closely as that is known: not where f bends too sharply on the way."""
+    """Where (K, B) the weights agree with the plain difference, within its precision; not where the slope of f changes too fast between
+    them.
+    """
     q = f((s.base + s.key.value()).expand_as(s.both.unit))
     x = s.base + s.key.value() + s.query.value() + s.both.value()
     p = f(x)
@@ -115,10 +120,10 @@ def agrees(f: Map, s: Scores, found: Weights) -> Tensor:
         good = good & (largest(total - found.sums.value()) <= p.shape[-1] * lost + CLOSE * largest(direct))
     known = good | (largest(direct) > CLEAR * largest(p)) | ~p.flatten(2).isfinite().all(2)
     if not bool(known.all()):
-        raise Unknown("the normaliser bends too sharply between rows that are close: no centred form")
+        raise Unknown("the slope of the normaliser changes too fast between similar rows: no centred form")
     return good
 
 
 def largest(x: Tensor) -> Tensor:
-    """Of the entries' sizes (K, B)."""
+    """The largest absolute value of the entries (K, B)."""
     return x.abs().flatten(2).amax(2)

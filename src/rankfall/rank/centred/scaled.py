@@ -15,7 +15,7 @@ class Scaled:
 
     @property
     def scale(self) -> Tensor:
-        """e^log, shaped to multiply `unit`; underflows to zero where that is harmless, next to a one."""
+        """e^log, shaped to multiply `unit`; it may underflow to zero, which is harmless in a sum with a number of order one."""
         return spread(self.log, self.unit).exp()
 
     def value(self) -> Tensor:
@@ -30,7 +30,7 @@ class Scaled:
 
 
 def normal(unit: Tensor, log: Tensor) -> Scaled:
-    """The same value with its largest entry at one."""
+    """The same value, scaled so that the largest entry of `unit` is one."""
     size = unit.abs().flatten(2).amax(2)  # (K, B)
     there = size > 0
     safe = torch.where(there, size, torch.ones_like(size))
@@ -43,7 +43,7 @@ def plain(value: Tensor) -> Scaled:
 
 
 def add(*terms: Scaled) -> Scaled:
-    """The sum; terms far below the largest vanish, as they do in any floating-point sum."""
+    """The sum; as in any floating-point sum, terms far smaller than the largest are lost."""
     top = torch.stack([term.log for term in terms]).amax(0)  # (K, B)
     finite = torch.where(top.isfinite(), top, torch.zeros_like(top))
     total = sum(term.unit * spread((term.log - finite).exp(), term.unit) for term in terms)
@@ -56,7 +56,7 @@ def times(first: Scaled, second: Scaled) -> Scaled:
 
 
 def expm1(x: Scaled) -> Scaled:
-    """e^x - 1, relative to the scale of x."""
+    """e^x - 1, as a multiple of the scale of x."""
     scale = x.scale
     small = scale < 1e-20  # there e^x - 1 = x to the last digit, while x itself may not be representable
     safe = torch.where(small, torch.ones_like(scale), scale)
@@ -64,7 +64,7 @@ def expm1(x: Scaled) -> Scaled:
 
 
 def where(condition: Tensor, first: Scaled, second: Scaled) -> Scaled:
-    """By member and sample: condition (K, B)."""
+    """`first` where the condition (K, B) holds, else `second`."""
     unit = torch.where(spread(condition, first.unit), first.unit, second.unit)
     return Scaled(unit, torch.where(condition, first.log, second.log))
 

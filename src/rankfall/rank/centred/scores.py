@@ -1,11 +1,11 @@
-"""Scores apart: what all rows share, what each key and each query adds, and what only a pair knows.
+"""Attention scores in four parts: one common to all rows, one of each key, one of each query, and one of each pair.
 
 With q_i = q + rho_i and k_j = k + kappa_j (rho, kappa from R; q, k from x),
 
     q_i . k_j = q . k  +  q . kappa_j  +  rho_i . k  +  rho_i . kappa_j
                 base      key             query         both = E = R W_QK R^T / sqrt(d)
 
-base is of order one, key and query of the order of R, both of its square.
+base is of order one, key and query are of the order of R, and both is of the order of R^2.
 """
 
 from dataclasses import dataclass
@@ -29,12 +29,14 @@ class Scores:
     key: Scaled  # (K, B, H, 1, J)
     query: Scaled  # (K, B, H, T, J)
     both: Scaled  # (K, B, H, T, J)
-    shared: bool  # query is the same for all keys
-    level: bool  # base is, too
+    shared: bool  # whether query is the same for all keys
+    level: bool  # whether base is, too
 
 
 def scores(attention: "Multihead", state: State) -> Scores | None:
-    """Scores of the tokens' rows, apart; None where base rows differ already: mask, rotation or a bias that sees the query's place."""
+    """The parts of the scores, rows of tokens only. None where rows differ for identical states too: a mask, a rotation, or a bias that
+    depends on the query's position.
+    """
     position = attention.position
     allowed = attention.mask(len(state.tokens) + len(state.others), state.common.device)
     if allowed is not None and not bool(allowed.all()):
@@ -70,7 +72,7 @@ def scores(attention: "Multihead", state: State) -> Scores | None:
 
 
 def key_bias(attention: "Multihead", state: State) -> Tensor | None:
-    """The position's share of the scores (K, 1, H, 1, J) where it is added and the same for all queries, else None."""
+    """What the position adds to the scores (K, 1, H, 1, J) if that is the same for all queries, else None."""
     position, weight = attention.position, attention.query.weight
     count = len(state.tokens) + len(state.others)
     zero = weight.new_zeros(weight.shape[0], 1, attention.heads, count, count)
@@ -87,5 +89,5 @@ def member(weight: Tensor) -> Tensor:
 
 
 def reach(x: Scaled) -> Tensor:
-    """The largest entry's size (K, B)."""
+    """The absolute value of the largest entry (K, B)."""
     return torch.where(x.log > 700, torch.inf, x.log.clamp(-700, 700).exp())

@@ -1,6 +1,6 @@
-"""States apart: X = 1 x^T + R on the tokens of the sequence, and sentinels, if any, beside them.
+"""Split states: X = 1 x^T + R, the row x that all tokens share and the rest R, with the rows of sentinels kept separately.
 
-A sentinel's row is another vector at any scale, so it has no part in R; it is kept as it is.
+The row of a sentinel differs from x by more than R, so it is no part of the split.
 """
 
 from dataclasses import dataclass, replace
@@ -20,15 +20,15 @@ class State:
     common: Tensor  # x (K, B, 1, D)
     rest: Scaled  # R (K, B, T, D); its columns have mean zero
     sentinels: Tensor  # (K, B, S, D)
-    tokens: Tensor  # (T,) places of the tokens in the full sequence of S + T
-    others: Tensor  # (S,) places of the sentinels
+    tokens: Tensor  # (T,) positions of the tokens in the full sequence of S + T
+    others: Tensor  # (S,) positions of the sentinels
 
     def full(self) -> Tensor:
-        """X (K, B, S + T, D) as an ordinary tensor: exact while R is not far below x."""
+        """X (K, B, S + T, D) as an ordinary tensor: exact unless R is far smaller than x."""
         return self.assemble(self.common + self.rest.value(), self.sentinels)
 
     def assemble(self, tokens: Tensor, sentinels: Tensor) -> Tensor:
-        """Rows of tokens and sentinels in their places; (K, B, H, T, d) works as well."""
+        """Rows of tokens and sentinels in the order of the sequence; (K, B, H, T, d) works as well."""
         if not len(self.others):
             return tokens
         shape = list(tokens.shape)
@@ -39,18 +39,18 @@ class State:
         return x
 
     def moved(self, full: Tensor, rest: Scaled) -> "State":
-        """The state after a step: the full output, computed as ever, gives x and sentinels; `rest` is the step's own R."""
+        """The state after a step: x and the sentinels are those of the full output, from the ordinary computation; R is `rest`."""
         common = full[..., self.tokens, :].mean(-2, keepdim=True)
         return replace(self, common=common, rest=centre(rest), sentinels=full[..., self.others, :])
 
 
 def centre(rest: Scaled) -> Scaled:
-    """R with its column means taken off."""
+    """R minus its column means."""
     return normal(rest.unit - rest.unit.mean(-2, keepdim=True), rest.log)
 
 
 def begin(network: "Network", x: Tensor) -> State:
-    """The state of an embedded batch (K, B, S + T, D)."""
+    """The split state of an embedded batch (K, B, S + T, D)."""
     tokens = torch.arange(x.shape[2], device=x.device)
     if network.sentinels is not None:
         tokens = network.sentinels.strip(tokens.view(1, 1, -1, 1)).flatten()
@@ -61,5 +61,5 @@ def begin(network: "Network", x: Tensor) -> State:
 
 
 def scaled_to(state: State, log: Tensor) -> State:
-    """The same direction of R at another scale, natural log, (K, B) or fewer axes."""
+    """The same direction of R at another scale; `log` is its natural logarithm, (K, B) or with fewer axes."""
     return replace(state, rest=Scaled(state.rest.unit, log.expand_as(state.rest.log)))

@@ -1,4 +1,4 @@
-"""Norms, MLPs and residuals on a state apart: f(x + R_i) - f(x), to full relative precision."""
+"""Norms, MLPs and residual connections on a split state: f(x + R_i) - f(x) at full relative precision."""
 
 import math
 from collections.abc import Callable
@@ -15,19 +15,19 @@ from rankfall.nets.norms.column import ColumnNorm
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
-from rankfall.rank.centred.assumptions import Unknown, factors, kept_by, token_wise
+from rankfall.rank.centred.assumptions import Unknown, factors, kept_by, token_wise, unbound
 from rankfall.rank.centred.scaled import Scaled, add, spread
 from rankfall.rank.centred.scores import member
 from rankfall.rank.centred.state import State, centre
 
-ENTRYWISE = (functional.relu, functional.gelu)  # known to look at one number at a time
-NODES = 8  # of the quadrature: exact to the last digit for what it is used on
-VISIBLE = 0.05  # beyond it subtraction loses at most two digits
-INVISIBLE = -20.0  # log of a scale below which the slope does not change along R to any digit
+ENTRYWISE = (functional.relu, functional.gelu)  # functions of one number each
+NODES = 8  # of the quadrature; enough for full precision where it is used
+VISIBLE = 0.05  # for larger differences subtraction loses at most two digits
+INVISIBLE = -20.0  # log of a scale; below it the slope is constant along R in float64
 
 
 def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> State:
-    """residual(X, F(X)): linear in both, so its two factors say all."""
+    """residual(X, F(X)): linear in both, so two factors determine it."""
     keep, take = factors(residual, state.full())
     rest = [x.map(x.unit * factor) for x, factor in ((state.rest, keep), (branch.rest, take))]
     return replace(
@@ -39,7 +39,7 @@ def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> St
 
 
 def mlp(function: Any, state: State) -> State:
-    """An MLP of two linear maps by the difference of its activation; any other by the slope along R."""
+    """The MLP on a split state: for two linear maps from the difference of the activation, for others from the slope along R."""
     full = function(state.full())
     two_maps = kept_by(function, Mlp, "forward")
     if not (two_maps and function.activation in ENTRYWISE):
@@ -53,7 +53,7 @@ def mlp(function: Any, state: State) -> State:
 
 
 def activation_step(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Scaled:
-    """f(x + G) - f(x), entry by entry: relu exactly, smooth functions by their mean slope on the way."""
+    """f(x + G) - f(x), entry by entry: relu exactly, smooth functions from their mean slope between the two."""
     scale = g.scale.clamp_min(1e-300)
     y = x + g.value()
     direct = (f(y) - f(x)) / scale
@@ -65,7 +65,7 @@ def activation_step(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Scal
 
 
 def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
-    """Integral over t in [0, 1] of J_f(x + t G) applied to G's unit: what f adds, at the scale of G."""
+    """Integral over t in [0, 1] of J_f(x + t G) applied to G's unit: f(x + G) - f(x) as a multiple of the scale of G."""
     nodes, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else 1)
     total = torch.zeros(())
     for node, share in zip((nodes + 1) / 2, shares / 2):
@@ -75,18 +75,18 @@ def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
 
 
 def difference(f: Callable[[Tensor], Tensor], state: State) -> Scaled:
-    """f(x + R_i) - f(x) of any smooth function of one token's state (..., D); that it is one, `token_wise` says."""
+    """f(x + R_i) - f(x) of any smooth function of one token's state (..., D); `token_wise` tests that it is one."""
     x = state.common.expand_as(state.rest.unit)
     slope = mean_slope(f, x, state.rest)
-    # Where R is visible next to x it may be too large for the quadrature, and subtraction is good.
+    # Where R is not small compared with x the quadrature is inexact, and subtraction is precise.
     near = state.rest.log < math.log(VISIBLE) + state.common.abs().amax((2, 3)).log()
     direct = (f(x + state.rest.value()) - f(x)) / state.rest.scale.clamp_min(1e-300)
     return state.rest.map(torch.where(spread(near, slope), slope, direct))
 
 
 def norm(function: Any, state: State) -> State:
-    """N(X), apart."""
-    if function is none or getattr(function, "func", None) is none:
+    """N(X) as a split state."""
+    if unbound(function)[0] is none:
         return state
     full = function(state.full())
     if kept_by(function, Layer, "forward", "plain"):
@@ -97,9 +97,9 @@ def norm(function: Any, state: State) -> State:
         return state.moved(full, rest.map(rest.unit * function.gain))
     if kept_by(function, ColumnNorm, "forward", "plain"):
         if len(state.others):
-            raise Unknown("a column norm mixes sentinels into the tokens' scale: no centred form")
+            raise Unknown("a column norm scales tokens by sentinels too: no centred form")
         rest = columns(state.rest, function.eps)
-        # Over tokens the mean is the bias, exactly; the ordinary output is 0 / 0 where rows are equal to the last digit.
+        # The mean over tokens is exactly the bias; the ordinary output is 0 / 0 where rows are equal.
         return state.moved(function.bias.expand_as(full), rest.map(rest.unit * function.gain))
     token_wise(function, state.full(), "norm")
     return state.moved(full, difference(function, state))
@@ -123,7 +123,7 @@ def shrunk(state: State, eps: float, centred: bool) -> Scaled:
 
 
 def columns(rest: Scaled, eps: float) -> Scaled:
-    """R / sqrt(mean over tokens of R^2 + eps): of order one as soon as R is above sqrt(eps), whatever it was before."""
+    """R / sqrt(mean over tokens of R^2 + eps): of order one for any R above sqrt(eps)."""
     variance = rest.unit.square().mean(-2, keepdim=True)
     half = 0.5 * math.log(eps) if eps > 0 else -math.inf
     top = rest.log.clamp_min(half)  # (K, B), where neither R nor eps under- or overflows

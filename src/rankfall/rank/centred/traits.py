@@ -1,6 +1,6 @@
-"""What a normaliser does to scores that its centred form must know, found out by trying it on random numbers.
+"""Properties of a normaliser that its centred form depends on, found by tests on random numbers.
 
-What is below TINY of the rest is taken for nothing: a normaliser that adds 1e-14 to a denominator is taken for one that adds nothing.
+Changes below TINY, relative to the others, count as none: adding 1e-14 to a denominator, for example, is not noticed.
 """
 
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from rankfall.rank.centred.assumptions import NEAR, SLOPE, Unknown, drawn, same
 
 Map = Callable[[Tensor], Tensor]
 
-TINY = 1e-13  # of a slope: rounding
+TINY = 1e-13  # of a slope; smaller ones are rounding
 FAR = 30.0  # a common score that shows what is added to a denominator, or where scores are capped
-STEP = 1e-6  # from equal scores, to see whether there is an edge
+STEP = 1e-6  # away from equal scores, to find a kink there
 
 
 @dataclass(frozen=True)
 class Traits:
-    shift: str  # a score common to a row is "forgotten", or forgotten where scores are "level", or "felt"
-    sums: str  # row sums are "constant", or stationary where scores are "level", or "felt"
+    shift: str  # a score common to a row has no effect ("forgotten"), none where scores are equal ("level"), or an effect ("felt")
+    sums: str  # row sums are "constant", stationary where scores are equal ("level"), or change at first order ("felt")
 
 
 def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
 
 
 def alike(f: Map, like: Tensor) -> bool:
-    """Whether f does the same to each row of scores like (K, B, H, T, J), whatever stands in the other rows and samples."""
+    """Whether f treats all rows of scores like (K, B, H, T, J) alike, and each independently of other rows and samples."""
     x = drawn(like)
     y = f(x)
     alone = x[:, :1, :, :1].expand_as(x).contiguous()
@@ -48,7 +48,7 @@ def single(f: Map, like: Tensor) -> bool:
 
 
 def traits(f: Map, base: Tensor, level: bool) -> Traits:
-    """Of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
+    """The properties of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
     x, along = drawn(base), drawn(base, 1)
     common = drawn(base[..., :1], 2).expand_as(base)  # a score for each row
     y = f(x / 10)
@@ -62,14 +62,14 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
     if bool(((steep - seen).flatten(1).norm(dim=1) > SLOPE * seen.flatten(1).norm(dim=1)).any()):
         raise Unknown("the slope of the normaliser is not its derivative: no centred form")
     if bool(((edge[0] - edge[1]).flatten(1).norm(dim=1) > SLOPE * edge[1].flatten(1).norm(dim=1)).any()):
-        raise Unknown("the slope of the normaliser jumps at the scores that rows share: no centred form")
+        raise Unknown("the slope of the normaliser jumps at the scores that all rows share: no centred form")
 
     def sums(z: Tensor) -> Tensor:
         return f(z).sum(-1, keepdim=True)
 
-    def still(g: Map, direction: Tensor, *places: Tensor) -> bool:
-        """Whether g has no slope there in this direction, beside what f has."""
-        return all(nothing(slope(g, z, direction), slope(f, z, along)) for z in places)
+    def still(g: Map, direction: Tensor, *points: Tensor) -> bool:
+        """Whether the slope of g in this direction is zero, compared with that of f."""
+        return all(nothing(slope(g, z, direction), slope(f, z, along)) for z in points)
 
     anywhere, everywhere_level = (x, x / 10, base), (common, common / 10, base + common)
     shift, total = "felt", "felt"
@@ -86,6 +86,6 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
 
 
 def nothing(change: Tensor, beside: Tensor) -> bool:
-    """Whether it is rounding beside another, for each member (K, ...); what is not a number says nothing."""
+    """Whether a change is rounding compared with another, for each member (K, ...); NaN counts as zero."""
     size = TINY * beside.nan_to_num().flatten(1).abs().amax(1)
     return bool((change.nan_to_num().flatten(1).abs().amax(1) <= size).all())

@@ -1,8 +1,8 @@
-"""Attention weights apart: P_ij = q_j + D_ij, with D and its row sums to full relative precision, however close the rows are.
+"""Attention weights in two parts, P_ij = q_j + D_ij, with D and its row sums at full relative precision, however similar the rows are.
 
-Each normaliser needs its own algebra, because each forgets something else: softmax a row's common score, l2 that and its row sums
-to first order, and so on; what it forgets must cancel on paper. A rule is given the scores apart (`scores.py`) and returns `Weights`.
-Where rows differ visibly the ordinary weights are just as good, so rules never meet large deviations (`attention.py` chooses).
+Each normaliser needs its own algebra, because terms cancel that differ from one to the next: a score common to a row has no effect on
+softmax or l2, and the row sums of l2 do not change to first order. What cancels must be left out of the formula. A rule is given the parts
+of the scores (`scores.py`) and returns `Weights`. Where rows differ by much, ordinary weights are used instead (`attention.py` chooses).
 """
 
 import math
@@ -30,9 +30,9 @@ from rankfall.rank.centred.scores import Scores
 
 @dataclass(frozen=True)
 class Weights:
-    rows: Scaled  # D (K, B, H, T, J): how each row of P differs from what is common to all
-    sums: Scaled | None  # row sums of P less what is common to all (K, B, H, T, 1); None: exactly zero
-    holds: Tensor | None = None  # (K, B): where the rule's algebra holds; None: everywhere
+    rows: Scaled  # D (K, B, H, T, J): each row of P minus the part common to all rows
+    sums: Scaled | None  # row sums of P minus their common part (K, B, H, T, 1); None: exactly zero
+    holds: Tensor | None = None  # (K, B): where the rule is valid; None: everywhere
 
 
 Rule = Callable[[Scores], Weights]
@@ -59,7 +59,7 @@ def rule_of(normaliser: Any) -> Rule | None:
 
 
 def sums_to_one(normaliser: Any) -> bool:
-    """Whether rows sum to the same constant whatever the scores, which rounding would hide."""
+    """Whether rows sum to the same constant for all scores, exactly: computed sums would differ by rounding."""
     if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
     return unbound(normaliser)[0] is softmax
@@ -70,12 +70,12 @@ def is_urpe(normaliser: Any) -> bool:
 
 
 def columns(s: Scores) -> Tensor:
-    """lambda_j, the scores that all rows share (K, B, H, 1, J)."""
+    """lambda_j, the part of the scores that all rows share (K, B, H, 1, J)."""
     return s.base + s.key.value()
 
 
 def differences(s: Scores, shift_cancels: bool) -> Scaled:
-    """G_ij, what row i adds to lambda_j. A score common to a row is left out where the normaliser forgets it."""
+    """G_ij, what row i adds to lambda_j. A score common to a row is left out where it has no effect on the normaliser."""
     return s.both if s.shared and shift_cancels else add(s.query, s.both)
 
 
@@ -97,7 +97,7 @@ def scaled_softmax(s: Scores, factor: Tensor) -> Weights:
 
 
 def off_by_one_rule(s: Scores) -> Weights:
-    """A softmax with one more key, of score zero in every row, whose weight is what the row sums lack."""
+    """A softmax with one more key, of score zero in every row, whose weight is what row sums lack of one."""
     g = differences(s, False)
     silent = torch.zeros_like(g.unit[..., :1])
     common = torch.cat([columns(s), torch.zeros_like(s.base[..., :1])], -1).softmax(-1)
@@ -106,7 +106,7 @@ def off_by_one_rule(s: Scores) -> Weights:
 
 
 def entrywise(rows: Scaled) -> Weights:
-    """Normalisers without a denominator: row sums differ as the entries do."""
+    """Normalisers without a denominator: row sums differ by the sums of D."""
     return Weights(rows, rows.map(rows.unit.sum(-1, keepdim=True)))
 
 
@@ -132,9 +132,7 @@ def relu2_rule(s: Scores, tokens: int | None = None) -> Weights:
     g, x = differences(s, False), columns(s)
     y = x + g.value()
     scale = g.scale.clamp_min(1e-300)
-    step = torch.where(
-        (x > 0) & (y > 0), g.unit, (y.relu() - x.relu()) / scale
-    )  # a kink is crossed only by a visible G
+    step = torch.where((x > 0) & (y > 0), g.unit, (y.relu() - x.relu()) / scale)  # only a large G crosses the kink
     step = torch.where((x <= 0) & (y <= 0), torch.zeros_like(step), step)
     return entrywise(g.map(step * (y.relu() + x.relu()) / (tokens or g.unit.shape[-1])))
 
@@ -151,7 +149,7 @@ def swish_l2_rule(s: Scores) -> Weights:
     """P_ij = f(b_ij) / sqrt(sum_k f(b_ik)^2) with f(b) = b sigma(b).
 
     A factor common to a row cancels. Where base is level, so does f(c + a_i) / f(c), and what is left is, with b_ij = c + r_j + a_i + E_ij,
-    1 + w_ij = f(c+r+a+E) f(c) / (f(c+r) f(c+a)): a second difference of log f, taken apart for log b and log sigma(b) in turn.
+    1 + w_ij = f(c+r+a+E) f(c) / (f(c+r) f(c+a)): a second difference of log f = log b + log sigma(b), computed for each of the two terms.
     """
     x = columns(s)
     if not s.level:
@@ -167,7 +165,7 @@ def swish_l2_rule(s: Scores) -> Weights:
     curve = curve.over((1 + odds * rho) * (1 + odds * alpha))
     w = add(linear, negative(curve)).over(1 + curve.value())
     found = unit_rows(silu(x), w, silu_step(c, r).over(silu(c)))
-    # A row whose common score changes sign turns all its weights around, and then the factor does not cancel.
+    # If the common score of a row changes sign, so do all its weights, and the factor does not cancel.
     return replace(found, holds=(a.value().abs() < 0.5 * c.abs()).flatten(2).all(2))
 
 
@@ -177,14 +175,14 @@ def silu_step(x: Tensor, g: Scaled) -> Scaled:
 
 
 def unit_rows(f: Tensor, u: Scaled, spread: Scaled | None) -> Weights:
-    """Rows f_j (1 + u_ij) brought to length one: P_ij = q_j (1 + u_ij) / n_i, q = f / |f|, n_i^2 = sum_k q_k^2 (1 + u_ik)^2.
+    """Rows f_j (1 + u_ij) divided by their length: P_ij = q_j (1 + u_ij) / n_i, q = f / |f|, n_i^2 = sum_k q_k^2 (1 + u_ik)^2.
 
     With n_i - 1 = (2 mu_i + sum_k q_k^2 u_ik^2) / (1 + n_i) and mu_i = sum_k q_k^2 u_ik,
-    D_ij = q_j (u_ij - (n_i - 1)) / n_i. Row sums are subtler: where all f are equal their first-order change vanishes, for equal entries
-    have the largest sum that a row of length one can have. With S = sum_j q_j,
+    D_ij = q_j (u_ij - (n_i - 1)) / n_i. Row sums need care: where all f are equal their first-order change vanishes, because equal
+    entries have the largest sum of all rows of length one. With S = sum_j q_j,
     n_i sum_j D_ij = sum_j q_j (1 - S q_j) u_ij - S (sum_k q_k^2 u_ik^2 - mu_i (n_i - 1)) / (2 + (n_i - 1)),
     where 1 - S q_j = sum_k f_k (f_k - f_j) / sum_k f_k^2. `spread`, f_j / f_0 - 1 for a constant f_0,
-    gives it digits when f is nearly constant.
+    keeps its precision when f is nearly constant.
     """
     q = f / f.norm(dim=-1, keepdim=True)
     share, total = q.square(), q.sum(-1, keepdim=True)
@@ -210,5 +208,5 @@ def negative(x: Scaled) -> Scaled:
 
 
 def plain_like(x: Tensor, like: Scaled) -> Scaled:
-    """An ordinary tensor, with the member and sample axes of another."""
+    """An ordinary tensor, expanded to the members and samples of another."""
     return plain(x.expand(*like.unit.shape[:2], *x.shape[2:]))

@@ -1,7 +1,7 @@
-"""Centred forms that stand beside a normaliser in its own file: `sharp_centred` beside the function `sharp`, a method `centred` of a class.
+"""Centred forms that a user writes beside a normaliser: a function `sharp_centred` beside `sharp`, or a method `centred` of its class.
 
-It is called with scores apart (`scores.py`) and the normaliser's options, and returns `Weights` (`weights.py`). Before it is used it is
-tried on rows that are as far apart as subtraction can see.
+It is called with the parts of the scores (`scores.py`) and the normaliser's options, and returns `Weights` (`weights.py`). Before it is
+used it is tested on rows that differ enough for subtraction to be precise.
 """
 
 import inspect
@@ -20,11 +20,11 @@ from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.weights import Weights
 
 NEAR = math.log(1e-3)  # of what a query or a key adds to a score; of what a pair adds, twice that
-DIGITS = 1e-5  # how closely the trial's differences must agree
+DIGITS = 1e-5  # how far the differences in the test may deviate
 
 
 def written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
-    """The rule beside a normaliser, with its options bound; None where there is none."""
+    """The rule written beside a normaliser, with its options bound; None where there is none."""
     if hasattr(type(normaliser), "centred"):
         rule: Callable[[Scores], Weights] = normaliser.centred
         return rule
@@ -36,7 +36,7 @@ def written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
 
 
 def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
-    """That a rule gives how rows of f differ, and their sums, where subtraction gives them too."""
+    """Raise unless a rule agrees with subtraction on how rows of f, and their sums, differ."""
     trial = replace(s, key=at(s.key, NEAR), query=at(s.query, NEAR), both=at(s.both, 2 * NEAR))
     p = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value())
     found = rule(trial)
@@ -45,9 +45,9 @@ def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor],
         apart, given = (x - x.mean(-2, keepdim=True) for x in (wanted, got.value()))
         allowed = DIGITS * apart.abs().flatten(1).amax(1) + 1e-13 * p.abs().flatten(1).amax(1)  # (K,)
         if given.shape != apart.shape or bool(((given - apart).abs().flatten(1).amax(1) > allowed).any()):
-            raise Unknown(f"the centred form beside {name} does not give what {name} gives: no centred form")
+            raise Unknown(f"the centred form beside {name} does not agree with {name}: no centred form")
 
 
 def at(x: Scaled, log: float) -> Scaled:
-    """The same direction at another scale; what is zero stays so."""
+    """The same direction at another scale; zeros stay zero."""
     return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))

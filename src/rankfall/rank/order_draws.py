@@ -1,0 +1,77 @@
+"""What an order is measured on: networks of one layer with random weights, and states of nearly identical rows, X = 1 x^T + R."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from rankfall.design import Architecture
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.network import Network, Shape, build
+from rankfall.rank.centred.state import State, begin, scaled_to
+from rankfall.rank.centred.tokenwise import norm
+from rankfall.streams import stream
+
+
+def networks(design: Architecture, tokens: int, draws: int, biases: bool) -> Network:
+    """One network a draw, in float64; parameters of one name and shape are the same in every design."""
+    made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
+    made.init = drawing(biases)
+    made.initialise(list(range(draws)))
+    return made.requires_grad_(False)
+
+
+def drawing(biases: bool) -> Any:
+    """Weights under which states keep sizes of order one, positions with a visible effect, and biases if they are wanted."""
+
+    def draw(rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int) -> np.ndarray:
+        if kind == "bias":
+            return rng.normal(0.0, 0.5, shape) * biases
+        if role == "position":
+            return rng.uniform(-0.5, 0.5, shape)
+        return rng.normal(0.0, 1.0 if role == "embedding" else fan_in**-0.5, shape)
+
+    return draw
+
+
+def start(network: Any, draws: int, tokens: int) -> State:
+    """Each draw's x and direction of R, one sample (K, 1, ...)."""
+    width = network.embedding.map.weight.shape[2]
+    rngs = [stream(seed, "orders", tokens, width) for seed in range(draws)]
+    content = torch.from_numpy(np.stack([rng.normal(size=(1, 1, width)) for rng in rngs]))
+    content = content + torch.from_numpy(np.stack([rng.normal(size=(1, tokens, width)) for rng in rngs]))
+    return begin(network, content if network.sentinels is None else network.sentinels.add(content))
+
+
+def wake(network: Any, state: State) -> None:
+    """Change signs of queries, and lengthen them up to four times, until the score of the common row with itself is at least 0.6.
+
+    Where scores are negative, relu^2 gives weights of zero, and nothing could be measured. All normalisers get the same queries.
+    """
+    block = network.blocks[0]
+    if not isinstance(block.attention, Multihead):
+        return  # queries and keys of a gated unit start equal, features of linear attention are positive
+    attention: Any = block.attention
+    x = norm(block.norm1, state).common if block.placement == "pre" else state.common
+    q, k = attention.split(attention.query(x)), attention.split(attention.key(x))  # (K, 1, H, 1, d)
+    score = (q * k).sum(-1).view(len(x), -1) * attention.head_width**-0.5  # (K, H)
+    factor = (score.sign() * (0.6 / score.abs()).clamp(1.0, 4.0)).repeat_interleave(attention.head_width, 1)  # (K, H*d)
+    attention.query.weight *= factor.unsqueeze(1)
+    attention.query.bias *= factor.unsqueeze(1)
+
+
+def at(state: State, scales: np.ndarray) -> State:
+    """The same state once for each scale of R: the scales take the place of samples."""
+    many = len(scales)
+    log = torch.from_numpy(scales * math.log(10))
+    wide = replace(
+        state,
+        common=state.common.expand(-1, many, -1, -1),
+        sentinels=state.sentinels.expand(-1, many, -1, -1),
+        rest=replace(
+            state.rest, unit=state.rest.unit.expand(-1, many, -1, -1), log=state.rest.log.expand(-1, many).clone()
+        ),
+    )
+    return scaled_to(wide, log)
