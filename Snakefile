@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from snakemake.logging import logger
+from snakemake.settings.types import RerunTrigger
 from snakemake.utils import min_version, update_config
 
 min_version("9.27")
@@ -38,7 +39,7 @@ try:
     for file in workflow.overwrite_configfiles or ["config.yaml"]:
         update_config(config, read(file))
     update_config(config, workflow.config_settings.config)
-    WIRING = Wiring(config)
+    WIRING = Wiring(config, workflow.is_main_process)
 except RankfallError as error:
     sys.exit(f"error: {error}")
 
@@ -66,9 +67,13 @@ PLANNED = (
 
 
 def tell():
-    """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say."""
-    if not workflow.is_main_process or WIRING.standing.stale.keys() <= workflow.dag.forcefiles:
+    """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
+    if not workflow.is_main_process or (WIRING.told and WIRING.standing.stale.keys() <= workflow.dag.forcefiles):
         return
+    # What is right follows from what outputs say, not from how they came to be: a table is as right where another rule wrote it,
+    # or where its job did not ask for the same files.
+    workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
+    WIRING.tell(workflow.dag_settings.forceall, workflow.dag_settings.forcerun)
     workflow.dag.forcefiles.update(WIRING.standing.stale)
     for line in WIRING.standing.lines():
         logger.info(line)
@@ -79,7 +84,7 @@ report: "workflow/report/workflow.rst"
 
 wildcard_constraints:
     task=r"[^/]+",
-    shard=r"[0-9a-f]+",
+    shard=r"[0-9.-]+",
     measure=r"[^/]+",
     table=r"[^/]+",
     figure=r"[^/]+",
@@ -100,4 +105,5 @@ rule all:
 include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/measure.smk"
+include: "workflow/rules/lookup.smk"
 include: "workflow/rules/report.smk"

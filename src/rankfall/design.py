@@ -12,6 +12,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Protocol
 
 Size = Annotated[int, ">= 1", "<= 1000000"]
@@ -173,15 +174,21 @@ class Designed(Protocol):
     def seed(self) -> int: ...
 
 
+@functools.cache
 def names(design: type) -> tuple[str, ...]:
     """The fields of one of these types, without its label."""
     return tuple(item.name for item in fields(design) if item.name != "name")
 
 
-def parts(design: type) -> dict[str, str]:
+def parts(design: type) -> Mapping[str, str]:
     """Field -> kind, of those fields that name a component."""
+    return _parts(design)
+
+
+@functools.cache
+def _parts(design: type) -> Mapping[str, str]:
     found = {item.name: item.metadata for item in fields(design) if {"folder", "kind"} & item.metadata.keys()}
-    return {name: about.get("kind", name) for name, about in found.items()}
+    return MappingProxyType({name: about.get("kind", name) for name, about in found.items()})
 
 
 def declared(*designs: type) -> dict[str, Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 import copy
 import random
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -276,14 +277,70 @@ def test_measure_is_for_the_cells_that_it_names() -> None:
 # Shards
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 7))
-def test_doubling_splits_each_shard_in_two(number: int, bits: int) -> None:
-    address = f"{number:08x}" + 16 * "0"
-    assert int(shard.shard(address, bits + 1), 16) // 2 == int(shard.shard(address, bits), 16)
+PACKS = st.dictionaries(st.builds(shard.Pack, st.integers(0, 40), st.integers(0, 2**32 - 1)), st.floats(0.01, 1e4))
+
+
+def members(cut: dict[shard.Pack, str]) -> dict[str, set[shard.Pack]]:
+    found: dict[str, set[shard.Pack]] = {}
+    for one, name in cut.items():
+        found.setdefault(name, set()).add(one)
+    return found
+
+
+@given(PACKS.filter(bool), st.floats(50, 500))
+def test_a_shard_is_as_long_as_it_may_be_or_cannot_be_cut(seconds: dict[shard.Pack, float], minutes: float) -> None:
+    cut = shard.shards(seconds, minutes)
+    assert cut.keys() == seconds.keys()
+    for name, packs in members(cut).items():
+        assert re.fullmatch(r"0|\d+-\d+(\.[01]+)?", name)
+        assert len(packs) == 1 or sum(seconds[one] for one in packs) <= 60 * minutes * (1 + 1e-9)
+
+
+@given(PACKS.filter(bool), PACKS, st.floats(50, 500))
+def test_a_grown_grid_cuts_shards_that_grew_and_leaves_the_others(
+    few: dict[shard.Pack, float], more: dict[shard.Pack, float], minutes: float
+) -> None:
+    before, after = members(shard.shards(few, minutes)), members(shard.shards(more | few, minutes))
+    for packs in after.values():
+        assert sum(bool(own & packs) for own in before.values()) <= 1, "cells met that were apart"
+    new = more.keys() - few.keys()
+    for name, packs in before.items():
+        assert any(within(name, one) for one in new) or after[name] == packs
+
+
+def within(name: str, one: shard.Pack) -> bool:
+    """Whether a shard of this name would have this pack."""
+    if name == shard.WHOLE:
+        return True
+    seeds, _, bits = name.partition(".")
+    first, last = map(int, seeds.split("-"))
+    return first <= 32 * one.block <= last and f"{one.address:032b}".startswith(bits)
+
+
+def test_new_seeds_leave_shards_of_other_seeds_alone() -> None:
+    """200 groups of 100 seeds in a hundred shards; seed 100 joins the last of four blocks of 32."""
+    groups = [f"group {number}" for number in range(200)]
+    cost = {(group, seed): 20.0 for group in groups for seed in range(101)}
+
+    def cut(seeds: int) -> dict[str, set[shard.Pack]]:
+        seconds: dict[shard.Pack, float] = {}
+        for (group, seed), each in cost.items():
+            if seed < seeds:
+                seconds[shard.pack(group, seed)] = seconds.get(shard.pack(group, seed), 0.0) + each
+        return members(shard.shards(seconds, 100))
+
+    before, after = cut(100), cut(101)
+    assert len(before) > 50
+    again = {name for name in after if before.get(name) != after[name] or name.startswith("96-127")}
+    assert 0 < len(again) < 0.1 * len(after)
+    assert all(int(name.split("-")[0]) >= 64 for name in again)
 
 
 def test_shards_are_as_many_as_the_cost_asks_for() -> None:
-    assert [shard.bits(minutes * 60, 20) for minutes in (0, 20, 21, 40, 41, 1e9)] == [0, 0, 1, 1, 2, 8]
+    packs = [shard.pack(f"group {number}", 0) for number in range(2000)]
+    for minutes, least, most in ((0.1, 1, 1), (0.99, 1, 1), (4, 4, 16), (40, 40, 120), (1e9, 64, shard.MOST)):
+        cut = shard.shards({one: 60 * minutes / len(packs) for one in packs}, 1.0)
+        assert least <= len(set(cut.values())) <= most, minutes
     few = make_plan(changed("compute", {"shard_minutes": 1000}))
     many = make_plan(changed("compute", {"shard_minutes": 0.001}))
     assert len(few.shards) == 1

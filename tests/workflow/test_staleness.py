@@ -153,6 +153,7 @@ def test_added_seed_trains_that_seed_only(checkout: Checkout) -> None:
     checkout.configure(changed(CONFIG, grid=grid))
     done = checkout.run()
     assert done.trained == 2
+    assert not checkout.run().jobs
     rows = checkout.table("cells").to_pylist()
     assert {row["seed"] for row in rows if row["key"] not in old} == {2}
     assert len(rows) == CELLS + 2
@@ -167,7 +168,11 @@ def test_removed_architecture_trains_nothing_and_shrinks_the_tables(checkout: Ch
     done = checkout.run()
     assert done.trained == 0
     assert {row["architecture"] for row in checkout.table("cells").to_pylist()} == {"soft"}
+    assert set(done.jobs) == {"lookup", "table", "figure"}, (
+        "nothing has to be computed, so no job of a cluster has to start"
+    )
     assert not differences(checkout.table("paths"), before.filter(pc.equal(before["architecture"], "soft")))
+    assert not checkout.run().jobs
 
 
 @pytest.mark.slow
@@ -203,7 +208,8 @@ def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Pat
     shutil.copytree(base.results / "store", clone.results / "store")
     done = clone.run()
     assert done.trained == 0
-    assert {"train", "measure", "table", "figure"} <= set(done.jobs)
+    assert done.labelled == {"data": 1, "lookup": 1, "table": 4, "figure": 1}
+    assert not clone.run().jobs
     assert clone.kept() == base.kept()
     assert not differences(clone.table("paths"), base.table("paths"))
 

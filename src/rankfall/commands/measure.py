@@ -33,8 +33,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
-    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings, stop_signals
-    from rankfall.jobs.measuring import MeasuringWork, measured, measured_freely, measured_tables
+    from rankfall.commands._shards import Shards
+    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.jobs.measuring import MeasuringWork, measured_freely, measured_tables
     from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
@@ -44,24 +45,23 @@ def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[
     device = prepare(compute.device, compute.threads, insist=False)
     settings = Settings(device, compute.stack, compute.checkpoint_seconds)
     job = MeasuringWork(plan, plan.measure(args.measure), Store(own.results / "store"), settings)
-    if job.measure.needs != "cells":
-        made = own.check(statements.freely(args.measure), f"measure {args.measure}")
-        folder = args.tables or own.results / "tables"
-        if args.tables is None or not job.measure.tables:
-            own.check_tables(job.measure.tables)
-        else:
-            made = {}  # whoever's tables these are, the plan's or not
-        rows = measured_tables(job, folder) if job.measure.needs == "tables" else measured_freely(job)
-    else:
+    if job.measure.needs == "cells":
         made = own.check(
             statements.measure(args.measure, args.task, args.shard), f"measure {args.measure} {args.task} {args.shard}"
         )
+        job.store.announce(cells, {job.measure.component.name: [job.measure.key]})
         try:
-            with stop_signals() as stopped:
-                rows = measured(cells, job, stopped)
+            Shards(own, job.store, settings).measure(args.measure, args.task, args.shard, made, args.out)
         except Interrupted as reason:
             print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
             return INTERRUPTED
-    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(device)) | made
-    tables.write(job.measure.table, rows, args.out, about)
+        return 0
+    made = own.check(statements.freely(args.measure), f"measure {args.measure}")
+    folder = args.tables or own.results / "tables"
+    if args.tables is None or not job.measure.tables:
+        own.check_tables(job.measure.tables)
+    else:
+        made = {}  # whoever's tables these are, the plan's or not
+    rows = measured_tables(job, folder) if job.measure.needs == "tables" else measured_freely(job)
+    tables.write(job.measure.table, rows, args.out, tables.provenance(device=str(device)) | made)
     return 0

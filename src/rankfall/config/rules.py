@@ -13,7 +13,8 @@ Facts that components declare as literals in their files, and that are read here
   cannot be combined with it; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, only cells that match every filter can.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,7 @@ class Rules:
     def __init__(self) -> None:
         self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.automatic: dict[tuple[str, str], Component] = {}
+        self.declared = functools.cache(declared)
 
     def completed(self, architecture: Architecture, task: Task, path: str) -> Architecture:
         """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
@@ -102,7 +104,7 @@ class Rules:
     def refuse(self, cell: Designed, path: str) -> None:
         """Raise if one of the cell's components refuses the company of the others."""
         for kind, component in parts(cell.task, cell.architecture, cell.training):
-            what = objection(kind, component.name, self.of(kind, component.name, path), cell)
+            what = objection(kind, component.name, self.of(kind, component.name, path), cell, self.declared)
             if what:
                 raise problem(path, what)
         what = self.out_of_reach(cell, path)
@@ -136,14 +138,18 @@ class Rules:
         return self.facts[kind, name]
 
 
-def objection(kind: str, name: str, facts: Mapping[str, Any], cell: Designed) -> str | None:
-    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can."""
+def objection(
+    kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
+) -> str | None:
+    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is `declared`, which who
+    asks for thousands of cells may remember.
+    """
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for wanted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
                 return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
     attention = cell.architecture.attention.name
-    lacks = [use for use in facts.get("USES", ()) if use not in declared("attention", attention).get("PROVIDES", ())]
+    lacks = [use for use in facts.get("USES", ()) if use not in facts_of("attention", attention).get("PROVIDES", ())]
     if lacks:
         return f"{kind} {name!r} uses {' and '.join(lacks)}, which attention {attention!r} does not have"
     return None

@@ -71,7 +71,6 @@ class MeasuringWork:
 
 def measured(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callable[[], str | None]) -> Rows:
     """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
-    job.store.announce(cells, {job.measure.component.name: [job.measure.key]})
     records = recorded(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
     keys = {cell.key: job.key(cell) for cell in done}

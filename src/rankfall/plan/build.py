@@ -45,7 +45,7 @@ class MeasurePlan:
     def options(self) -> dict[str, Any]:
         return self.component.options
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Everything but the cell."""
         return digest("measure", self.component.name, self.component.options, self.fingerprint)

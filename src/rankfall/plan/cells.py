@@ -55,6 +55,7 @@ class Drafts:
         self.shared: dict[tuple[Task, Architecture, Training], Shared] = {}
         self.modules: dict[tuple[str, str], str] = {}
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
+        self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
         self.taken: dict[str, Point] = {}
 
     def draft(self, point: Point) -> Draft | None:
@@ -96,13 +97,20 @@ class Drafts:
             digest=spec,
             group=group,
             cost=self.history.of(group, task, architecture, training),
-            code=self.sources.code_files(roots) | data_files | files,
+            code=self.code_of(roots, data_files | files),
             fingerprint=digest(fingerprint, files) if files else fingerprint,
-            data_code=self.sources.code_files(data_roots) | data_files,
+            data_code=self.code_of(frozenset(data_roots), data_files),
             data_fingerprint=digest(data_fingerprint, data_files) if data_files else data_fingerprint,
             seeded=bool(self.facts("task", task.task).get("SEEDED", True)),
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
+
+    def code_of(self, roots: frozenset[str], files: Mapping[str, str]) -> Mapping[str, str]:
+        """One object for all who have the same: thousands of them would take a gigabyte."""
+        ident = roots, tuple(sorted(files.items()))
+        if ident not in self.codes:
+            self.codes[ident] = {**self.sources.code_files(roots), **files}
+        return self.codes[ident]
 
     def files_of(self, kind: str, component: Component, path: str) -> dict[str, str]:
         if (kind, component) not in self.files:
@@ -124,15 +132,27 @@ def make_cells(points: Iterable[Point], compute: Compute, sources: Sources) -> l
     maker = Drafts(sources, read_history(compute.costs))
     made = [draft for draft in map(maker.draft, points) if draft is not None]
     drafts = sorted(made, key=lambda draft: (*draft.shared.order, draft.point.seed))
-    seconds: dict[str, float] = {}
+    homes = _shards(drafts, compute.shard_minutes)
+    return [_finished(draft, home) for draft, home in zip(drafts, homes)]
+
+
+def _shards(drafts: list[Draft], shard_minutes: float) -> list[str]:
+    """The shard of each cell."""
+    known: dict[tuple[str, int], shard.Pack] = {}
+    seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
+    places = []
     for draft in drafts:
-        name = draft.point.task.name
-        seconds[name] = seconds.get(name, 0.0) + draft.shared.cost.seconds
-    bits = {name: shard.bits(total, compute.shard_minutes) for name, total in seconds.items()}
-    return [_finished(draft, bits[draft.point.task.name]) for draft in drafts]
+        name, ident = draft.point.task.name, (draft.shared.group, draft.point.seed // shard.SEEDS)
+        if ident not in known:
+            known[ident] = shard.pack(draft.shared.group, draft.point.seed)
+        pack, own = known[ident], seconds.setdefault(name, {})
+        own[pack] = own.get(pack, 0.0) + draft.shared.cost.seconds
+        places.append((name, pack))
+    homes = {name: shard.shards(own, shard_minutes) for name, own in seconds.items()}
+    return [homes[name][pack] for name, pack in places]
 
 
-def _finished(draft: Draft, bits: int) -> Cell:
+def _finished(draft: Draft, home: str) -> Cell:
     point, shared = draft.point, draft.shared
     data_seed = point.seed if shared.seeded else None
     data_key = digest("data", shared.content["task"], data_seed, shared.data_fingerprint)
@@ -146,7 +166,7 @@ def _finished(draft: Draft, bits: int) -> Cell:
         data_key=data_key,
         data_seed=data_seed,
         group=shared.group,
-        shard=shard.shard(shard.pack(shared.group, point.seed), bits),
+        shard=home,
         code=shared.code,
         data_code=shared.data_code,
         cost=shared.cost,

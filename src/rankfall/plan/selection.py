@@ -3,6 +3,7 @@
 Facts of a measure's component that are read here: `TARGETS`, `REFUSES` and `REQUIRES` (`rules.py` says what they mean).
 """
 
+import functools
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.config.match import matches, parse_filter, unmatched
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
-from rankfall.config.rules import beyond, lengths, objection, task_facts
+from rankfall.config.rules import beyond, declared, lengths, objection, task_facts
 from rankfall.plan.cell import Cell
 
 if TYPE_CHECKING:
@@ -54,15 +55,16 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
     targets = facts.get("TARGETS", [])
     targets = [targets] if isinstance(targets, str) else targets
     alike = {(cell.task, cell.architecture, cell.training): cell for cell in cells}
+    facts_of, targets_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path)["TARGETS"])
     for cell in alike.values():
-        has = task_facts(cell.task.task.name, path)["TARGETS"]
+        has = targets_of(cell.task.task.name)
         if targets and has not in targets:
             raise problem(
                 path,
                 f"measure {name!r} is for {' or '.join(targets)}, but task {cell.task.name!r} has {has}",
                 hint=HINT,
             )
-        what = objection("measure", name, facts, cell) or beyond(cell, lengths(facts, measure.options))
+        what = objection("measure", name, facts, cell, facts_of) or beyond(cell, lengths(facts, measure.options))
         if what:
             raise problem(path, f"{' / '.join(cell.labels)}: {what}", hint=HINT)
 

@@ -6,6 +6,8 @@ Snakemake names files by text, so the folder is written as it would write it: `.
 import os
 from dataclasses import dataclass
 
+from rankfall.schedule.lookups import ShardJob
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -28,6 +30,12 @@ class Outputs:
 
     def measured(self, measure: str, task: str, shard: str) -> str:
         return f"{self.folder}/shards/measure/{measure}/{task}/{shard}.parquet"
+
+    def of(self, job: ShardJob) -> list[str]:
+        """Of the job of a shard, whichever it is."""
+        if job.measure:
+            return [self.measured(job.measure, *job.place)]
+        return [self.cells(*job.place), self.training(*job.place)]
 
     def freely(self, measure: str) -> str:
         """Of a measure that needs no trained cells."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rankfall.disk import odd
 from rankfall.plan.build import Plan
+from rankfall.schedule.lookups import InStore, ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.reasons import changed_code
 from rankfall.schedule.statements import Part, Statement, Statements
@@ -32,12 +33,18 @@ class Standing:
 
     stale: dict[str, str] = field(default_factory=dict)  # an output that is there -> why it is made again
     missing: list[str] = field(default_factory=list)
-    shards: set[tuple[str, str]] = field(default_factory=set)  # (task, shard) whose networks a job needs
+    computing: set[ShardJob] = field(default_factory=set)
+    lookups: set[ShardJob] = field(default_factory=set)  # jobs that have nothing to compute
 
     @property
     def right(self) -> bool:
         """Whether all tables and figures are what the plan asks for."""
         return not self.stale and not self.missing
+
+    @property
+    def shards(self) -> set[tuple[str, str]]:
+        """(task, shard) whose networks a job needs to compute, or to compute with."""
+        return {job.place for job in self.computing}
 
     def lines(self) -> list[str]:
         """The reasons for people, the most frequent first."""
@@ -60,13 +67,18 @@ def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
         path = outputs.table(table)
         if not _look(path, record_of(path), statements.table(table), found):
             wanted |= {part.path: part for part in statements.parts(table, outputs)}
+    jobs = set()
     for path, part in wanted.items():
-        if not _look(path, record_of(path), part.statement, found) and part.place is not None:
-            found.shards.add(part.place)
+        if not _look(path, record_of(path), part.statement, found) and part.job is not None:
+            jobs.add(part.job)
+    store = InStore(plan, outputs.folder)
+    found.lookups = {job for job in jobs if store.has(job)}
+    found.computing = jobs - found.lookups
     for place in sorted(found.shards):  # a measure's job waits for its shard to be trained, and that for the data
-        path = outputs.cells(*place)
-        _look(path, record_of(path), statements.train(*place), found)
-    for task in sorted({task for task, _ in found.shards}):
+        path, job = outputs.cells(*place), ShardJob(*place)
+        if not _look(path, record_of(path), statements.train(*place), found) and job not in found.computing:
+            (found.lookups if store.has(job) else found.computing).add(job)
+    for task in sorted({job.task for job in found.computing if not job.measure}):
         _look(outputs.data(task), record_of(outputs.data(task)), statements.data(task), found)
     return found
 

@@ -18,6 +18,7 @@ from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.plan.build import CELL_TABLES, Plan
 from rankfall.plan.cell import Cell, digest
+from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 
 Code = Mapping[str, str]  # source file -> digest
@@ -51,7 +52,7 @@ class Part:
 
     path: str
     statement: Statement
-    place: tuple[str, str] | None = None  # (task, shard) of the networks that its rows are of
+    job: ShardJob | None = None  # that makes it, if its rows are of a shard's networks
     keys: frozenset[str] | None = None  # of these cells; None: of no cells
 
     @property
@@ -64,7 +65,7 @@ class Statements:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._specs: dict[tuple[Task, Architecture, Training], str] = {}
+        self._specs: dict[Task | Architecture | Training, str] = {}
         self._made: dict[tuple[str, ...], Statement] = {}
 
     @property
@@ -103,6 +104,15 @@ class Statements:
             return Statement(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
 
         return self._once(("measure", name, task, shard), make)
+
+    def of(self, job: ShardJob) -> Statement:
+        """The job of a shard, whichever it is."""
+        return self.measure(job.measure, *job.place) if job.measure else self.train(*job.place)
+
+    def lookup(self, jobs: Iterable[ShardJob]) -> Statement:
+        """The tables of many such jobs, which have nothing to compute."""
+        made = [(*job, self.of(job).digest) for job in sorted(jobs)]
+        return Statement(f"{len(made)} jobs", digest("lookup", made), dict)
 
     def freely(self, name: str) -> Statement:
         """A measure that needs no trained cells: of nothing, or of tables."""
@@ -144,7 +154,7 @@ class Statements:
         if table in ("cells", "training"):
             file = outputs.cells if table == "cells" else outputs.training
             shards = self.plan.shards.items()
-            return [Part(file(*place), self.train(*place), place, _keys(cells)) for place, cells in shards]
+            return [Part(file(*place), self.train(*place), ShardJob(*place), _keys(cells)) for place, cells in shards]
         if table == "datasets":
             return [
                 Part(outputs.data(task), self.data(task)) for task in sorted({task for task, _ in self.plan.shards})
@@ -158,7 +168,8 @@ class Statements:
         for place in self.plan.shards:
             cells = self.plan.measured_cells(name, *place)
             if cells:
-                yield Part(outputs.measured(name, *place), self.measure(name, *place), place, _keys(cells))
+                job = ShardJob(*place, name)
+                yield Part(outputs.measured(name, *place), self.of(job), job, _keys(cells))
 
     def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
         if place not in self._made:
@@ -174,13 +185,14 @@ class Statements:
 
     def _rows(self, cells: Sequence[Cell]) -> str:
         """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out."""
-        found = []
-        for cell in cells:
-            designs = cell.task, cell.architecture, cell.training
-            if designs not in self._specs:
-                self._specs[designs] = digest(asdict(cell.task), asdict(cell.architecture), asdict(cell.training))
-            found.append((cell.key, self._specs[designs]))
-        return digest(found)
+        said = self._said
+        return digest([(cell.key, said(cell.task), said(cell.architecture), said(cell.training)) for cell in cells])
+
+    def _said(self, part: Task | Architecture | Training) -> str:
+        """Digest of all that an entry says; most cells share theirs."""
+        if part not in self._specs:
+            self._specs[part] = digest(asdict(part))
+        return self._specs[part]
 
 
 def _keys(cells: Iterable[Cell]) -> frozenset[str]:

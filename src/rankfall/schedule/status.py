@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.plan.build import Plan
 from rankfall.plan.cell import Cell
+from rankfall.schedule.lookups import FINISHED
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.reasons import changed_code, listed
 from rankfall.schedule.standing import standing
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rankfall.store import CellRecord
 
 FRESH, STALE, NEW = "fresh", "stale", "new"
-FINISHED = ("done", "diverged")  # a cell that failed is tried again
 
 
 @dataclass

@@ -19,20 +19,27 @@ from rankfall.errors import RankfallError
 from rankfall.plan import cost
 from rankfall.plan.build import MeasurePlan, Plan, make_plan
 from rankfall.plan.cell import Cell, digest
+from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, standing
-from rankfall.schedule.statements import Statements
+from rankfall.schedule.statements import Statement, Statements
 
 SECONDS = 4  # of a cell, for a measure whose file says no COST
 SPARE = 1220  # megabytes of a job beyond the estimate: it is a limit
+SHARD_RULES = frozenset({"data", "train", "measure"})
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
 
 
 class Wiring:
-    """All that the Snakefile asks for, for one configuration."""
+    """All that the Snakefile asks for, for one configuration. `runs`: in the process that runs the jobs, which alone may look at
+    what there is; not in a job of a cluster, which plans again.
+    """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], runs: bool = False) -> None:
         self.raw = dict(config)
+        self.runs = runs
+        self.told = False
+        self.forced = False
         self.plan: Plan = make_plan(self.raw)
         self.outputs = Outputs.under(self.plan.config.results)
         self.statements = Statements(self.plan)
@@ -61,6 +68,9 @@ class Wiring:
         """What a run does before its first job, and a dry run or one that is refused does not."""
         not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures"))
         self.write_config()
+        if self.lookups:
+            with atomic(self.lookup_file) as file:
+                file.write(json.dumps(self.lookups).encode())
 
     def write_config(self) -> None:
         """Left alone where it is."""
@@ -83,18 +93,52 @@ class Wiring:
         """Which outputs are there and right."""
         return standing(self.plan, self.statements, self.outputs)
 
+    def tell(self, everything: bool, rules: Iterable[str]) -> None:
+        """What the command line forces. Where jobs of shards are forced, what is made of them has to wait for them."""
+        self.told = True
+        self.forced = everything or any(rule in SHARD_RULES or "/shards/" in rule for rule in rules)
+
+    # What needs no job of its own.
+
+    @cached_property
+    def lookups(self) -> list[ShardJob]:
+        """Jobs of shards that would only look things up."""
+        return sorted(self.standing.lookups) if self.runs else []
+
+    @cached_property
+    def lookup(self) -> Statement:
+        return self.statements.lookup(self.lookups)
+
+    @property
+    def lookup_outputs(self) -> list[str]:
+        return [path for job in self.lookups for path in self.outputs.of(job)]
+
+    @property
+    def lookup_file(self) -> Path:
+        """The list of them: a command line has no room for thousands."""
+        return self.config.with_name(f"lookup-{self.lookup.digest}.json")
+
+    # What jobs need and make.
+
     def targets(self, wildcards: Any) -> list[str]:
         """All tables and figures."""
         tables = [self.outputs.table(table) for table in self.tables]
         return tables + [self.outputs.picture(figure) for figure in self.figures]
 
     def train_inputs(self, wildcards: Any) -> list[str]:
-        """The data sets that a shard is trained on."""
-        return [self.outputs.data(wildcards.task)]
+        """The data sets that a shard is trained on, where it is trained: new ones are no reason to look up all shards again."""
+        job = ShardJob(wildcards.task, wildcards.shard)
+        return [self.outputs.data(wildcards.task)] if self._waits(job) else []
 
     def measure_inputs(self, wildcards: Any) -> list[str]:
-        """That a shard's networks are there; they are in the store."""
-        return [self.outputs.cells(wildcards.task, wildcards.shard)]
+        """That a shard's networks are there, where they have to be trained; they are in the store."""
+        place = wildcards.task, wildcards.shard
+        waits = self._waits(ShardJob(*place, wildcards.measure)) and self._waits(ShardJob(*place))
+        return [self.outputs.cells(*place)] if waits else []
+
+    def _waits(self, job: ShardJob) -> bool:
+        """Whether a job has something to compute. A job of a cluster was started because it has, when all it needs was there."""
+        return self.forced or (self.runs and job in self.standing.computing)
 
     def table_inputs(self, wildcards: Any) -> list[str]:
         """The shards of a table."""

@@ -1,0 +1,36 @@
+"""Jobs that a cluster is given when a finished grid of ten thousand cells grows by a seed, a depth or an architecture.
+
+    python -m benchmarks.increments [--seeds 100] [--depths 20]
+
+Nothing is computed: the finished run is made up, and the jobs are counted by dry runs.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "workflow"))
+
+
+def main() -> None:
+    from increments import count, finished, steps
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--depths", type=int, default=20)
+    args = parser.parse_args()
+    configs = steps(args.seeds, args.depths)
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = finished(Path(folder) / "checkout", configs["nothing"])
+        print(f"{'added':<18}{'cluster jobs':>14}{'looked up':>12}{'CPU s':>8}{'MiB':>7}")
+        for added, config in configs.items():
+            found = count(checkout, config)
+            looked = "one job" if "lookup" in found.jobs else "-"
+            print(
+                f"{added:<18}{found.submitted:>14}{looked:>12}{found.seconds:>8.1f}{found.megabytes:>7.0f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

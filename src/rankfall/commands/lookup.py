@@ -1,0 +1,81 @@
+"""Write the tables of shards that have nothing to compute, in one process."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankfall.commands import _planned
+
+if TYPE_CHECKING:
+    from rankfall.plan.build import MeasurePlan
+    from rankfall.plan.cell import Cell
+    from rankfall.schedule.lookups import ShardJob
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _planned.add_arguments(parser)
+    parser.add_argument(
+        "--jobs",
+        type=Path,
+        metavar="PATH",
+        help="JSON list of [task, shard, measure]; by default all that are to be made",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.code.unchanged import proved
+
+    own = _planned.planned(args)
+    jobs = jobs_of(own, args.jobs)
+    own.check(own.statements.lookup(jobs), f"lookup of {len(jobs)} jobs")
+    cells = {cell for job in jobs for cell in own.plan.shard(*job.place)}
+    measures = [own.plan.measure(name) for name in sorted({job.measure for job in jobs} - {""})]
+    codes = {id(code): code for code in [*(one.code for one in measures), *(cell.code for cell in cells)]}
+    with proved(codes.values(), own.plan.texts):
+        return look_up(own, jobs, cells, measures)
+
+
+def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", measures: "list[MeasurePlan]") -> int:
+    from rankfall.commands._shards import Shards
+    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.store import Store
+    from rankfall.train.device import prepare
+
+    compute = own.plan.config.compute
+    # What is damaged shows only when it is read in full; it is computed again here.
+    device = prepare(compute.device, compute.threads, insist=False)
+    settings = Settings(device, compute.stack, compute.checkpoint_seconds)
+    store = Store(own.results / "store")  # one, which remembers what it has read
+    announced: dict[str, list[str]] = {}
+    for measure in measures:
+        announced.setdefault(measure.component.name, []).append(measure.key)
+    store.announce(cells, announced)
+    shards = Shards(own, store, settings)
+    try:
+        for job in jobs:
+            made, paths = own.statements.of(job).record(), [Path(path) for path in own.outputs.of(job)]
+            if job.measure:
+                shards.measure(job.measure, *job.place, made, *paths)
+            else:
+                shards.train(*job.place, made, *paths)
+    except Interrupted as reason:
+        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+        return INTERRUPTED
+    print(f"{len(jobs)} jobs looked up")
+    return 0
+
+
+def jobs_of(own: _planned.Planned, path: Path | None) -> "list[ShardJob]":
+    """Those that a run lists, or those that a run would look up now."""
+    from rankfall.errors import RankfallError
+    from rankfall.schedule.lookups import ShardJob
+    from rankfall.schedule.standing import standing
+
+    if path is None:
+        return sorted(standing(own.plan, own.statements, own.outputs).lookups)
+    try:
+        return [ShardJob(*map(str, job)) for job in json.loads(path.read_text())]
+    except (OSError, ValueError, TypeError) as error:
+        raise RankfallError(f"--jobs {path}: is no list of [task, shard, measure]: {error}") from None

@@ -1,0 +1,140 @@
+"""What a large grid costs when it grows: the jobs of a run after a finished one, counted by a dry run through the cluster's profile.
+
+The finished run is made up: a store whose stacks hold every cell and no numbers, and tables without rows that say what they were made for.
+"""
+
+import json
+import re
+import resource
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from checkout import CONFIG, Checkout, changed
+
+from rankfall.plan import Plan, make_plan
+from rankfall.plan.cell import Cell
+from rankfall.report import tables
+from rankfall.schedule.outputs import Outputs
+from rankfall.schedule.standing import digest_of
+from rankfall.schedule.statements import Statement, Statements
+from rankfall.store import Store
+
+STACK = 32
+ON_CLUSTER = ("train", "measure")
+ARCHITECTURES: dict[str, Any] = {
+    "softmax": {"normaliser": "softmax", "mlp": "gelu"},
+    "l2": {"normaliser": "l2", "mlp": "none"},
+    "relu2": {"normaliser": "relu2", "mlp": "none"},
+    "san": {"residual": "none", "mlp": "none"},
+    "skip": {"mlp": "none", "position": "rope"},
+    "added": {"mlp": "none", "mask": "causal"},  # not of the grid at first
+}
+
+
+def grid(seeds: int = 100, depths: int = 20, architectures: int = 5) -> dict[str, Any]:
+    """Ten thousand cells of one task, for which 134 shards are planned."""
+    entry = {
+        "task": "sorting",
+        "architecture": list(ARCHITECTURES)[:architectures],
+        "training": "long",
+        "depth": f"1..{depths}",
+        "seed": f"0..{seeds - 1}",
+    }
+    return changed(
+        CONFIG,
+        tasks={"sorting": {}},
+        architectures={name: ARCHITECTURES[name] for name in entry["architecture"]},
+        trainings={"long": {"lr": 1.0e-3, "epochs": 30}},
+        grid=[entry],
+        measures={"paths": {}},
+        figures={},
+        compute={"threads": 1, "shard_minutes": 20},
+    )
+
+
+def finish(plan: Plan, results: Path) -> None:
+    """What a run of this plan would leave, but for the numbers."""
+    fill(plan, plan.cells, results)
+    outputs, statements = Outputs.under(results), Statements(plan)
+    for task in {task for task, _ in plan.shards}:
+        written(outputs.data(task), "datasets", statements.data(task))
+    for table in statements.tables:
+        for part in statements.parts(table, outputs):
+            written(part.path, table, part.statement)
+        written(outputs.table(table), table, statements.table(table))
+    for figure in plan.figures:
+        picture = Path(outputs.picture(figure))
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in ("png", "pdf"):
+            picture.with_suffix(f".{suffix}").touch()
+        record = statements.figure(figure).record()
+        record |= {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in ("png", "pdf")}
+        Path(outputs.caption(figure)).write_text(f"\n\n.. made: {json.dumps(record)}\n")
+
+
+def written(path: str, table: str, statement: Statement) -> None:
+    tables.write(table, [], Path(path), statement.record())
+
+
+def fill(plan: Plan, cells: Iterable[Cell], results: Path, status: str = "done") -> None:
+    """Stacks and rows of these cells, as jobs leave them."""
+    store, groups = Store(results / "store"), dict[str, list[Cell]]()
+    for cell in cells:
+        groups.setdefault(cell.group, []).append(cell)
+    for group, members in groups.items():
+        for start in range(0, len(members), STACK):
+            some = members[start : start + STACK]
+            keys, records = [cell.key for cell in some], [plan.origin(cell) | {"status": status} for cell in some]
+            store.save_stack(group, keys, {"none": torch.zeros(len(some))}, records, {})
+    for name, measure in plan.measures.items():
+        for place in plan.shards if measure.needs == "cells" else ():
+            keys = [plan.measure_key(name, cell) for cell in plan.measured_cells(name, *place)]
+            store.save_rows(measure.component.name, {key: [] for key in keys})
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a dry run says and costs."""
+
+    jobs: dict[str, int]  # by rule
+    seconds: float  # of a processor
+    megabytes: float  # of the largest process so far
+    output: str
+
+    @property
+    def submitted(self) -> int:
+        """Jobs of the cluster."""
+        return sum(self.jobs.get(rule, 0) for rule in ON_CLUSTER)
+
+
+def count(checkout: Checkout, config: dict[str, Any]) -> Counted:
+    """Dry-run a configuration in a checkout."""
+    checkout.configure(config)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # The last profile counts: this is the cluster's.
+    done = checkout.run("--workflow-profile", "workflow/profiles/slurm", "--dry-run")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    jobs = {rule: int(number) for rule, number in re.findall(r"^(\w+) +(\d+)$", done.output, re.MULTILINE)}
+    jobs = {rule: number for rule, number in jobs.items() if rule not in ("all", "total")}
+    return Counted(jobs, seconds, after.ru_maxrss / 1024, done.output)
+
+
+def finished(folder: Path, config: dict[str, Any]) -> Checkout:
+    """A checkout whose run of this configuration has ended."""
+    checkout = Checkout.make(folder, config)
+    finish(make_plan(config), checkout.results)
+    return checkout
+
+
+def steps(seeds: int = 100, depths: int = 20) -> dict[str, dict[str, Any]]:
+    """The grid and what is added to it."""
+    return {
+        "nothing": grid(seeds, depths),
+        "one seed": grid(seeds + 1, depths),
+        "one depth": grid(seeds, depths + 1),
+        "one architecture": grid(seeds, depths, 6),
+    }

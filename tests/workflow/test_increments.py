@@ -1,0 +1,57 @@
+"""Guards what a grid that grows costs on a cluster: only jobs with something to compute are submitted."""
+
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+from increments import count, fill, finished, grid, steps
+
+from rankfall.plan import Plan, make_plan
+from rankfall.plan.cell import Cell
+
+SEEDS, DEPTHS = 100, 20
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A finished run of ten thousand cells."""
+    return finished(tmp_path_factory.mktemp("large") / "checkout", grid(SEEDS, DEPTHS))
+
+
+def working(plan: Plan, added: set[Cell]) -> int:
+    """Jobs that have something to compute."""
+    return 2 * len({cell.shard for cell in added})  # each trains, and measures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("added", "most"), [("nothing", 0), ("one seed", 0.1), ("one depth", 0.3), ("one architecture", 0.6)]
+)
+def test_only_jobs_with_something_to_compute_are_submitted(checkout: Checkout, added: str, most: float) -> None:
+    """`most` is the share of the shards that new cells may touch: a new seed joins few of them."""
+    config = steps(SEEDS, DEPTHS)[added]
+    plan, before = make_plan(config), make_plan(grid(SEEDS, DEPTHS))
+    there = {cell.key for cell in before.cells}
+    new = {cell for cell in plan.cells if cell.key not in there}
+    found = count(checkout, config)
+    assert found.submitted == working(plan, new), found.output
+    assert len({cell.shard for cell in new}) <= most * len(plan.shards)
+    assert found.seconds < 20
+    if added == "nothing":
+        assert not found.jobs
+
+
+@pytest.mark.slow
+def test_a_store_alone_submits_nothing(tmp_path: Path) -> None:
+    """As after a schema of a table was edited, or in a fresh clone. Cells that failed are tried again."""
+    config = grid(40, 4) | {"compute": {"threads": 1, "shard_minutes": 1}}
+    plan = make_plan(config)
+    assert len(plan.shards) > 3
+    checkout = Checkout.make(tmp_path / "checkout")
+    fill(plan, plan.cells, checkout.results)
+    assert count(checkout, config).jobs == {"data": 1, "lookup": 1, "table": 4}
+    again = Checkout.make(tmp_path / "again")
+    failed = plan.cells[:1]
+    fill(plan, plan.cells[1:], again.results)
+    fill(plan, failed, again.results, "failed")
+    assert count(again, config).jobs == {"data": 1, "lookup": 1, "table": 4, "train": 1, "measure": 1}
