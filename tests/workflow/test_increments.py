@@ -1,5 +1,6 @@
 """Guards what a grid that grows costs on a cluster: only jobs with something to compute are submitted."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,20 @@ def test_a_store_alone_submits_nothing(tmp_path: Path) -> None:
     fill(plan, plan.cells[1:], again.results)
     fill(plan, failed, again.results, "failed")
     assert count(again, config).jobs == {"data": 1, "lookup": 1, "table": 4, "train": 1, "measure": 1}
+
+
+@pytest.mark.slow
+def test_fifty_thousand_cells_are_planned_in_seconds(tmp_path: Path) -> None:
+    """Half of them with specifications of their own, which is the dear part. Processor time; the limit is twice what is meant."""
+    config = grid() | {"compute": {"threads": 1, "shard_minutes": 60}}
+    rates = [k * 1.0e-4 for k in range(1, 11)]
+    axes = {"depth": "1..50", "width": [8 * k for k in range(1, 11)], "training.lr": rates, "seed": "0..1"}
+    config["grid"] = [config["grid"][0] | axes]
+    began = time.process_time()
+    plan = make_plan(config)
+    assert time.process_time() - began < 16
+    assert len(plan.cells) == 50_000
+    found = count(Checkout.make(tmp_path / "checkout"), config)
+    assert found.jobs["train"] == found.jobs["measure"] == len(plan.shards) <= 256
+    assert found.seconds < 40
+    assert found.megabytes < 1024
