@@ -1,4 +1,4 @@
-"""How a file appears: under its name at once and complete, or never; and what a failed system call means in plain words."""
+"""Atomic writing: a file appears complete or not at all. And failed system calls, explained in plain words."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ CAUSES = {
 
 
 class StoreError(RankfallError):
-    """The store cannot be read or written: disk full, read-only, ... The work in hand is not to blame."""
+    """The store cannot be read or written: disk full, read-only, ... The cells being computed are not the cause."""
 
 
 def cause(error: OSError) -> str:
@@ -35,7 +35,7 @@ def cause(error: OSError) -> str:
 
 
 def odd(path: Path | str) -> str | None:
-    """What there is in place of a file, such as a pipe that would never end: in words; None for a file, and where there is nothing."""
+    """What lies at a path instead of a file, in words, for example a pipe; None for a file and for an empty path."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -47,15 +47,15 @@ def odd(path: Path | str) -> str | None:
 
 
 def cannot(action: str, path: Path, error: OSError) -> StoreError:
-    """A failed system call as one line: what could not be done, to which path, why, and that nothing else suffered."""
+    """A failed system call as one line: what could not be done, with which path, why, and that nothing else was affected."""
     return StoreError(
         f"cannot {action} {path}: {cause(error)}; finished results are untouched, mend this and run again"
     )
 
 
 def not_ahead(folders: Iterable[Path]) -> None:
-    """Give the present time to files that are dated later, by a machine whose clock is ahead: Snakemake fails a job whose input is
-    newer than its output. Nothing else depends on these times.
+    """Set the time stamps of files that lie in the future, because another machine's clock is ahead, to the present: Snakemake fails a job
+    whose input is newer than its output. Nothing else depends on these times.
     """
     now = time.time()
     for path in (path for folder in folders for path in folder.rglob("*")):
@@ -66,8 +66,8 @@ def not_ahead(folders: Iterable[Path]) -> None:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A file handle whose content appears under `path` at once and complete, or never. The temporary name tells who
-    writes it.
+    """A file handle whose content appears under `path` at once and complete, or never. The temporary name contains the
+    writing process.
     """
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""The one exception a user is meant to read: a single line that says what is wrong and what to do about it."""
+"""The exception for errors that users see: one line that says what is wrong and what to do about it."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ class RankfallError(Exception):
 
 
 def nearest(given: Any, allowed: Iterable[str]) -> str | None:
-    """The allowed name that looks most like what was given, if any does."""
+    """The allowed name most similar to the given one, or None."""
     if not isinstance(given, str):
         return None
     lowered = {name.lower(): name for name in allowed}
@@ -20,6 +20,6 @@ def nearest(given: Any, allowed: Iterable[str]) -> str | None:
 
 
 def told(error: BaseException, longest: int = 200) -> str:
-    """An error in one line that is the same in every run: without the addresses that Python shows of functions and objects."""
+    """An error in one line, without memory addresses of functions and objects, so that it is the same in every run."""
     line = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", str(error)).split())
     return f"{type(error).__name__}: {line}"[:longest]

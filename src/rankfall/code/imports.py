@@ -1,13 +1,15 @@
-"""What a module imports, read from its syntax tree: every form of import that Python has, or an error where only running it could tell.
+"""What a module imports, read from its syntax tree: every form of import that Python has, or an error where the source text does not
+determine it.
 
-The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. Who knows the files decides.
+The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. The caller, who knows the files,
+decides.
 """
 
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# Ways to run code that no import statement names. find_spec and the like only look, and are no problem.
+# Ways to run code that no import statement names. find_spec and similar functions run nothing and are allowed.
 LOADERS = frozenset(
     {
         "importlib.import_module",
@@ -35,7 +37,7 @@ BY_NAME = frozenset({"importlib.import_module", "importlib.__import__", "builtin
 
 @dataclass
 class Imports:
-    """`sure` must exist if they are ours; `maybe` are attributes unless they happen to be modules."""
+    """`sure` must exist if they belong to this package; `maybe` are modules or attributes of modules."""
 
     sure: dict[str, int] = field(default_factory=dict)  # module -> line
     maybe: set[str] = field(default_factory=set)
@@ -72,7 +74,7 @@ class _Reader(ast.NodeVisitor):
         self.settled: set[ast.expr] = set()  # loaders that are called with a literal name
 
     def read(self, tree: ast.Module) -> Imports:
-        # Names first: a function may use what the module imports further down.
+        # Names first: a function may use imports that stand further down in the module.
         nodes = list(ast.walk(tree))
         for node in nodes:
             if isinstance(node, ast.Import):
@@ -134,7 +136,7 @@ class _Reader(ast.NodeVisitor):
         return f"{base}.{module}" if module else base
 
     def meaning(self, node: ast.expr) -> str | None:
-        """The dotted name that an expression stands for, as far as imports tell; a bare name may be a builtin."""
+        """The dotted name that an expression stands for, from the imports alone; a plain name may be a builtin."""
         if isinstance(node, ast.Name):
             return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
         if isinstance(node, ast.Attribute):

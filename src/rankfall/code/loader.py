@@ -1,13 +1,13 @@
-"""Running exactly the source text that keys were made from.
+"""Modules are run from exactly the source text that their keys were computed from.
 
-Python runs a module from a compiled file when the second and the size of the source that are noted in it still match. An edit of the
+Python runs a compiled file if the modification time (in seconds) and the size noted in it match the source. An edit of the
 same size that keeps the time (`touch -r`, an archive, a checkout within a second) would run the old code under the key of the new. So
 the modules that keys hold are compiled from their text (all of this package: 0.15 s), and each remembers the text it was made from.
 
 A job goes further and freezes the texts: whatever is imported later, its source is what the plan has read and hashed, though the file
 may have been edited since, and edited back, or deleted. A module that was imported before the plan is compared with it.
 
-Only the standard library is imported here, and nothing of ours: it would have been loaded by other means.
+This module imports the standard library only: other modules of this package would be loaded before the loader is installed.
 """
 
 import importlib
@@ -103,7 +103,7 @@ def install() -> Finder:
 
 @contextmanager
 def frozen(texts: Mapping[str, Text]) -> Iterator[None]:
-    """Within, these modules are made of these texts, wherever they are imported; an installed package's too."""
+    """Inside this context, these modules are loaded from these texts, wherever they are imported."""
     finder = install()
     before = finder.frozen
     finder.frozen = texts

@@ -1,5 +1,5 @@
-"""How much a configuration may hold. What is beyond these bounds is a mistake or an attack, and is refused before anything looks at it
-twice: a few lines of YAML whose aliases name one another stand for more values than any memory holds.
+"""Limits of a configuration's size. What exceeds them is a mistake or an attack and is refused before anything else is done with it: a few
+lines of YAML whose aliases refer to one another may expand to more values than memory can hold.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from rankfall.config.problems import problem, shown
 from rankfall.errors import RankfallError
 
 DEPTH = 50  # values within values
-VALUES = 1_000_000  # with what an alias names counted wherever it stands
+VALUES = 1_000_000  # with the values of an alias counted each time it is used
 TEXT = 100_000  # characters
 INTEGER = 2**63 - 1
 BYTES = {".json": 20_000_000, ".yaml": 1_000_000}  # YAML is read at about a tenth of a megabyte a second
@@ -20,8 +20,8 @@ CELLS = 1_000_000
 
 
 def check_values(raw: Any) -> None:
-    """Raise where plain data are too deep, too many, or hold a text or integer that is beyond any use."""
-    sizes: dict[int, tuple[int, int]] = {}  # what stands in several places is looked at once
+    """Raise where plain data are nested too deeply, too many, or have a text or integer that is too large."""
+    sizes: dict[int, tuple[int, int]] = {}  # values that occur in several places are measured once
     size, _ = _measured(raw, "", 0, sizes)
     if size > VALUES:
         raise RankfallError(f"the configuration has more than {VALUES:,} values, counting what aliases repeat")
@@ -44,7 +44,7 @@ def _together(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     size, height = 1, 0
     for inner, high in parts:
         size, height = size + inner, max(height, high + 1)
-    return min(size, VALUES + 1), height  # no larger numbers than are needed
+    return min(size, VALUES + 1), height  # keeps the numbers small
 
 
 def _measured(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """The types of `design.py` as a configuration writes them: the same fields, checked by pydantic, with the same defaults.
 
-What YAML gives is checked by a model that is made from the dataclass's fields, and kept as the dataclass.
+Values from YAML are checked by a pydantic model made from the dataclass's fields, and stored as the dataclass.
 """
 
 import ast
@@ -27,7 +27,7 @@ def _dropout(value: float) -> float:
     return value
 
 
-CHECKS = {"dropout": _dropout}  # what no bound can say of a field
+CHECKS = {"dropout": _dropout}  # checks that bounds cannot express
 SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 

@@ -1,4 +1,4 @@
-"""Filters: `{task: sorting, depth: [2, 6], training.lr: 1e-3}` picks cells, by any axis of the grid.
+"""Filters: `{task: sorting, depth: [2, 6], training.lr: 1e-3}` selects cells, by any axis of the grid.
 
 The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of a component.
 """
@@ -20,7 +20,7 @@ ARCHITECTURE = names(Architecture)
 TRAINING = tuple(f"training.{name}" for name in names(Training))
 
 
-Filter = Mapping[str, Collection[Any]]  # field -> values, any of which will do
+Filter = Mapping[str, Collection[Any]]  # field -> values, of which a cell must have one
 
 
 def values(given: Any, path: str) -> list[Any]:
@@ -55,7 +55,7 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
 
 
 def _quickly_searched(items: list[Any]) -> Collection[Any]:
-    """Integers, of which a range makes many, in the same order but found at once."""
+    """Integers, which ranges may make many of, as keys of a dict, in the same order, for fast search."""
     return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
 
 
@@ -71,7 +71,7 @@ def _among(found: Any, items: Collection[Any]) -> bool:
 
 
 def unmatched(cells: Iterable[Designed], wanted: Filter) -> tuple[str, Any] | None:
-    """The first (field, value) that no cell has: it was meant to be something, and does nothing."""
+    """The first (field, value) that no cell has: such a value has no effect and is probably a mistake."""
     cells = list(cells)
     for field, items in sorted(wanted.items()):
         found = [value(cell, field) for cell in cells]
@@ -92,7 +92,7 @@ def _plain(found: Any) -> Any:
 
 
 def value(cell: Designed, field: str) -> Any:
-    """What the cell has in a field; the component itself where it is one."""
+    """The cell's value of a field; for a component the component itself."""
     if field == "seed":
         return cell.seed
     if field in LABELS:

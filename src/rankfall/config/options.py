@@ -1,4 +1,4 @@
-"""Components as a configuration names them, checked against their source text: does it exist, does it take these options, of these types.
+"""Components named in a configuration, checked against their source text: whether they exist, and take these options with these types.
 
 Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
 X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
@@ -94,7 +94,7 @@ GIVEN = {"block": ("attention", "mlp", "residual", "mlp_residual", "norm1", "nor
 
 
 def resolve(kind: str, component: Component, path: str) -> Component:
-    """The component with every option at its value, so that writing a default changes nothing."""
+    """The component with the values of all its options, so that writing a default in a configuration changes nothing."""
     found = description(kind, component.name, path)
     if found is None:
         for key in component.options:
@@ -213,7 +213,7 @@ _WRONG = object()
 
 
 def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallError:
-    """What is wrong with a value: of a list, the first item that is; of a choice, the nearest that there is."""
+    """What is wrong with a value; for a list, with its first wrong item; for a choice, with the nearest allowed one."""
     node = ast.parse(annotation.strip("'\""), mode="eval").body
     inner = _item(node)
     if inner is not None and isinstance(value, list | tuple):
@@ -244,7 +244,7 @@ def _choices(node: ast.expr) -> list[Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _reader(annotation: str) -> tuple[str, Callable[[Any], Any]]:
-    """What a value must be, in words, and a function that returns it, or _WRONG."""
+    """A description of the allowed values, and a function that returns the value, or _WRONG."""
     if not annotation:
         return "anything", _plain
     return _read_node(ast.parse(annotation.strip("'\""), mode="eval").body)

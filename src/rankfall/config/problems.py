@@ -1,4 +1,4 @@
-"""Errors in a configuration, one line each: where, what is there, what is wrong with it, what is allowed, what was probably meant."""
+"""Errors in a configuration, one line each: the key, its value, what is wrong, what is allowed, and what was probably meant."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ UNKNOWN_KEY = "nothing reads this key"
 
 
 def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = None, hint: str = "") -> RankfallError:
-    """`what` says the value and what is wrong with it; `given` is what a nearest name is looked for."""
+    """`what`: the value and what is wrong with it; `given`: the name for which the nearest allowed one is suggested."""
     listed = list(allowed)
     parts = [f"{path}: {what}" if path else what]
     if listed:
@@ -35,7 +35,7 @@ def shown(value: Any) -> str:
 
 
 def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
-    """A key that would silently do nothing."""
+    """An error for a key that does not exist."""
     if not isinstance(key, str):
         return problem(
             path, f"the key {shown(key)} is not a word: YAML read it as {_kind(key)}", hint="put it in quotes"
@@ -44,7 +44,7 @@ def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
 
 
 def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
-    """A value of the wrong type, with a hint where YAML is to blame."""
+    """An error for a value of the wrong type, with a hint where YAML reads it in an unexpected way."""
     if value is None:
         hint = "write a value, or leave the key out for its default"
         if _can_be_none(path.rpartition(".")[2]):
@@ -110,12 +110,12 @@ WANTED = {
 
 
 def _can_be_none(field: str) -> bool:
-    """Whether a network can do without this part: there is a component that stands for none."""
+    """Whether a kind has a component `none`."""
     return field in components.KINDS and "none" in components.names(field)
 
 
 def _internal(part: int | str) -> bool:
-    """Union branches and the like, which pydantic puts into a location."""
+    """Whether a part of pydantic's location is internal, such as a branch of a union."""
     return isinstance(part, str) and ("[" in part or part in ("str", "list", "dict"))
 
 

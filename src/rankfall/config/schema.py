@@ -1,7 +1,7 @@
 """The JSON schema of a configuration, for editors and for Snakemake, generated from the types in `types.py` and `design.py`.
 
-It says what the types say and no more: component names are any text, since a new file is a new component; `rankfall plan` knows them.
-Defaults stand in descriptions only, because a validator that fills them in would hide what an entry inherits from its base.
+It checks types only: component names are any text, since a new file is a new component; `rankfall plan` checks them.
+Defaults are given in descriptions only, because a validator that fills them in would override what an entry inherits from its base.
 """
 
 import json
@@ -70,7 +70,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def write_schema(path: Path) -> None:
-    """Put the schema where the checkout keeps it."""
+    """Write the schema into the checkout."""
     with atomic(path) as file:
         file.write(as_text().encode())
 
@@ -88,7 +88,7 @@ def _axis(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared(node: Any) -> Any:
-    """Components by reference: what they look like is said once."""
+    """Components by reference, so that their schema is written once."""
     if isinstance(node, list):
         return [_shared(item) for item in node]
     if not isinstance(node, dict):

@@ -1,7 +1,7 @@
-"""The configuration as types: what can be written, beside tasks, architectures and trainings, whose fields `design.py` declares.
+"""The configuration as types: its sections and entries. `design.py` declares the fields of tasks, architectures and trainings.
 
-`parse` makes a `Config` from what YAML gave, or raises an error that names the key. Components are only names here: whether they exist
-and take their options is checked in `options.py`, what the grid means in `grid.py`.
+`parse` makes a `Config` from what YAML gave, or raises an error that names the key. Components are only names here: `options.py` checks
+whether they exist and take their options, and `grid.py` expands the grid.
 """
 
 import json
@@ -93,7 +93,7 @@ def _folder(value: str) -> str:
 
 
 class Compute(Entry):
-    """How to compute it. Nothing here is part of any result's identity."""
+    """How to compute results. Nothing here is part of a key."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
     threads: Threads = Field(1, description="threads of one job")
@@ -270,7 +270,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as everywhere else, but a key that is written twice is an error and not a silent loss of the first."""
+    """The usual YAML, but a key that is written twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

@@ -1,4 +1,4 @@
-"""Values as they stand in a configuration: numbers as YAML 1.1 reads them, labels that become file names, and components."""
+"""Values of a configuration: numbers as YAML 1.1 reads them, labels that become file names, and components."""
 
 import re
 from typing import Annotated, Any
@@ -16,12 +16,10 @@ LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 
 def as_float(value: Any) -> Any:
-    """1e-5 and 1 as the floats they mean; anything else as it is."""
+    """The text 1e-5 and integers as floats; anything else unchanged."""
     if isinstance(value, str) and len(value) <= DIGITS and EXPONENT.fullmatch(value):
         value = float(value)
-    return (
-        float(value) + 0.0 if type(value) in (int, float) else value
-    )  # -0.0 means 0.0, and must not have a key of its own
+    return float(value) + 0.0 if type(value) in (int, float) else value  # -0.0 becomes 0.0, which has the same key
 
 
 Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]
@@ -37,13 +35,13 @@ COMPONENT: JsonSchemaValue = {
 
 
 class Entry(BaseModel):
-    """What all parts of a configuration have in common: they cannot be changed, and no key goes unread."""
+    """The base of all parts of a configuration: they are immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Written:
-    """How a component stands in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."""
+    """A component as written in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

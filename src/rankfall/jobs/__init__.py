@@ -1,1 +1,1 @@
-"""Jobs: what surrounds the arithmetic of training and measuring: looking up, checkpoints, signals, failures."""
+"""Jobs of training and measuring: looking up results, checkpoints, signals, failures."""

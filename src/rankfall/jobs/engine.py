@@ -1,4 +1,4 @@
-"""What surrounds the arithmetic of a job, for training and measuring alike: stacks, signals, memory that runs out, what fails, checkpoints.
+"""The engine of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
 
 None of this is part of a key.
 """
@@ -34,7 +34,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Interrupted(Exception):
-    """A signal asked to stop; what was under way has been kept."""
+    """A signal asked to stop; the state of the running stack has been saved."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Work(Protocol[T]):
 
 @dataclass(frozen=True)
 class Engine(Generic[T]):
-    """Runs the work on cells in stacks; halves a stack where something fails, until the cell that fails stands alone."""
+    """Runs the work on cells in stacks; halves a stack that fails, until a cell that fails is alone."""
 
     work: Work[T]
     store: "Store"
@@ -72,7 +72,7 @@ class Engine(Generic[T]):
     stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
-        """What became of each stack."""
+        """Run the stacks; the result of each."""
         for members in stacks(cells, self.most):
             yield from self.run_stack(members)
 
@@ -84,9 +84,9 @@ class Engine(Generic[T]):
         failure: Exception
         try:
             found = self.work.stack(cells)
-        except (Interrupted, StoreError, Unproved):  # a full disk is no fault of the cells
+        except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
             raise
-        except Exception as error:  # anything a component may raise
+        except Exception as error:  # a component may raise anything
             self.work.check(cells)  # half an edit may well raise
             reason, full, failure = reason_of(error), out_of_memory(error), error
         else:
@@ -146,7 +146,7 @@ class StackCheckpoint:
 
 
 def stacks(cells: "Sequence[Cell]", most: int) -> "Iterator[list[Cell]]":
-    """The cells in stacks of no more than so many; who meets follows from the cells alone."""
+    """The cells in stacks of at most a given size; the division depends on the cells alone."""
     for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
         members = list(group)
         for start in range(0, len(members), most):

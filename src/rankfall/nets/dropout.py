@@ -1,4 +1,4 @@
-"""The seam where dropout enters a network: a function of the activation and the name of the place."""
+"""Dropout as networks call it: a function of the activation and of the name of the place in the network."""
 
 from collections.abc import Callable
 

@@ -20,11 +20,11 @@ from rankfall.streams import stream
 
 @dataclass(frozen=True)
 class Shape:
-    """What a network must know of its task."""
+    """The properties of a task that a network is built for."""
 
     inputs: str  # "tokens" | "vectors"
     targets: str  # "classes" | "values"
-    length: int  # that it is trained at; it runs at any that its position admits
+    length: int  # in training; the network runs at any length that its position admits
     size_in: int
     size_out: int
 
@@ -78,7 +78,7 @@ class Network(nn.Module):
         return self.head(self.before_head(x))
 
     def before_head(self, x: Tensor) -> Tensor:
-        """States (K, B, T', D) as the head sees them (K, B, T, D)."""
+        """States (K, B, T', D) as the head receives them (K, B, T, D)."""
         if self.sentinels is not None:
             x = self.sentinels.strip(x)
         return self.norm_out(x)
@@ -87,7 +87,7 @@ class Network(nn.Module):
         return self.head(self.features(inputs, drop))
 
     def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        """What the head sees (K, B, T, D): who asks for few tokens' answers gives it those alone."""
+        """The input of the head (K, B, T, D): for the answers of a few tokens the head can be applied to these alone."""
         return self.before_head(drop(self.run(self.lift(inputs, drop), drop), "head"))
 
     def states(self, inputs: Tensor) -> list[Tensor]:
@@ -95,7 +95,9 @@ class Network(nn.Module):
         return list(self.layers(self.lift(inputs)))
 
     def initialise(self, seeds: list[int]) -> None:
-        """Each member draws each parameter from its own stream, named by the parameter: order and neighbours do not matter."""
+        """Each member draws each parameter from its own random stream, named after the parameter, so order and other members do not
+        matter.
+        """
         for name, value in self.named_parameters():
             start: Initial = value.initial  # type: ignore[attr-defined]
             if start.kind == "constant":
@@ -112,7 +114,7 @@ class Network(nn.Module):
 
 
 def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
-    """A class or a maker of modules gets the sizes; a plain function only has its options bound. None where nothing reads it."""
+    """A class or a maker of modules gets the sizes; a plain function only has its options bound. None for a component that is not used."""
     if component is None:
         return None
     found = components.load(kind, component.name)

@@ -1,4 +1,4 @@
-"""The few operations that carry the member axis K; everything else in a network broadcasts over it without knowing."""
+"""The few operations that carry the member axis K; everything else in a network broadcasts over it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a component may need to know to make its parameters."""
+    """The sizes from which components make their parameters."""
 
     members: int
     length: int  # tokens in a sequence, sentinels included
@@ -29,11 +29,11 @@ class Initial:
     kind: str  # "weight" | "bias" | "constant"
     fan_in: int
     constant: float = 0.0
-    deviation: float | None = None  # where a component insists on its own start: normal, whatever `init` would draw
+    deviation: float | None = None  # standard deviation of a normal draw that a component prescribes instead of `init`
 
 
 def parameter(sizes: Sizes, *shape: int, initial: Initial) -> nn.Parameter:
-    """A parameter (K, *shape) that remembers how to start."""
+    """A parameter (K, *shape) with its rule of initialisation."""
     made = nn.Parameter(torch.empty(sizes.members, *shape))
     made.initial = initial  # type: ignore[attr-defined]
     return made
@@ -44,7 +44,7 @@ def constant(sizes: Sizes, *shape: int, value: float) -> nn.Parameter:
 
 
 class Linear(nn.Module):
-    """y = x W + b, one W and b a member. Weights are (K, in, out), so that y = x @ W reads like the equation."""
+    """y = x W + b, one W and b for each member. Weights are (K, in, out), so that y = x @ W reads like the equation."""
 
     def __init__(
         self,

@@ -20,7 +20,9 @@ from rankfall.plan.cells import make_cells, module_of
 from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.selection import select
 
-MEASURE_ROOTS = {"cells": ("rankfall.measures._apply",)}  # what feeds a measure; not the job around it
+MEASURE_ROOTS = {
+    "cells": ("rankfall.measures._apply",)
+}  # modules that prepare the input of a measure; not those of jobs
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
@@ -190,7 +192,7 @@ def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
-    """Measures of tables with only those tables that are made; not of one another, so that nothing goes in a circle."""
+    """Measures of tables, with those of their tables that this run makes; not tables of one another, so that there are no cycles."""
     made = {*CELL_TABLES, *(measure.table for measure in measures.values() if measure.needs != "tables")}
     return {
         name: replace(measure, tables=tuple(table for table in measure.tables if table in made))
@@ -230,7 +232,7 @@ def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 
 def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
-    """A figure that is told to show what there is not would be refused hours later."""
+    """Raise if a figure's options name something that the grid does not have; otherwise the figure would fail hours later."""
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():

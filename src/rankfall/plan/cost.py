@@ -1,12 +1,12 @@
-"""What a cell costs: a rough model, good to a factor of two or so, that sizes shards and estimates runs.
+"""The cost of a cell: a rough model, within a factor of about two, by which shards are sized and runs estimated.
 
 A training step of one member, in a stack, on one core:
 
     seconds = layers * CALL + 6 * parameters * tokens / RATE + 12 * heads' scores / RATE
 
 CALL is the overhead of launching a layer's operations, shared by the members of a stack; 6 operations a parameter and token are one
-multiplication and addition forward and two backward. Shards must not move with the machine or the weather, so the constants are fixed here;
-what was measured counts where a configuration names it (see `history`).
+multiplication and addition forward and two backward. Shards must be the same on all machines, so the constants are fixed here;
+measured costs are used where a configuration names a file of them (see `history`).
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The grid: from entries with axes to one combination of task, architecture, training and seed a cell.
 
-A specification is made once and shared by all its seeds, so ten thousand cells are a matter of milliseconds.
+A specification is made once and shared by all its seeds, so ten thousand cells take milliseconds.
 """
 
 import itertools
@@ -24,7 +24,7 @@ SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "train
 
 
 class Point(NamedTuple):
-    """One combination; `origin` is the entry that asked for it."""
+    """One combination; `origin` is the entry that it comes from."""
 
     task: Task
     architecture: Architecture
@@ -142,7 +142,7 @@ class Grid:
         self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
         return trio
 
-    # Each specification is made once, whatever it is crossed with.
+    # Each specification is made once, for all that it is crossed with.
 
     def task(self, name: str, change: dict[str, Any], path: str) -> Task:
         plain = self.config.tasks[name]

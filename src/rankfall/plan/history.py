@@ -1,9 +1,9 @@
-"""What cells have cost: a file that `rankfall plan --calibrate` writes and `compute.costs` names.
+"""Measured costs of cells: a file that `rankfall plan --calibrate` writes and `compute.costs` names.
 
-Shards must not depend on what happens to be on disk, or every job would see other shards than the one that was planned. So
+Shards must not depend on the state of the disk, or jobs would compute other shards than were planned. So
 measured seconds and megabytes reach the plan only through this file, which changes when someone asks for it. A group of cells
-(those that can be stacked, and so cost the same) that was measured has its own numbers; any other has the model's, times how
-far off the model was on the measured ones.
+(those that can be stacked, and so cost the same) that was measured has its own numbers; any other has those of the model, times the
+mean ratio of measured to modelled costs.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""docs/tables.md, written from the declarations and the measures' own docstrings, so that it is never out of date."""
+"""docs/tables.md, generated from the declarations and the measures' docstrings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 
 INTRODUCTION = """# Tables
 
-Everything a run finds is in `results/tables/`, as Parquet files with one observation a row. This page is generated from
-the declarations in `src/rankfall/report/schemas/` and from what the measures in `src/rankfall/measures/` say of
-themselves, equations and options (`rankfall table --docs docs/tables.md`); a test keeps it true.
+All results of a run are in `results/tables/`, as Parquet files with one observation per row. This page is generated from
+the declarations in `src/rankfall/report/schemas/` and from the docstrings of the measures in `src/rankfall/measures/`,
+with equations and options (`rankfall table --docs docs/tables.md`); a test keeps it up to date.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
-- Cells that diverged or failed are rows with a `status` and a `reason`, not holes; what they have no value for is null.
-- NaN is a value ("not a number"); null means that the column does not apply to the row. They occur where it says so.
+- Cells that diverged or failed have rows with a `status` and a `reason`; columns without a value are null.
+- NaN is a value ("not a number"); null means that the column does not apply to the row. Columns that allow them say so.
 - Components of the network and of its training appear as `name` or `name(option=value, ...)`.
 - Rows are in a canonical order. Two runs of the same plan give the same table but for the columns marked *provenance*
-  (times, machines, who was computed together), which comparisons leave out: `rankfall table --compare A B`.
+  (times, machines, stacks), which comparisons leave out: `rankfall table --compare A B`.
 - Metadata of each file (`rankfall.*` keys): table, schema version, digests of config and cells, rankfall's version,
-  versions of Python, torch, transformers and others, device, time: of what wrote the file. Where a cell was trained, maybe
-  earlier and elsewhere, is in its row: `device`, `host`, `torch`. Each column carries its unit and meaning.
+  versions of Python, torch, transformers and others, device, time: of the process that wrote the file. The
+  machine that trained a cell, perhaps earlier and elsewhere, is in its row: `device`, `host`, `torch`. Each column carries its unit and meaning.
 """
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a table a figure draws, and that a line's seeds are seeds: of one network each, not of several lumped together."""
+"""The rows of a table that a figure draws, and the check that a mean over seeds has one network for each seed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LABELS = ("task", "architecture", "training", "depth")
-NAMED = 8  # of what is left out, before the rest is counted
+NAMED = 8  # values listed in a caption; further ones are only counted
 NAMES = ("key", "seed", "status", "reason")
 SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
 
@@ -34,7 +34,7 @@ def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFra
 
 
 def among(table: "DataFrame", figure: str, column: str, wanted: list[Any]) -> "DataFrame":
-    """The rows with one of these values; all where none is named. An error if one is not there, or nothing is."""
+    """The rows with one of these values; all rows where no value is given. An error if a value does not occur, or there are no rows."""
     there = sorted(table[column].unique())
     for value in wanted:
         if value not in there:
@@ -68,8 +68,9 @@ def left_out(whole: "DataFrame", shown: "DataFrame", columns: tuple[str, ...] = 
 
 
 def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":
-    """The same table, if within what `by` tells apart a seed is one network; any field of an architecture may be an axis, and a mean
-    over different networks would look like one over seeds."""
+    """The same table; an error if several networks have the same seed and values of `by`. Any field of an architecture may be an axis, and
+    a mean over different networks would look like one over seeds.
+    """
     counts = table.groupby([*by, "seed"]).key.nunique()
     if len(counts) and counts.max() > 1:
         first = counts[counts > 1].index[0]

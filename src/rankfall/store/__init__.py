@@ -1,4 +1,4 @@
-"""The store: everything finished, found by the key that says what made it.
+"""The store: all finished results, found by keys that identify what they were computed from.
 
 Any number of processes on any number of machines may use one store at once without locks: names follow from keys,
 files appear whole by a rename, and two processes that finish the same work write the same thing. Nothing is ever
@@ -57,13 +57,11 @@ class Store:
         return self.stacks.save(check_name(group), keys, tensors, records, meta or {})
 
     def find_cells(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
-        """The finished ones among `keys`, of any status, from headers alone; `groups` says where to look (None:
-        everywhere).
-        """
+        """The finished cells among `keys`, of any status, from headers alone, in these `groups` (None: in all)."""
         return self.stacks.find(keys, groups)
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
-        """Every record of these groups, stale ones included: what a plan compares to say why a cell is stale."""
+        """Every record of these groups, stale ones included; a plan compares them to explain why a cell is stale."""
         return self.stacks.records(groups)
 
     def load_cells(self, keys: Iterable[str], group: str | None = None) -> list[LoadedStack]:
@@ -77,8 +75,8 @@ class Store:
         return self.datasets.get(check_name(key), make)
 
     def save_rows(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
-        """Keep measured rows by measure key: the measure's own columns, no labels. A key with no rows is covered all
-        the same.
+        """Keep measured rows by measure key: the measure's own columns, no labels. A key without rows counts as
+        measured too.
         """
         return self.rows.save(check_name(name), rows)
 
@@ -87,7 +85,7 @@ class Store:
         return self.rows.find(name, keys)
 
     def save_checkpoint(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
-        """Keep where a running stack stands, over its last checkpoint."""
+        """Save the state of a running stack, replacing its last checkpoint."""
         return self.checkpoints.save(check_name(stack_id), tensors, meta)
 
     def load_checkpoint(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -97,5 +95,5 @@ class Store:
         return self.checkpoints.load(stack_id, cells)
 
     def drop_checkpoint(self, stack_id: str) -> None:
-        """Forget a checkpoint, if there is one."""
+        """Delete a checkpoint, if there is one."""
         self.checkpoints.drop(stack_id)

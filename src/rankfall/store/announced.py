@@ -24,7 +24,7 @@ from rankfall.disk import StoreError, atomic, odd
 
 FOLDER, SUFFIX = "announced", ".json"
 RENEWED = 3600.0  # seconds
-FORGOTTEN = 86_400.0  # an announcement of another machine is nobody's when it is as old as this
+FORGOTTEN = 86_400.0  # an announcement of another machine that is this old is ignored
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
 
 
 def announced(root: Path) -> tuple[list[Announcement], list[Path]]:
-    """What live processes have announced, and the files of those that are no more."""
+    """The announcements of live processes, and the files of those that have ended."""
     live: list[Announcement] = []
     dead: list[Path] = []
     folder = root / FOLDER
@@ -90,7 +90,7 @@ def announced(root: Path) -> tuple[list[Announcement], list[Path]]:
 
 
 def machine() -> str:
-    """Where a process number means the same: a machine, or a container on it that counts for itself."""
+    """An identifier of the machine or container, within which process numbers are unique."""
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
@@ -98,7 +98,7 @@ def machine() -> str:
 
 
 def began(pid: int) -> str:
-    """When a process began, as its machine tells, so that another one with the same number is not taken for it."""
+    """The start time of a process, which distinguishes it from a later one with the same number."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,8 +1,7 @@
-"""How bytes reach the disk and come back: whole or not at all, sealed by checksums, and set aside when they are
-damaged.
+"""Files of the store: written atomically, protected by checksums, and set aside when they are damaged.
 
-Every file says in its sealed header, or in its footer, what it is and under which name it belongs. Readers compare that with the path
-they were asked for, so a file that was copied over another, or renamed, is damaged like one with a flipped bit.
+The header or footer of every file contains its kind and its name. Readers compare these with the path they read, so a file that was copied
+over another, or renamed, counts as damaged like one with a flipped bit.
 
 A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also carries two
 checksums: `sha256` over the tensor bytes, and `seal` over everything else in the header. The header alone answers a
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
-Stamp = tuple[int, int, int]  # by which a file is known to be the same: inode, time, size
+Stamp = tuple[int, int, int]  # identifies an unchanged file: inode, time, size
 SUFFIX = ".safetensors"
 LONGEST_HEADER = 100_000_000  # what the safetensors library itself accepts
 # safetensors' name -> torch's; sizes are powers of two and the largest are written first, so every tensor is aligned
@@ -44,12 +43,12 @@ SIZES = {name: int(name.lstrip("BFIU")) // 8 for name in DTYPES if name != "BOOL
 
 
 class Damaged(Exception):
-    """The bytes are not what was written; the text says in what way."""
+    """The file is not what was written; the message says how it differs."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a sealed file says about itself: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
+    """The header of a sealed file: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
 
     meta: dict[str, str]
     tensors: dict[str, Any]  # each within the data, beside the others, with as many bytes as its dtype and shape need
@@ -137,7 +136,7 @@ def _parse_header(handle: BinaryIO) -> Header:
         raise Damaged("its header is not one that the store writes") from None
     if not sealed:
         raise Damaged("its header does not match its checksum")
-    # From here on the header is as it was written, and can be taken at its word.
+    # From here on the header is known to be undamaged.
     ends = _laid_out(content)
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
@@ -166,7 +165,7 @@ def _laid_out(table: Mapping[str, Any]) -> int:
 
 
 def check_kind(header: Header, kind: str) -> None:
-    """Raise unless the file is what its folder is for."""
+    """Raise unless the file is of the kind that its folder holds."""
     if header.meta.get("kind") != kind:
         raise Damaged(f"it is a {header.meta.get('kind', 'file')}, not a {kind}")
 
@@ -251,7 +250,9 @@ class Vault:
                     self._unreadable[path] = _stamp(before)
                     self.set_aside(path, str(damage), before)
                 else:
-                    time.sleep(patience)  # a slow shared file system gets a second chance before a file is condemned
+                    time.sleep(
+                        patience
+                    )  # read again before the file counts as damaged: shared file systems may be slow
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ESTALE):
                     return None

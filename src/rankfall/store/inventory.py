@@ -1,4 +1,4 @@
-"""What lies in a store that nothing reachable needs: the list that `rankfall gc` shows and, when told to, removes."""
+"""Files of a store that nothing needs any more: `rankfall gc` lists them and, with --delete, removes them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from rankfall.store.stacks import read_stack
 from rankfall.store.trials import SUFFIX as TRIALS_SUFFIX
 
 DAY = 86_400.0
-ABANDONED = 1 * DAY  # a temporary file of another machine is nobody's after this long
-FORGOTTEN = 30 * DAY  # so is a checkpoint that does not say whose it is, and a trial
+ABANDONED = 1 * DAY  # after this time a temporary file of another machine counts as abandoned
+FORGOTTEN = 30 * DAY  # and so does a checkpoint that does not name its cells, and a trial
 
 
 @dataclass(frozen=True)
 class Live:
-    """What the plans in use need, by key."""
+    """The keys that plans in use need."""
 
     cells: set[str] = field(default_factory=set)
     data: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ def verify(store: Store) -> tuple[int, int]:
 
 
 def strange(store: Store) -> list[tuple[Path, str]]:
-    """What is called like a finished file and is none, and what it is: every reader passes it over."""
+    """Paths with the name of a finished file that are not files, and what they are; readers ignore them."""
     found = []
     for folder, suffix in [
         *((folder, suffix) for folder, suffix, _ in _kinds(store)),
@@ -164,7 +164,7 @@ def _writer_lives(name: str) -> bool:
     """False where the name of a temporary file tells of a process of this machine that is no more."""
     start, pid, _, _ = name.rsplit(".", 3)
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
-        return True  # another machine's: only its age can tell
+        return True  # another machine's file: only its age is known
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -183,5 +183,5 @@ def _damaged(store: Store, live: Live) -> Iterator[Item]:
     folder = store.root / "damaged"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.is_dir() and not path.is_symlink():
-            continue  # somebody's: only what the store writes is removed
+            continue  # not written by the store, so it is not removed
         yield from _item("damaged", path, "was found damaged and set aside")

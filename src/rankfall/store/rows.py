@@ -1,7 +1,7 @@
 """Measured rows: Parquet files under measures/<measure>/, each covering the measure keys of one batch of cells.
 
 The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key
-that was measured and has no rows is still covered. Rows are the measure's own columns only: a cell's labels are not
+that was measured and gave no rows is covered too. Rows are the measure's own columns only: a cell's labels are not
 part of its key and are joined when a table is written. A measure is called by its component, as labels may change.
 """
 
@@ -117,7 +117,7 @@ def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def _identity(keys: Sequence[str]) -> str:
-    """With which the name of a file of these keys, which are sorted, begins."""
+    """The first part of the file name for these keys, which are sorted."""
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 

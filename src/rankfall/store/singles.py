@@ -50,7 +50,7 @@ class Datasets:
 
 
 class Checkpoints:
-    """checkpoints/<stack_id>.safetensors: where a run that was stopped goes on."""
+    """checkpoints/<stack_id>.safetensors: the state from which a stopped run resumes."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault

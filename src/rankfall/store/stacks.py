@@ -114,8 +114,8 @@ class Stacks:
         return found
 
     def load(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> list[LoadedStack]:
-        """The finished ones among `keys` with their tensors, one entry a stack file. What is missing or damaged is
-        not there.
+        """The finished ones among `keys` with their tensors, one entry a stack file. Missing or damaged ones are
+        left out.
         """
         missing = list(dict.fromkeys(keys))
         loaded: list[LoadedStack] = []
@@ -139,7 +139,7 @@ class Stacks:
 
 
 def rank(cell: CellRecord) -> int:
-    """The lower the better, of two files that hold the same cell."""
+    """Of two files with the same cell, the one with the lower value is used."""
     return PREFERENCE.get(cell.status, 2)
 
 
@@ -162,7 +162,7 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
 
 
 def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
-    """Of a stack: its cells and how each ended."""
+    """The identity of a stack: its cells and how each ended."""
     text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 

@@ -1,4 +1,6 @@
-"""trials/<key>.json: that a component was tried and passed. A file that is lost or damaged costs milliseconds: it is tried again."""
+"""trials/<key>.json: that a component was tried and passed. If a file is lost or damaged, the component is tried again, within
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ class Trials:
         return self.folder / f"{key}{SUFFIX}"
 
     def holds(self, key: str) -> bool:
-        """Whether this trial was passed; what cannot be read tells nothing."""
+        """Whether this trial was passed; False where the file cannot be read."""
         path = self.path(key)
         try:
             kept = None if odd(path) else json.loads(path.read_bytes())
@@ -30,7 +32,7 @@ class Trials:
             return False
 
     def keep(self, key: str, about: Mapping[str, Any]) -> None:
-        """Remember a trial that was passed; `about` is for people."""
+        """Remember a trial that was passed; `about` is information for readers only."""
         kept = {"key": key, "about": dict(about), "seal": _seal(key, about)}
         if odd(self.path(key)):  # nothing that was written here, so not ours to replace
             return

@@ -1,4 +1,4 @@
-"""What a task makes: samples to train on and to test on, and what a guess is worth on them.
+"""Data sets of tasks: splits to train and test on, and the accuracy of guessing on them.
 
 A task is a function `f(rng, *, options)` to a `Dataset`. Its data are drawn once a seed; where the file says `SEEDED = False` they do
 not depend on the seed, and are made and loaded once for all. A task whose samples never end (`ONLINE = True`) is a class: made from its

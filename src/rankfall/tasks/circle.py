@@ -1,13 +1,13 @@
-"""Two points opposite each other on a circle: predict where each goes next (Dong et al. 2021, section 4, figure 3).
+"""Two points opposite each other on a circle: predict the next position of each (Dong et al. 2021, section 4, figure 3).
 
 A network that has learned this is then applied to its own output, step after step (`measures/circle.py`). There are three ways to
-join a step's input and output, and the data must fit the way:
+combine a step's input and output, and the data must match:
 
     none        x <- f(x)        f learns the next point
-    step        x <- x + f(x)    f learns the way to the next point: the skip connection, trained as it is used
+    step        x <- x + f(x)    f learns the displacement to the next point: the skip connection, trained as it is used
     published   x <- x + f(x)    f learns the next point, from its input plus the input of the batch before
 
-The last is what the published script does: in training it adds the previous minibatch where it speaks of a skip connection, and
+The last is what the published script does: in training it adds the previous minibatch instead of a skip connection, and
 nothing to the first batch of an epoch; its picture shows f(x), not x. Since its data are in a fixed order, this too is only a matter
 of the data: train it with `shuffle: false` and the same batch size as the `batch` here.
 """
@@ -40,7 +40,7 @@ def circle(
     """Pairs (i, i + points/2), for each of the points, and the same turned by half a step as the test set.
 
     `antipodal: false` gives the published 499 pairs (i, i + 499), half a turn less one step apart. Nothing is random here: what
-    differs between seeds is the networks. A guess that sees nothing has no accuracy, so there is no chance level.
+    differs between seeds is the networks. The targets are values, for which there is no accuracy of guessing and so no chance level.
     """
     if points % 2:
         raise RankfallError(f"circle: points is {points}, but pairs of opposite points need an even number")
@@ -74,7 +74,7 @@ def pairs(start: Tensor, apart: int, points: int, radius: float, skip: str) -> t
 
 
 def with_previous(inputs: Tensor, batch: int) -> Tensor:
-    """Each sample plus the one that has its place in the batch before; the first batch as it is."""
+    """Each sample plus the sample at the same index of the previous batch; the first batch as it is."""
     earlier = torch.zeros_like(inputs)
     earlier[batch:] = inputs[:-batch]
     return inputs + earlier

@@ -1,4 +1,4 @@
-"""The machine as a job should use it: device, threads, number formats, memory."""
+"""Settings of the machine for a job: device, threads, number formats, memory."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 
 def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
     """Sets this process up and returns the device of this name. Without `insist` that is the processor where a GPU is wanted and
-    there is none: only training jobs ask a cluster for one."""
+    there is none, because only training jobs request one from a cluster."""
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -31,7 +31,7 @@ def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
 
 
 def keep_pages() -> None:
-    """Asks glibc to keep freed memory: a step frees and takes the same blocks again, and fresh pages cost 5 to 10% of it."""
+    """Asks glibc to keep freed memory: each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library

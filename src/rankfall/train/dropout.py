@@ -1,7 +1,8 @@
-"""Dropout whose masks are named by (seed, place, step), so that a member drops the same units in any stack and after any resume.
+"""Dropout whose masks depend on (seed, place in the network, step) only, so that a member drops the same units in any stack and after any
+resume.
 
-Masks come from Philox, a counter-based generator: the key is the seed's, two words of the counter hold place and step, and the
-other two run through the elements. Sixteen bits decide an element, so a rate is honoured to 1 / 65536 and the scale is exact.
+Masks come from Philox, a counter-based generator: the key is the seed's, two words of the counter hold place and step, and the other two
+run through the elements. Sixteen bits decide an element, so rates are rounded to 1 / 65536, and the scale matches the rounded rate.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Training, as arithmetic: members go down the gradients of an objective over epochs of data, and are evaluated.
+"""Training, as arithmetic: gradient descent of members on an objective over epochs of data, and evaluation.
 
-Nothing here knows what the members are: networks of cells, or small probes on frozen states. Where results go and who watches is the
-caller's business.
+Nothing here knows what the members are: networks of cells, or small probes on frozen states. The
+caller stores the results and shows the progress.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ EVALUATIONS = 50  # at most about this many evaluations on the test set in a run
 
 @dataclass(frozen=True)
 class Course:
-    """How long, and in which batches."""
+    """The number of epochs and the batches."""
 
     epochs: int
     batch: int
@@ -46,8 +46,8 @@ def fit(
         if not (members.fate == RUNNING).any():
             break
         members.begin_epoch(epoch, course.epochs)
-        # Who has stopped before has no part in this epoch's record, so that it does not depend on who shares the stack. Told from
-        # the steps that counted, not from now: training may go on from the middle of the epoch.
+        # A member that has stopped before is not part of this epoch's record, so that it does not depend on the other members. This is
+        # decided from the counted steps, because training may resume in the middle of the epoch.
         taking = (members.fate == RUNNING) | ((members.fate == DIVERGED) & (members.last_step >= epoch * steps))
         first = members.step_count - epoch * steps
         for batch in data.epoch(members.seeds, epoch, course.batch, course.shuffle, first):
@@ -65,7 +65,7 @@ def fit(
 
 @torch.no_grad()
 def evaluate(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
-    """Sums (K,) over a split of every metric and of what was asked, without dropout."""
+    """Sums (K,) over a split of every metric and of the number of targets, without dropout."""
     found: dict[str, Tensor] = {}
     for batch in data.evaluated(split, members.seeds):
         for name, value in sums_of(objective(members.module, batch)).items():

@@ -1,7 +1,7 @@
-"""The course of training: for each member, epoch and split, sums of every metric and of what was asked.
+"""The course of training: for each member, epoch and split, sums of every metric and the number of targets.
 
 The tensors are (K, epochs), named `split.metric` and filled in place, so that a checkpoint of them is the record so far. A mean is
-sum over count, `split.asked`; where nothing was asked there is none: the epoch was not reached, or the split not evaluated then.
+sum over count, `split.asked`; where that is zero there is no mean: the epoch was not reached, or the split was not evaluated.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ class TrainingHistory:
 
 
 def sums_of(graded: Graded) -> dict[str, Tensor]:
-    """What adds up over batches, by metric (K,)."""
+    """The sums of a batch, by metric (K,)."""
     return {"loss": graded.loss * graded.asked, ASKED: graded.asked, **graded.sums}
 
 

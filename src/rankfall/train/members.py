@@ -1,4 +1,4 @@
-"""Members in training: K copies of one module, each with its own weights, hyperparameters and fate, as tensors with a leading axis K.
+"""Members in training: K copies of one module, each with its own weights, hyperparameters and status, as tensors with a leading axis K.
 
 The module is any `nn.Module` whose parameters are (K, ...) and whose members do not mix: a network of a cell, or K small probes. All
 parameters of a member lie in one row of `weights` (K, P) and the module's parameters are views into it, so that the optimiser is a
@@ -40,7 +40,7 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What each member has for itself."""
+    """The hyperparameters of each member."""
 
     lr: float = 1e-3
     weight_decay: float = 0.0
@@ -102,7 +102,7 @@ class Members:
         grads = torch.autograd.grad(loss.sum(), self.parameters)
         flat = torch.cat([g.flatten(1) for g in grads], 1, out=self.grads)  # (K, P)
         square = torch.mul(flat, flat, out=self.scratch).sum(1, keepdim=True)  # (K, 1)
-        # A member whose loss or gradient is no longer finite stops here, with the last weights that were; the others never notice.
+        # A member whose loss or gradient is no longer finite stops here with its last finite weights; the others are not affected.
         broken = ~(loss.detach().isfinite() & square.squeeze(1).isfinite()) & (self.fate == RUNNING)
         self.fate.masked_fill_(broken, DIVERGED)
         running = self.fate == RUNNING
@@ -117,7 +117,7 @@ class Members:
             self.optimizer.step(self.weights, flat, self.slots, lr, self.decay, self.step_count, self.scratch)
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that changes while training; random streams need no state, they are counted from the step."""
+        """Everything that changes while training; random streams need no state, since they depend on the step number."""
         slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
         count = torch.tensor(self.step_count)
         return {"weights": self.weights, **slots, "fate": self.fate, "last_step": self.last_step, "step_count": count}

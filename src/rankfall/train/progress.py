@@ -1,4 +1,4 @@
-"""What a person sees of a training job: bars where a terminal is, plain lines in a log file otherwise."""
+"""The progress of a training job: bars on a terminal, plain lines in a log file."""
 
 import sys
 import time

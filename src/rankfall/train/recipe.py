@@ -1,4 +1,4 @@
-"""From a design to members in training: what a cell's architecture and training mean to `fit`."""
+"""From a design to members in training: members and hyperparameters for `fit`, from a cell's architecture and training."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from rankfall.train.schedules.constant import constant
 
 
 class Untrained:
-    """Instead of the optimiser of networks that take no step, which is not in their keys."""
+    """Replaces the optimiser of untrained networks, which is not in their keys."""
 
     slots = 0
 
@@ -29,7 +29,7 @@ def initial(
     trainings: Sequence[Training],
     device: torch.device,
 ) -> Members:
-    """Networks at their initial values, one a seed. Trainings may differ in what a stack holds a member."""
+    """Networks at their initial values, one a seed. Trainings may differ in the hyperparameters that a stack has for each member."""
     shared = trainings[0]
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))

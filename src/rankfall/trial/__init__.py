@@ -1,4 +1,4 @@
-"""Trials: a component of anyone's is tried before its numbers count. One table says how each kind is tried (`kinds.py`).
+"""Trials: every component is tested before its results are used. `kinds.py` lists the tests of each kind.
 
-None of this is part of a key: it computes no number, it only refuses.
+None of this is part of a key: it computes no results, it only refuses components.
 """

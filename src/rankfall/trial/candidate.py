@@ -25,7 +25,7 @@ class Named(Protocol):
 
 
 class Refused(RankfallError):
-    """A component is not what its kind must be. The line is meant for the one who wrote it."""
+    """A component is not what its kind must be. The message is for its author."""
 
 
 class Candidate:

@@ -1,8 +1,8 @@
 """How a map of tensors (K, B, ...) is tried: called twice, called for one member and one sample alone, and differentiated.
 
-In float64, with every parameter drawn apart for every member, so that whoever takes another member's is seen. Stacked products add up
-in another order than single ones, which changes some 1e-16 of the largest entry; AGREE leaves four digits for longer sums, while mixing a
-member or a sample in changes a result as much as that member or sample differs, which is all of it.
+In float64, with parameters drawn separately for each member, so that using another member's parameters changes the result. Products of
+stacks are summed in another order than single ones, which changes about 1e-16 of the largest entry; AGREE allows ten thousand times more
+for longer sums. Mixing members or samples changes results by much more than that.
 """
 
 from collections.abc import Callable, Mapping, Sequence

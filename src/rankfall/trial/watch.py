@@ -1,4 +1,4 @@
-"""What a component must leave alone: random numbers that are everybody's, and whatever it could remember a call by."""
+"""Checks that a component has no side effects: on global random generators, and on anything in which it could store state."""
 
 import random
 import sys
@@ -18,7 +18,7 @@ HOLDERS = (list, dict, set)
 
 @contextmanager
 def global_random_numbers(candidate: Candidate) -> Iterator[None]:
-    """Refuse what draws from Python's, NumPy's or torch's global generator, and leave them as they were."""
+    """Refuse a component that draws from Python's, NumPy's or torch's global generator; the generators are restored afterwards."""
     python, numbers, tensors = random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state()
     try:
         yield
@@ -41,7 +41,7 @@ def global_random_numbers(candidate: Candidate) -> Iterator[None]:
 
 
 def memory(candidate: Candidate, made: Any) -> dict[str, Any]:
-    """Whatever could differ after another call: parameters, buffers, attributes, and the globals of its file."""
+    """Everything that a call could change: parameters, buffers, attributes, and the globals of its file."""
     assert candidate.location is not None
     places = {"global": vars(sys.modules[candidate.location.module]), "attribute": vars(candidate.found)}
     tensors: dict[str, torch.Tensor] = {}

@@ -10,10 +10,10 @@ s nu^2 and the rest s mu^2, with mu = E f(x) = .2066 and nu^2 = E f(x)^2 = .3557
 nu^4 / mu^4 = 69 to one where s is large and 45 to one at s = 128. `init` leaves the maps to the network's `init`.
 
 Near identical rows, X = 1 x^T + R with |R| = eps: u_i differs between rows by O(eps), and so does u_i * (A V)_i, because (A V)_i is of
-order one: the gate passes R on as a skip connection does. So the order of contraction is at most 1 for every normaliser, softmax
+order one: the gate passes R on like a skip connection. So the order of contraction is at most 1 for every normaliser, softmax
 included, and 1 exactly where rows of A V agree to O(eps): without mask and position in the scores, or where rows of A sum to one and no
-sentinel is there. Elsewhere it is 0. But without a sentinel rows then only differ by a factor, the row sum of A, at order one, as in any
-attention of one head without biases: sigma_2 / sigma_1 has order 1, and so has the residual behind a norm of single tokens.
+sentinel is there. Elsewhere it is 0. But without a sentinel rows then differ at order one by a factor only, the row sum of A, as in any
+attention with one head and no biases: sigma_2 / sigma_1 has order 1, and so has the residual after a norm of single tokens.
 """
 
 from collections.abc import Callable

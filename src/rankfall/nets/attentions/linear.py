@@ -5,11 +5,11 @@
 per head, over all j, or over j <= i with the causal mask, where S and z run along the sequence, CHUNK tokens at a time.
 `feature`: f, entry by entry; `elu` is elu(x) + 1, `exp` is e^x. Both are positive, so the weights are too, and their rows sum to one.
 
-Near identical rows, X = 1 x^T + R with |R| = eps, without mask: what differs between rows of weights is the mixed second difference of
-log f(q_i).f(k_j) in query and key, O(eps^2), since what a query changes for all keys alike cancels in the quotient; rows sum to one,
-so they multiply differences of values, O(eps). The order of contraction is 3, as softmax's. In a head of one dimension
-f(q_i) cancels altogether: all rows come out the same. The causal mask makes rows differ at order one while they still sum to one:
-order 1; a sentinel is a key unlike the others, whose weight changes with the query by O(eps): order 1; both together: 0.
+Near identical rows, X = 1 x^T + R with |R| = eps, without mask: what differs between rows of weights is the mixed second difference of log
+f(q_i).f(k_j) in query and key, O(eps^2), since a change of the query that is the same for all keys cancels in the quotient; rows sum to
+one, so they multiply differences of values, O(eps). The order of contraction is 3, as softmax's. In a head of one dimension f(q_i) cancels
+altogether: all rows come out the same. The causal mask makes rows differ at order one while they still sum to one: order 1; a sentinel is
+a key that differs from the others, whose weight changes with the query by O(eps): order 1; both together: 0.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""Multi-head attention with every part in reach: logits, weights, each head's value and output maps.
+"""Multi-head attention whose parts can be called separately: logits, weights, each head's value and output maps.
 
     SA(X) = sum_h P_h X W_h + 1 b^T,   P_h = normaliser(logits_h),   W_h = W_V,h W_O,h,   b = sum_h b_V,h W_O,h + b_O
 
-The bias b_V,h stays outside P_h only where rows of P_h sum to one; `mix` therefore carries it through P_h, which is what a
-network does, and `maps` hands out W_h and the two biases apart.
+The bias b_V,h stays outside P_h only where rows of P_h sum to one; `mix` therefore carries it through P_h, as a
+network does, and `maps` returns W_h and the two biases separately.
 """
 
 from collections.abc import Callable
@@ -55,11 +55,11 @@ class Multihead(nn.Module):
         return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
     def weights(self, x: Tensor) -> Tensor:
-        """P_h (K, B, H, T, T); row i says what token i takes from each token j."""
+        """P_h (K, B, H, T, T); row i has the weights of all tokens j for token i."""
         return self.normaliser(self.logits(x))
 
     def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
-        """What each head brings together, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d)."""
+        """The context of each head, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d)."""
         return weights @ self.split(self.value(x))
 
     def mix(self, weights: Tensor, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A learned vector for each symbol and a linear map after it, as the published networks without positions have it."""
+"""A learned vector for each symbol and a linear map after it, as in the published networks without positions."""
 
 from torch import Tensor
 

@@ -9,7 +9,7 @@ ACCEPTS = "tokens"
 
 
 class Token(nn.Module):
-    """`frozen`: a symbol whose vector stays as it began. The published code declares symbol 0 as padding, with that effect."""
+    """`frozen`: a symbol whose vector is not trained. The published code declares symbol 0 as padding, with that effect."""
 
     def __init__(self, sizes: Sizes, *, frozen: int | None = None) -> None:
         super().__init__()

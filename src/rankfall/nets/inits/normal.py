@@ -1,4 +1,4 @@
-"""Every weight N(0, deviation^2), every bias zero: how BERT and its kin start."""
+"""Every weight N(0, deviation^2), every bias zero: the initialisation of BERT and similar models."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A token sees its neighbours up to `window` places away, on both sides or, if `causal`, only before it."""
+"""A token sees its neighbours up to `window` positions away, on both sides or, if `causal`, only before it."""
 
 import torch
 from torch import Tensor

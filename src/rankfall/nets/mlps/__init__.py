@@ -1,1 +1,1 @@
-"""MLPs: what a block does to each token alone."""
+"""MLPs: the part of a block that acts on each token alone."""

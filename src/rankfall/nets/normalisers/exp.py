@@ -1,4 +1,4 @@
-"""a_ij = e^{b_ij}: no denominator, so a row's sum tells how much it found (Su 2022)."""
+"""a_ij = e^{b_ij}: no denominator, so a row's sum grows with its scores (Su 2022)."""
 
 from torch import Tensor
 

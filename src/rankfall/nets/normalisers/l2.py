@@ -1,4 +1,4 @@
-"""a_ij = e^{b_ij} / sqrt(sum_j e^{2 b_ij}): rows have length one, and their sum, in [1, sqrt n], tells what they saw (Su 2022)."""
+"""a_ij = e^{b_ij} / sqrt(sum_j e^{2 b_ij}): rows have length one, and their sum, in [1, sqrt n], depends on the scores (Su 2022)."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""a_ij = 1 / (1 + e^{-(b_ij + s)}): each pair decides alone.
+"""a_ij = 1 / (1 + e^{-(b_ij + s)}): each weight depends on its own score only.
 
 `shift`: s; null means -log n, so that a row of equal small scores sums to about one.
 """

@@ -1,6 +1,6 @@
 """A = softmax(B) * C elementwise, C_ij = c_{i-j} learned per head and shared by all layers (Luo et al. 2022).
 
-Rows no longer sum to one, which is what lets the network count places. What is stored is c - 1, so that the usual start,
+Rows no longer sum to one, so that the network can determine positions. What is stored is c - 1, so that the usual start,
 all c = 1, is zero; `random` draws it instead, like a position's weights: then an untrained network is not plain softmax.
 Distances beyond the trained length use the farthest trained one.
 """

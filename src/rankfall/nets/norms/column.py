@@ -1,4 +1,4 @@
-"""The norm that the rank-collapse paper writes down: (X - 1 m^T) D^{-1} with D on the right.
+"""The norm as written in the rank-collapse paper: (X - 1 m^T) D^{-1} with D on the right.
 
 It scales columns: each feature over the tokens of one sequence, where a layer norm scales rows: each token over its features.
 """

@@ -1,1 +1,1 @@
-"""Positions: where a network learns of places: in the embedding, in queries and keys, or in the logits."""
+"""Positions: how positions enter a network: in the embedding, in queries and keys, or in the logits."""

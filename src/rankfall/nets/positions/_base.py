@@ -1,4 +1,4 @@
-"""What a position may touch; a position overrides the hooks that it needs and leaves the others as they are."""
+"""The points where a position may act; a position overrides the methods that it needs."""
 
 from torch import Tensor, nn
 

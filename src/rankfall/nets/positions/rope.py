@@ -1,4 +1,6 @@
-"""Rotary positions: pairs of coordinates of queries and keys turn with their place, so scores depend on i - j (Su et al. 2021)."""
+"""Rotary positions: pairs of coordinates of queries and keys are rotated in proportion to the position, so scores depend on i - j (Su et
+al. 2021).
+"""
 
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ ADMITS = "any"
 
 
 class Rope(Position):
-    """`base` sets the slowest turn: coordinate pair p of d/2 turns by base^(-2p/d) a place."""
+    """`base` determines the slowest rotation: coordinate pair p of d/2 turns by base^(-2p/d) per position."""
 
     def __init__(self, sizes: Sizes, *, base: float = 10000.0) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Residuals: functions that join a sub-layer's input and its output."""
+"""Residuals: functions that combine a sublayer's input and output."""

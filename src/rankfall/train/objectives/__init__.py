@@ -1,1 +1,1 @@
-"""Objectives: what is minimised on a batch, and what else is told of it, member by member."""
+"""Objectives: the loss that is minimised on a batch, and further metrics, for each member."""

@@ -1,4 +1,4 @@
-"""What an objective is given and what it gives back."""
+"""The arguments and the result of an objective."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from rankfall.nets.dropout import Dropout, no_dropout
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples for each member. What an objective draws at random belongs to a member's seed and to the place of the batch."""
+    """Samples for each member. What an objective draws at random depends on the member's seed and the position of the batch."""
 
     inputs: Tensor  # (K, B, T) of symbols or (K, B, T, C) of vectors
     targets: Tensor
@@ -23,7 +23,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Graded:
-    """A batch's outcome: the mean loss of what was asked, how much was asked, and sums of other metrics over it."""
+    """The result on a batch: the mean loss over its targets, their number, and sums of other metrics over them."""
 
     loss: Tensor  # (K,), with its graph
     asked: Tensor  # (K,) of integers
@@ -37,6 +37,6 @@ class Objective(Protocol):
 
 
 def outputs(module: nn.Module, inputs: Tensor, drop: Dropout) -> Tensor:
-    """The module's outputs; only one that is trained with dropout needs to know of it."""
+    """The module's outputs; `drop` is passed only in training with dropout."""
     found: Tensor = module(inputs) if drop is no_dropout else module(inputs, drop)
     return found

@@ -1,4 +1,4 @@
-"""Mean cross entropy over the tokens that ask for a class, and the share of them that are right."""
+"""Mean cross entropy over the tokens that have a target, and the share of them that are right."""
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -10,7 +10,7 @@ ACCEPTS = "classes"
 
 
 def classes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
-    """Outputs (K, B, T, C) for targets (K, B, T), -1 where nothing is asked."""
+    """Outputs (K, B, T, C) for targets (K, B, T), -1 for tokens without a target."""
     return graded(outputs(module, batch.inputs, drop), batch.targets)
 
 

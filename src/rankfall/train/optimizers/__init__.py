@@ -1,1 +1,1 @@
-"""Optimisers on the rows of a stack, one row a member."""
+"""Optimisers on the rows of a stack, one row for each member."""
