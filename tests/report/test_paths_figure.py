@@ -59,11 +59,11 @@ def test_bands_are_over_seeds_and_not_over_repeats() -> None:
 
 def test_the_caption_says_how_much_of_the_bands_is_the_draw() -> None:
     """Repeats at +-0.1 have variance 0.04/3, their mean of four a quarter of it; the seeds' means are 0.01 apart, variance 0.0001."""
-    assert draws(table(0.9, [0.5, 0.7]), "recomputed").endswith("the draw makes 100% of the bands' variance")
+    assert draws(table(0.9, [0.5, 0.7]), "recomputed").endswith("the draw accounts for 100% of the bands' variance")
     apart = table(0.9, [0.5, 0.7])
     apart.loc[apart.kind == "path", "accuracy"] += 0.1 * (apart.seed - 1)
     # Means 0.39, 0.5, 0.61: variance 0.0121; the draw's share is 0.04 / 3 / 4 / 0.0121.
-    assert draws(apart, "recomputed").endswith("the draw makes 28% of the bands' variance")
+    assert draws(apart, "recomputed").endswith("the draw accounts for 28% of the bands' variance")
     assert draws(apart[apart.repeat.isna() | (apart.repeat == 0)], "recomputed") == ""
 
 

@@ -1,4 +1,4 @@
-"""Order of contraction: p in res_out ~ C res_in^p near identical rows, one number for how an architecture loses rank with depth.
+"""Order of contraction: p in res_out ~ C res_in^p for nearly identical rows, one number for how an architecture loses rank with depth.
 
 p > 1: rank is lost doubly exponentially in depth; p = 1: exponentially; p = 0: rows come out different however similar they went in. It is
 measured for res (relative, Frobenius) and for sigma_2 / sigma_1, which stays zero when rows differ by a factor only.

@@ -1,4 +1,4 @@
-"""Whether two tables say the same, leaving out what says only where, when and with whom it was computed."""
+"""Whether two tables are equal, without the columns on where, when and in which stack they were computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def equal(one: pa.Table, other: pa.Table, tolerance: float = 0.0) -> bool:
 
 
 def differences(one: pa.Table, other: pa.Table, tolerance: float = 0.0, most: int = 10) -> list[str]:
-    """What differs, one line a finding; `tolerance` is relative, and absolute below 1."""
+    """The differences, one line each; `tolerance` is relative, and absolute below 1."""
     name, second = about_of(one).get("table", ""), about_of(other).get("table", "")
     if name != second:
         return [f"one is the table {name!r}, the other {second!r}"]

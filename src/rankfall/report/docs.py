@@ -21,7 +21,8 @@ with equations and options (`rankfall table --docs docs/tables.md`); a test keep
   (times, machines, stacks), which comparisons leave out: `rankfall table --compare A B`.
 - Metadata of each file (`rankfall.*` keys): table, schema version, digests of config and cells, rankfall's version,
   versions of Python, torch, transformers and others, device, time: of the process that wrote the file. The
-  machine that trained a cell, perhaps earlier and elsewhere, is in its row: `device`, `host`, `torch`. Each column carries its unit and meaning.
+  machine that trained a cell, perhaps earlier and elsewhere, is in its row: `device`, `host`, `torch`. Each column has its unit and
+  meaning in its metadata.
 """
 
 

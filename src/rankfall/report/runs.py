@@ -1,6 +1,6 @@
-"""Two runs side by side, by specification and not by key: what an edit of the code, or another machine, did to the numbers.
+"""Two runs side by side, by specification and not by key: the effect of an edit of the code, or of another machine, on the numbers.
 
-A key changes with the code, so rows of two runs are matched by what they are of: a cell's whole specification and the table's own key.
+A key changes with the code, so rows of two runs are matched by the cell's whole specification and the table's own key.
 The tables may have been written by two versions of Rankfall: columns that only one of them has are named, and the others compared.
 """
 
@@ -35,7 +35,7 @@ class Difference:
 
 
 def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
-    """Table -> what differs, empty where all that both say is the same; relative differences up to `tolerance` are no difference."""
+    """Table -> differences, empty where all common values are equal; relative differences up to `tolerance` are ignored."""
     first, second = _tables(one), _tables(other)
     return {
         name: list(_table_differences(name, first.get(name), second.get(name), tolerance))
@@ -101,7 +101,7 @@ def _column_differences(
 
 
 def _identity(name: str, first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
-    """The columns that say what a row is of, in both runs."""
+    """The columns that identify a row in both runs."""
     declared = schema(name) if name in table_names() else None
     own = declared.key if declared else ()
     if "key" in first:
@@ -116,7 +116,7 @@ def _provenance(name: str) -> set[str]:
 
 
 def as_lines(found: dict[str, list[Difference]]) -> Iterator[str]:
-    """For a terminal: a line a table, and one more for each thing that differs."""
+    """For a terminal: one line per table, and one for each difference."""
     for table, differences in found.items():
         yield f"{table}: {'equal' if not differences else f'{len(differences)} differences'}"
         for one in differences:

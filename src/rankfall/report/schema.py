@@ -1,5 +1,5 @@
-"""What a table is: a name, what a row stands for, and columns with type, unit and meaning, declared once and checked
-everywhere.
+"""The declaration of a table: its name, the meaning of a row, and columns with type, unit and meaning; checked when tables are written and
+read.
 
 Most tables describe cells. Such a table begins with the same columns, `CELL_COLUMNS`: labels, status and the complete
 spec of the cell, so that a figure needs no second table. To add a table, add a file to `schemas/`:
@@ -37,7 +37,7 @@ class Column:
     meaning: str
     unit: str = ""
     nullable: bool = False  # null means "does not apply"
-    nan: bool = False  # NaN means "is not a number": a loss that was lost, an accuracy where there is none
+    nan: bool = False  # NaN means "not a number", for example a diverged loss
     provenance: bool = False
 
 
@@ -102,7 +102,7 @@ def designed(design: type) -> Iterator[Column]:
             continue
         chosen = [item for item in get_args(hint) if item is not NoneType] if NoneType in get_args(hint) else [hint]
         kind, means = WORDS.get(chosen[0], "text"), meanings(design)[name]
-        if design is Architecture:  # what a null or `auto` stands for, a cell says
+        if design is Architecture:  # cells have the values that null and `auto` stand for
             means = means.partition("; ")[0] + ("; null: nothing reads it" if name in unread else "")
         yield Column(name, kind, means, nullable="null: " in means)
 

@@ -1,4 +1,4 @@
-"""Products of attention matrices along random paths: how near to rank one, against the number of matrices, one line a model and phase."""
+"""Products of attention matrices along random paths: how close to rank one, against the number of matrices, one line a model and phase."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ TABLES = ["chains"]
 
 
 def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
-    """Median over paths with the middle half as a band; what is rounding noise is left out."""
+    """Median over paths with the middle half as a band; values that are rounding are left out."""
     import numpy as np
 
     table = read("chains")

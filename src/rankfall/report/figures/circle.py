@@ -1,4 +1,4 @@
-"""Two points that a network moves along a circle, or together: paths in the plane, time as colour, and their distance below."""
+"""Two points that a network moves along a circle, or towards each other: paths in the plane, time as colour, and their distance below."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
 
 
 def apart(panel: "Axes", table: "DataFrame") -> None:
-    """Distance over that at the start, a line a width."""
+    """Distance divided by that at the start, one line per width."""
     one = table[table.token == 0]
     for colour, (width, part) in zip(palette(one.width.nunique()), one.groupby("width")):
         ratio = part.pivot_table(index="step", columns="seed", values="distance")

@@ -1,4 +1,4 @@
-"""What paths of each length carry of the output, exactly, beside how many of them there are."""
+"""The exact contribution to the output of the paths of each length, and the number of these paths."""
 
 from collections.abc import Callable
 from math import comb

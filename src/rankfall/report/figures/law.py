@@ -1,4 +1,4 @@
-"""The law of rank collapse, below every floor: residuals by layer, the local exponent, and how loose the bounds are."""
+"""The law of rank collapse, without a rounding floor: residuals by layer, the local exponent, and how loose the bounds are."""
 
 from collections.abc import Callable
 from itertools import cycle
@@ -58,7 +58,10 @@ def law(
     left.invert_yaxis()
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     middle.set(
-        xlabel="layer", ylabel="local exponent", title="how a layer answers: d log out / d log in", ylim=(-0.15, 3.35)
+        xlabel="layer",
+        ylabel="local exponent",
+        title="local exponent: d log res out / d log res in",
+        ylim=(-0.15, 3.35),
     )
     if not middle.lines:
         middle.text(0.5, 0.5, "no layer here has one", ha="center", va="center", transform=middle.transAxes)
@@ -69,7 +72,7 @@ def law(
         f"Networks of training `{training}` on {task}, {table.seed.nunique()} seeds; {methods(parts, clear)} "
         "Lines are means over seeds (of the mean over samples), bands one standard deviation over seeds. "
         "Left: the vertical axis is log10(-log10 residual)"
-        + (f"; dashed, what plain float64 and float32 passes say of {reference}. " if reference is not None else ". ")
+        + (f"; dashed, plain float64 and float32 passes of {reference}. " if reference is not None else ". ")
         + "Right: how many decades each one-layer bound lies above the true residual, where its condition holds. "
     )
     return Picture(figure, text + left_out(whole, table) + " ".join(findings))
@@ -82,7 +85,7 @@ def above_floor(table: "DataFrame") -> "DataFrame":
 
 
 def methods(parts: "dict[str, DataFrame]", clear: "dict[str, DataFrame]") -> str:
-    """Which line is computed how, and where it ends for that."""
+    """How each line is computed, and where it therefore ends."""
     found: dict[str, list[str]] = {"centred": [], "float64": []}
     for name, part in parts.items():
         plain = sorted(part[part.method != "centred"].method_reason.unique())
@@ -114,7 +117,7 @@ def twice(log10: Any) -> Any:
 
 
 def decay(panel: "Axes", table: "DataFrame", colour: Any, name: str, cut: bool) -> None:
-    """A line as far as it is no rounding noise; a cross where it is cut for that."""
+    """A line up to its first rounding noise, where it ends with a cross."""
     lines = per_seed(table.assign(height=twice(table.log10_residual)), "height")
     plain = bool((table.method != "centred").any()) or not len(table)
     label = f"{name} (plain float64)" if plain else name
@@ -126,7 +129,7 @@ def decay(panel: "Axes", table: "DataFrame", colour: Any, name: str, cut: bool) 
 
 
 def floors(panel: "Axes", table: "DataFrame") -> None:
-    """Where direct computation stops: drawn as far as it gives a number at all."""
+    """The values of direct computation, up to the last layer where it gives a number."""
     for name, style in (("float64", "--"), ("float32", ":")):
         column = f"log10_{name}"
         lines = per_seed(table.assign(height=twice(table[column].astype(float))), "height")
@@ -147,7 +150,7 @@ def floors(panel: "Axes", table: "DataFrame") -> None:
 
 
 def slope(panel: "Axes", table: "DataFrame") -> None:
-    """log10(3) a layer: what cubing does on these axes."""
+    """A line of slope log10(3) per layer, which is cubing on these axes."""
     lines = per_seed(table.assign(height=twice(table.log10_residual)), "height")
     if len(lines) < 4:
         return
@@ -159,7 +162,7 @@ def slope(panel: "Axes", table: "DataFrame") -> None:
 
 
 def exponents(panel: "Axes", table: "DataFrame", colour: Any, aside: float) -> None:
-    """Set aside a little, since many architectures have the same exponent; a plain pass has none."""
+    """Markers shifted slightly, since many architectures have the same exponent; plain passes have none."""
     lines = per_seed(table, "exponent")
     if not len(lines):
         return
@@ -184,7 +187,7 @@ def slack(panel: "Axes", table: "DataFrame") -> None:
 
 
 def finding(table: "DataFrame", clear: "DataFrame", name: str) -> str:
-    """The last layer that is no rounding noise; rows may be identical to the last digit, and a plain pass knows no exponent."""
+    """The last layer above rounding noise; rows may be equal to the last digit there, and plain passes have no exponent."""
     if clear.empty:
         return f"{name}: rounding noise from the first layer."
     last = clear[clear.layer == clear.layer.max()]

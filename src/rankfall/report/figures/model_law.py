@@ -14,7 +14,7 @@ FLOORS = {"float64": 16, "float32": 7}  # decimal digits, about
 
 
 def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = ["SAN", "SAN+MLP"]) -> Picture:
-    """Medians over seeds and samples; the ordinary float64 value beside the propagated one, where it stays on its floor."""
+    """Medians over seeds and samples; the values of an ordinary float64 pass are drawn too, which stay at their floor."""
     import numpy as np
 
     table = read("model_law")
@@ -50,7 +50,7 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = ["SAN
     if groups:
         axes[0][0].legend(fontsize=7.5, loc="upper left")
     caption = (
-        "Residuals propagated apart from what tokens share (solid) and in ordinary float64 (dotted). A cubic law, res' = C res^3, is a "
+        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted). A cubic law, res' = C res^3, is a "
         "line of the grey slope. " + " ".join(findings)
     )
     return Picture(figure, caption)

@@ -122,7 +122,7 @@ def draw(axis: "Axes", table: "DataFrame", log: bool) -> None:
 
 
 def finding(table: "DataFrame", model: str, phase: str) -> str:
-    """What the panel says, in its numbers: where SAN is lost, what the whole model keeps."""
+    """The panel's finding in numbers: the layer where SAN is lost, and the residual that the whole model keeps."""
     lines = summary(table).set_index(["variant", "layer"])["mean"]
     depth = int(table.layer.max())
     parts = []

@@ -1,4 +1,4 @@
-"""The order table as a picture: who loses rank doubly exponentially (3), exponentially (1), or not at all (0)."""
+"""The order table as a picture: which architectures lose rank doubly exponentially (3), exponentially (1), or not at all (0)."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TABLES = ["orders"]
 
-# Dark for fast, warm for not at all; apart in lightness too, so that print and colour-blind readers keep them apart.
+# Dark means fast, warm not at all; lightness differs too, for print and colour-blind readers.
 FAST, MIDDLE, SLOW, NEVER, UNKNOWN = "#08457e", "#3d85c0", "#9fd0f0", "#f0a202", "#eeeeee"
 NAMES = {
     "softmax": "softmax",
@@ -77,7 +77,7 @@ def orders(
     )
     right.set_xticks(range(len(blocks)), blocks, rotation=55, ha="right")
     groups(left, columns)
-    right.set_title("what stands around the attention", loc="center", pad=28)
+    right.set_title("what surrounds the attention", loc="center", pad=28)
     left.set_title("attention alone: position, mask, special token", loc="center", pad=28)
     key(figure, quantity, {look(order)[0] for order in (*grid.order, *around.order)})
     others = [str(count) for count in there if count != heads]
@@ -122,13 +122,13 @@ def column_order(column: tuple[str, str, str]) -> tuple[int, int, int]:
 
 
 def block_order(table: "DataFrame") -> list[str]:
-    """By how fast the residual goes, in every picture alike, whatever quantity it shows."""
+    """By how fast the residual decays, the same in the pictures of both quantities."""
     fastest = table[table.quantity == "res"].groupby("block", sort=False).order.max().round()
     return [str(name) for name in fastest.sort_values(ascending=False, kind="stable").index]
 
 
 def cells(panel: "Axes", rows: list[str], columns: int, orders: "dict[tuple[str, int], float]") -> None:
-    """A square an entry, with its number."""
+    """One square per entry, with its number."""
     from matplotlib.patches import Rectangle
 
     for (name, x), order in orders.items():
@@ -195,7 +195,7 @@ def caption(grid: "DataFrame", around: "DataFrame", quantity: str, heads: int) -
     sharp = both.uncertainty[both.order.notna()].max()
     uncertainty = f"; largest uncertainty {sharp:.0e}" if sharp == sharp else ""
     text = (
-        f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} near identical rows "
+        f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
         f"({heads} head{'s' * (heads > 1)}): out ~ C in^p. Of {len(grid)} attention layers {counts[0]} are cubic "
         f"({', '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0. "
         f"{fitted(both[both.order.notna()])}{uncertainty}. "
@@ -208,7 +208,7 @@ def caption(grid: "DataFrame", around: "DataFrame", quantity: str, heads: int) -
 
 
 def undefined(table: "DataFrame") -> str:
-    """Why entries have no order, and whose they are."""
+    """Why entries have no order, and their normalisers."""
     if table.empty:
         return ""
     why = table.assign(
@@ -219,7 +219,7 @@ def undefined(table: "DataFrame") -> str:
 
 
 def fitted(table: "DataFrame") -> str:
-    """Over how many decades, and by what arithmetic."""
+    """The number of decades, and the arithmetic."""
     low, high = table.decades.min(), table.decades.max()
     if table.empty:
         return "No entry has an order"

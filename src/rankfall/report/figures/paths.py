@@ -79,9 +79,10 @@ def by_length(table: "DataFrame", evaluation: str) -> "DataFrame":
 
 
 def draws(table: "DataFrame", evaluation: str) -> str:
-    """How much of the bands is the choice of paths: every seed draws its own, and repeats within a seed say how far a choice moves a mean.
+    """The share of the bands' variance that is due to the draw of paths: every seed draws its own, and repeats within a seed give the
+    variance of a draw.
 
-    The mean of R repeats carries 1/R of their variance; the rest of the variance over seeds is the networks'. Pooled over all points."""
+    The mean of R repeats has 1/R of their variance; the rest of the variance over seeds is that of the networks. Pooled over all points."""
     chosen = table[(table.kind == "path") & (table.evaluation == evaluation)]
     point = ["architecture", "training", "depth", "paths", "length"]
     within = chosen.groupby([*point, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
@@ -89,7 +90,7 @@ def draws(table: "DataFrame", evaluation: str) -> str:
     if (within["count"] < 2).all() or not total.sum() > 0:
         return ""
     share = (within["var"] / within["count"]).groupby([within[name] for name in point]).mean().sum() / total.sum()
-    return f", whose paths it draws itself: the draw makes {min(1.0, share):.0%} of the bands' variance"
+    return f", which draws its own paths; the draw accounts for {min(1.0, share):.0%} of the bands' variance"
 
 
 def reference(table: "DataFrame", kind: str) -> tuple[float, float]:
@@ -110,12 +111,12 @@ def draw(panel: "Axes", table: "DataFrame", evaluation: str) -> None:
 
 
 def finding(table: "DataFrame", evaluation: str) -> str:
-    """Whether the published shape holds: short paths carry the accuracy, long ones fall to chance. Said with its numbers."""
+    """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance."""
     lines = by_length(table, evaluation)
     most = lines[lines.paths == lines.paths.max()].set_index("length")["mean"]
     whole, chance = reference(table, "whole")[0], reference(table, "chance")[0]
     if whole <= chance:
-        return f"the network itself ({whole:.3f}) does no better than chance ({chance:.3f}), so no path can be said to carry it."
+        return f"the network itself ({whole:.3f}) does no better than chance ({chance:.3f}), so its accuracy cannot be attributed to paths."
     depth = int(most.index.max())
     short, long = most[most.index <= max(1, depth // 3)], most[most.index > depth - max(1, depth // 3)]
     carried = (short.max() - chance) / (whole - chance)

@@ -1,4 +1,4 @@
-"""Ours beside the published numbers: one row a number, the published as a ring, ours as dots with their deviation over seeds."""
+"""Published numbers and ours: one row per number, the published as a ring, ours as dots with their deviation over seeds."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ def reproduction(read: "Callable[[str], DataFrame]") -> Picture:
 
 
 def counted(table: "DataFrame") -> str:
-    """How many comparisons hold: at what the published numbers were measured at, and at other sizes, trainings or texts."""
+    """The number of comparisons that hold: at the published settings, and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
     held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
     broken = int((measured.failed > 0).sum())
@@ -84,7 +84,7 @@ def listed(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
 
 
 def against(panel: "Axes", table: "DataFrame") -> None:
-    """Logarithmic, since a collapse is; a straight line where both agree."""
+    """Logarithmic axes, because a collapse spans decades; points on the diagonal agree."""
     least = 1e-8
     for colour, (good, part) in zip((COLOURS[4], COLOURS[2]), table.groupby(table.holds.astype(bool))):
         label = "reproduced" if good else "not reproduced"
@@ -118,7 +118,7 @@ def findings(table: "DataFrame", names: list[str]) -> list[str]:
 
 
 def seeds(one: Any) -> str:
-    """What the mean over seeds does not say."""
+    """What the mean over seeds does not show."""
     if one.failed:
         return f"; {one.failed} of {one.failed + one.seeds} seeds failed"
     return f"; {one.held} of {one.seeds} seeds" if one.sense.startswith("all ") else ""

@@ -1,4 +1,4 @@
-"""Residuals by layer, trained beside untrained: how much of its rank each architecture keeps."""
+"""Residuals by layer, trained and untrained: how much of its rank each architecture keeps."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,7 +48,7 @@ def residuals(
             chosen = table[(table.architecture == name) & (table.training == training)]
             if not len(chosen):
                 continue
-            # Rows that are equal to the last digit have no place on a logarithmic axis.
+            # Rows that are equal to the last digit have a residual of zero, which a logarithmic axis cannot show.
             chosen = chosen.assign(value=chosen.value.where(chosen.value > 0))
             lines = chosen.groupby("layer").value.agg(["mean", "std"]).dropna(subset="mean").fillna(0.0).reset_index()
             # On a logarithmic axis a band must not reach zero.

@@ -1,4 +1,4 @@
-"""A sweep at a glance: the residual against depth, one line for each value of what was swept, one panel for each value of
+"""A sweep: the residual against depth, one line for each value of what was swept, one panel for each value of
 what else differs. Works for any axis of the grid, since every table of cells carries them all.
 """
 
@@ -43,11 +43,13 @@ def sweep(
         data = data[data.layer == data.depth]
     data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
-    identical = int(data.log10_residual.isna().sum())  # to the last digit: nothing is left that an axis could show
+    identical = int(
+        data.log10_residual.isna().sum()
+    )  # equal to the last digit: a residual of zero, which the axis cannot show
     noise = data[data.floor]
     data = data[data.log10_residual.notna() & ~data.floor]
     if data.empty:
-        raise RankfallError("figure sweep: no finished cell has a residual that is no rounding noise")
+        raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
@@ -106,7 +108,7 @@ def per_seed(data: "DataFrame", x: str) -> "DataFrame":
 
 
 def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
-    """Axes for these residuals; ticks as far apart as it takes to read them."""
+    """Axes for these residuals; ticks spaced so that they are readable."""
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))

@@ -1,4 +1,4 @@
-"""circle.parquet: where a network that is applied to its own output takes two points."""
+"""circle.parquet: the points that a network reaches when it is applied repeatedly to its own output."""
 
 from rankfall.report.schema import Column, Table
 

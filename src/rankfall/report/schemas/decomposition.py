@@ -1,4 +1,4 @@
-"""decomposition.parquet: what paths of each length carry of the output."""
+"""decomposition.parquet: the contribution of paths of each length to the output."""
 
 from rankfall.report.schema import Column, Table
 

@@ -1,4 +1,4 @@
-"""law.parquet: residuals without a floor, and every bound beside them."""
+"""law.parquet: residuals without a rounding floor, and the theorems' bounds."""
 
 from rankfall.report.schema import Column, Table
 

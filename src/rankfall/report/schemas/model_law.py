@@ -1,4 +1,4 @@
-"""model_law.parquet: residuals of real models below every floor, and the one-layer bound on their weights."""
+"""model_law.parquet: residuals of real models without a rounding floor, and the one-layer bound on their weights."""
 
 from rankfall.report.schema import Column, Table
 from rankfall.report.schemas.law import ONE_LAYER, size

@@ -1,4 +1,4 @@
-"""orders.parquet: who loses rank how fast."""
+"""orders.parquet: how fast architectures lose rank."""
 
 from rankfall.report.schema import Column, Table
 
@@ -9,7 +9,7 @@ def orders() -> Table:
         "orders",
         "block x attention x normaliser x position x mask x sentinels x heads x biases x quantity",
         (
-            Column("block", "text", "what stands around the attention: nothing (attention alone), norms, skip, MLP"),
+            Column("block", "text", "what surrounds the attention: nothing (attention alone), norms, skip, MLP"),
             Column("attention", "text", "how tokens are mixed"),
             Column(
                 "normaliser", "text", "what turns scores into attention weights; null: nothing reads it", nullable=True
@@ -23,7 +23,7 @@ def orders() -> Table:
             Column(
                 "order",
                 "float",
-                "p in out ~ C in^p near identical rows, mean over draws; null where undefined (see reason)",
+                "p in out ~ C in^p for nearly identical rows, mean over draws; null where undefined (see reason)",
                 nullable=True,
             ),
             Column(

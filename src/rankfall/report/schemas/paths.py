@@ -1,4 +1,4 @@
-"""paths.parquet: what paths of a given length can do, between the whole model and a guess."""
+"""paths.parquet: accuracy of paths by length, of the whole model, and of guessing."""
 
 from rankfall.report.schema import Column, Table
 
