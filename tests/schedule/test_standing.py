@@ -120,10 +120,21 @@ def test_a_foreign_shard_is_made_again_with_the_table_above_it(outputs: Outputs)
     place, *_ = plan.shards
     foreign = Statements(make_plan(LR)).measure("paths", *place)
     written(outputs.measured("paths", *place), "paths", foreign)
+    os.utime(outputs.measured("paths", *place), (0, 0))
     assert look(CONFIG, outputs).right, "beneath a table that stands nothing is asked"
     Path(outputs.table("paths")).unlink()
     found = look(CONFIG, outputs)
     assert found.missing == [outputs.table("paths")]
+    assert set(found.stale) == {outputs.measured("paths", *place)}
+    assert found.shards == {place}
+
+
+def test_a_foreign_shard_that_is_newer_than_its_table_is_made_again(outputs: Outputs) -> None:
+    """Snakemake makes the table again for the newer time, and the table's job would refuse the shard."""
+    place, *_ = make_plan(CONFIG).shards
+    shutil.copyfile(outputs.data("sorting"), outputs.measured("paths", *place))  # another table altogether
+    os.utime(outputs.measured("paths", *place), (os.path.getmtime(outputs.table("paths")) + 1,) * 2)
+    found = look(CONFIG, outputs)
     assert set(found.stale) == {outputs.measured("paths", *place)}
     assert found.shards == {place}
 

@@ -99,7 +99,7 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     if found is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
     if name is not None and found != name:
-        raise RankfallError(f"{path} holds the table {found!r}, not {name!r}")
+        raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
     table = schema(found)
     columns = [column.name for column in table.columns]
     if about.get("schema") != table.version or data.column_names != columns:

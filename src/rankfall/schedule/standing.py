@@ -1,7 +1,8 @@
 """Which outputs are there and right, which have to be made again and why: by what they say they were made for, not by their times.
 
 A table or figure that keeps the planned digest is right, whatever lies beneath it: the digests of its shards are part of its own. So
-the shards are looked at only where a table has to be made, and a run with nothing to do opens a few files.
+the shards are looked at only where a table has to be made, or where one is newer than its table, which is a reason for Snakemake to make
+the table again; and a run with nothing to do opens a few files.
 
 What Snakemake remembers in `.snakemake/` may be lost, or not be about the files that are there; it is told to run the jobs of what is
 `stale` here, and finds by itself what is missing.
@@ -65,8 +66,10 @@ def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
     wanted: dict[str, Part] = {}  # what tables that are not right are made from
     for table in statements.tables:
         path = outputs.table(table)
-        if not _look(path, record_of(path), statements.table(table), found):
-            wanted |= {part.path: part for part in statements.parts(table, outputs)}
+        right = _look(path, record_of(path), statements.table(table), found)
+        parts = statements.parts(table, outputs)
+        if not right or _any_newer(parts, path):
+            wanted |= {part.path: part for part in parts}
     jobs = set()
     for path, part in wanted.items():
         if not _look(path, record_of(path), part.statement, found) and part.job is not None:
@@ -92,6 +95,18 @@ def _look(path: str, record: Record | None, statement: Statement, found: Standin
             found.missing.append(path)
     elif path not in found.stale:
         found.stale[path] = _why(record, statement)
+    return False
+
+
+def _any_newer(parts: list[Part], path: str) -> bool:
+    """Whether Snakemake will make a right table again because of times: then what it is made from must be right too."""
+    made = os.lstat(path).st_mtime_ns
+    for part in parts:
+        try:
+            if os.lstat(part.path).st_mtime_ns > made:
+                return True
+        except OSError:  # a shard that is missing is no reason for Snakemake
+            continue
     return False
 
 
