@@ -25,7 +25,7 @@ from typing import Any
 from rankfall.design import Architecture, Task, Training, declared, with_default
 from rankfall.errors import RankfallError, nearest
 
-AUTO = "auto"  # "whatever fits the task", for the parts that touch its inputs and targets
+AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
 KINDS: Mapping[str, str] = {
     **{kind: about["folder"] for kind, about in declared(Task, Architecture, Training).items()},
@@ -56,7 +56,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Description:
-    """What can be said of a component from its source text alone."""
+    """The properties of a component that its source text declares."""
 
     location: Location
     options: Mapping[str, Option]
@@ -64,7 +64,7 @@ class Description:
 
 
 def names(kind: str) -> list[str]:
-    """Names that the kind's folder offers, sorted; plus `auto` where it means something."""
+    """Names that the kind's folder offers, sorted; plus `auto` for kinds that have it."""
     folder = _package() / KINDS[kind]
     found = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     found |= {AUTO} if kind in AUTO_KINDS else set()
@@ -98,7 +98,7 @@ def load(kind: str, name: str) -> Any:
     location = locate(kind, name)
     if location is None:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
-    if os.getcwd() not in sys.path:  # where components of one's own lie, and what any component imports
+    if os.getcwd() not in sys.path:  # for components of users and what they import
         sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
     module = importlib.import_module(location.module)
     for attribute in location.attributes:

@@ -1,4 +1,4 @@
-"""What a network is made of and how it is trained, as plain data: each field is declared here, once.
+"""The design of a network and of its training, as plain data: each field is declared here, once.
 
 A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`config/entries.py`),
 tables have a column for each (`report/schema.py`), and a field made by `part` declares a kind of component with its folder. The strings
@@ -90,23 +90,23 @@ class Architecture:
     normaliser: Component = part("nets/normalisers", "softmax")
     """what turns scores into attention weights"""
     position: Component = part("nets/positions", "learned", sized=True)
-    """how the network is told places apart"""
+    """how the network distinguishes positions"""
     mask: Component = part("nets/masks", "none")
-    """which pairs of places may attend"""
+    """which pairs of tokens may attend"""
     residual: Component = part("nets/residuals", "add")
-    """how a sublayer's output joins the stream"""
+    """how a sublayer's output is combined with its input"""
     mlp: Component = part("nets/mlps", "none", sized=True)
     """the feed-forward sublayer"""
     mlp_residual: Component | None = another("residual")
-    """how the MLP's output joins the stream; null: as residual"""
+    """how the MLP's output is combined with its input; null: as residual"""
     norm: Component = part("nets/norms", "layer")
-    """normalisation of the stream"""
+    """normalisation of states"""
     norm_placement: Literal["post", "pre"] = "post"
     """where the norm stands: after the residual (post) or before the sublayer (pre)"""
     embedding: Component = part("nets/embeddings", "auto", sized=True)
     """how inputs become vectors; auto: what the task needs"""
     head: Component = part("nets/heads", "auto", sized=True)
-    """how vectors become answers; auto: what the task needs"""
+    """how vectors become outputs; auto: what the task needs"""
     sentinels: Component = part("nets/sentinels", "none", sized=True)
     """extra tokens that carry no input"""
     init: Component = part("nets/inits", "published")
@@ -129,7 +129,7 @@ class Training:
 
     name: str
     objective: Component = part("train/objectives", "auto")
-    """what is minimised and told of each batch; auto: what the task needs"""
+    """the loss that is minimised, and its metrics; auto: what the task needs"""
     optimizer: Component = part("train/optimizers", "adam")
     """the optimiser"""
     lr: Positive = 1e-3
@@ -162,7 +162,7 @@ UNREAD = {
 
 
 class Designed(Protocol):
-    """Whatever is made by a task, an architecture, a training and a seed: above all a cell."""
+    """Anything with a task, an architecture, a training and a seed, such as a cell."""
 
     @property
     def task(self) -> Task: ...

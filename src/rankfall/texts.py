@@ -1,4 +1,4 @@
-"""Real English text as lists of token numbers: where it comes from, and who cuts it into tokens.
+"""Real English text as lists of token numbers: its sources, and its tokenizers.
 
 A source yields texts, each a tuple of parts (a pair of sentences has two):
 
@@ -173,7 +173,7 @@ def pretrained(name: str, key: str = "tokenizer") -> Cutter:
 
 
 def stay_offline_without_a_network() -> None:
-    """Where the hub's name does not resolve, its libraries look into their caches at once instead of retrying for half a minute."""
+    """Where the hub's name does not resolve, its libraries use their caches at once instead of retrying for half a minute."""
     try:
         socket.getaddrinfo(urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname, 443)
     except OSError:

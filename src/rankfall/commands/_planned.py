@@ -1,4 +1,4 @@
-"""What the commands of a plan's jobs have in common: which plan, which folder, and that it is still what was planned."""
+"""Common to the commands that jobs run: the plan, the folder of results, and the check that the plan has not changed."""
 
 import argparse
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class Planned:
         return Statements(self.plan)
 
     def check(self, statement: "Statement", job: str) -> "dict[str, str]":
-        """Stop if the job would make something else than was planned; what its output says that it was made for."""
+        """An error if the job's digest is not the planned one. Returns the record that its output keeps."""
         statement.check(self.expected, job)
         return statement.record()
 

@@ -1,4 +1,4 @@
-"""What trains or measures a shard and writes its tables: for the command of one job, and for the one that looks up many."""
+"""Training or measuring a shard and writing its tables, for the commands of single jobs and for `lookup`."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Shards:
     settings: "Settings"
 
     def train(self, task: str, shard: str, made: dict[str, str], out: Path | None, training_out: Path | None) -> None:
-        """`made` is what the tables say that they were made for."""
+        """`made` is the record that the tables keep of what they were made from."""
         from rankfall.jobs.training import train_cells
         from rankfall.report import tables
         from rankfall.train.progress import Progress

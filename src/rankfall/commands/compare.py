@@ -1,4 +1,4 @@
-"""Say what differs between two runs, by specification: what an edit of the code did to the numbers."""
+"""Show what differs between two runs, by specification: the effect of an edit of the code on the numbers."""
 
 import argparse
 import json

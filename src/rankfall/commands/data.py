@@ -1,4 +1,4 @@
-"""Make a task's data sets, one a seed, and write what a guess is worth on each."""
+"""Make a task's data sets, and write the accuracy of guessing on each."""
 
 import argparse
 from pathlib import Path

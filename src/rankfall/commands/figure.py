@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.tables is None:
         own.check_tables(figure.tables)
     else:
-        made = {}  # whoever's tables these are, the plan's or not
+        made = {}  # whether or not the tables are those of the plan
 
     def read(name: str) -> "DataFrame":
         with given():

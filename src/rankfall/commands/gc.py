@@ -1,4 +1,4 @@
-"""Remove from the store what no plan in use needs; says what it would remove unless told to delete."""
+"""Remove from the store what no plan in use needs; without --delete only list it."""
 
 import argparse
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        needed_by_running(store, needed)  # once more: a run may have begun while all this was looked through
+        needed_by_running(store, needed)  # again, because a run may have begun in the meantime
         still = {item.path for item in removable(store, needed)}
         remove([item for item in items if item.path in still])
     elif items:

@@ -1,4 +1,4 @@
-"""Measure the networks of one shard: only what the store does not have."""
+"""Measure the networks of one shard, except what the store has already."""
 
 import argparse
 import sys
@@ -61,7 +61,7 @@ def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[
     if args.tables is None or not job.measure.tables:
         own.check_tables(job.measure.tables)
     else:
-        made = {}  # whoever's tables these are, the plan's or not
+        made = {}  # whether or not the tables are those of the plan
     rows = measured_tables(job, folder) if job.measure.needs == "tables" else measured_freely(job)
     tables.write(job.measure.table, rows, args.out, tables.provenance(device=str(device)) | made)
     return 0

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """KEY=VALUE with YAML's idea of values."""
+    """KEY=VALUE, the value as YAML reads it."""
     import yaml
 
     from rankfall.errors import RankfallError

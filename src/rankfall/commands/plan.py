@@ -1,4 +1,4 @@
-"""Say what would run and why: cells that are fresh, stale or new, and what they cost."""
+"""Show what would run and why: cells that are fresh, stale or new, and their cost."""
 
 import argparse
 from pathlib import Path
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
-    """Write what the store says about costs; the file named in the configuration may not exist yet."""
+    """Write the measured costs of the store; the file named in the configuration may not exist yet."""
     from rankfall.config.types import read
     from rankfall.plan import make_plan
     from rankfall.plan.history import measure_history, write_history
@@ -112,7 +112,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Two figures, in the unit that suits."""
+    """A duration with two digits, in a suitable unit."""
     if seconds == 0:
         return "-"
     for unit, size in (("h", 3600), ("min", 60)):

@@ -1,6 +1,6 @@
-"""Show the grid by state: done, diverged, failed, begun, missing; and why what failed did.
+"""Show the grid by state: done, diverged, failed, begun, missing; and why cells failed.
 
-A cell is begun where there is a checkpoint of it: a job is at it, or was when it ended and the next one goes on from there.
+A cell is begun where it has a checkpoint: a job trains it, or has ended and the next one resumes there.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Train the cells of one shard: only what the store does not have, in stacks."""
+"""Train the cells of one shard in stacks, except those that the store has already."""
 
 import argparse
 import sys

@@ -35,8 +35,8 @@ NEEDS = "cells"
 TARGETS = ["classes", "values"]
 USES = ("weights", "heads", "values")
 REQUIRES = [
-    ({"mlp": "none"}, "a network with an MLP is no sum over paths"),
-    ({"norm": "none"}, "a network with norms is no sum over paths"),
+    ({"mlp": "none"}, "a network with an MLP is not a sum over paths"),
+    ({"norm": "none"}, "a network with norms is not a sum over paths"),
 ]
 LIMITS = {"samples": (1, None)}
 BIAS = "bias"
@@ -98,11 +98,11 @@ def refuse(network: "Network") -> None:
     for block in network.blocks:
         if block.mlp is not None:
             raise RankfallError(
-                "decomposition: a network with an MLP is no sum over paths; choose cells with `mlp: none`"
+                "decomposition: a network with an MLP is not a sum over paths; choose cells with `mlp: none`"
             )
         if not (block.norm1 is no_norm or getattr(block.norm1, "func", None) is no_norm):
             raise RankfallError(
-                "decomposition: a network with norms is no sum over paths; choose cells with `norm: none`"
+                "decomposition: a network with norms is not a sum over paths; choose cells with `norm: none`"
             )
 
 

@@ -1,9 +1,9 @@
-"""A cell, and the hashes that say what it is.
+"""A cell, and the hashes that identify it.
 
-spec   what was asked for: task, architecture, training, seed; labels left out, defaults filled in, what nothing reads left out
+spec   the specification: task, architecture, training, seed; labels left out, defaults filled in, unread fields left out
 key    spec + fingerprint of the code that computes it + data key
 data   task + seed, where it matters, + fingerprint of the code that makes the data
-group  what must be equal to train cells in one stack: the spec without seed and without what a stack holds a member
+group  what cells of one stack must have in common: the spec without seed and without hyperparameters that each member has for itself
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def digest(*parts: Any) -> str:
 
 
 def spec_content(task: Task, architecture: Architecture, training: Training) -> dict[str, Any]:
-    """What a cell is, but for its seed, as plain data without labels."""
+    """The specification without seed and labels, as plain data."""
     return {
         "task": _content(task.task),
         "architecture": {name: _content(getattr(architecture, name)) for name in names(Architecture)},
@@ -66,7 +66,7 @@ def spec_content(task: Task, architecture: Architecture, training: Training) -> 
 
 
 def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:
-    """With `stacked`, only what all members of a stack must share."""
+    """With `stacked`, only what all members of a stack must have in common."""
     left_out = PER_MEMBER if stacked else frozenset()
     counts = frozenset(names(Training)) if training.epochs else UNTRAINED
     return {name: _content(getattr(training, name)) for name in sorted(counts - left_out)}

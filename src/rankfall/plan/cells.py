@@ -17,7 +17,7 @@ from rankfall.plan.cost import Cost
 from rankfall.plan.grid import Point
 from rankfall.plan.history import History, read_history
 
-# The arithmetic of training and of drawing data; not the jobs around them, so that an edit there costs nothing.
+# The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
 
@@ -40,7 +40,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Draft:
-    """A cell but for its shard, which needs to know what the others cost."""
+    """A cell without its shard, which depends on the cost of the others."""
 
     point: Point
     shared: Shared
@@ -48,7 +48,7 @@ class Draft:
 
 
 class Drafts:
-    """Makes drafts; whatever is the same for many cells is worked out once."""
+    """Makes drafts; what many cells have in common is computed once."""
 
     def __init__(self, sources: Sources, history: History) -> None:
         self.sources, self.history = sources, history
@@ -59,7 +59,7 @@ class Drafts:
         self.taken: dict[str, Point] = {}
 
     def draft(self, point: Point) -> Draft | None:
-        """None for a point that is the cell of another point of its entry: they differ in what nothing reads."""
+        """None for a point that differs from another point of its entry in unread fields only, so that both are one cell."""
         designs = point.task, point.architecture, point.training
         shared = self.shared.get(designs)
         if shared is None:

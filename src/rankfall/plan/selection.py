@@ -1,4 +1,4 @@
-"""Which cells a measure is for: those that its entry names, all of which it must be able to deal with, and each of them once.
+"""The cells of a measure: those that its entry selects. It must be able to measure all of them, and no two entries give the same rows.
 
 Facts of a measure's component that are read here: `TARGETS`, `REFUSES` and `REQUIRES` (`rules.py` says what they mean).
 """
@@ -48,7 +48,7 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) ->
 
 
 def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> None:
-    """Raise if there is a cell that the measure cannot deal with; seeds make no difference."""
+    """Raise if there is a cell that the measure cannot measure; one seed of each is checked."""
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}

@@ -1,1 +1,1 @@
-"""What Snakemake and SLURM are told: rules' inputs and params, time and memory, and what a run has come to."""
+"""The interface to Snakemake and SLURM: rules' inputs and params, time and memory, and the state of a run."""

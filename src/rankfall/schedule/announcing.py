@@ -1,4 +1,4 @@
-"""What a whole run announces to the store. Its jobs announce their own parts, but between two jobs nobody would."""
+"""Announcement of a whole run to the store. Its jobs announce their own parts, but none is made between two jobs."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Which jobs have nothing to compute: all their cells are in the store, and for a measure all rows. Their tables are written without a
 job of their own.
 
-Only the process that runs the jobs asks, and only for jobs whose tables are missing or not right: what is planned depends on no disk.
+Only the process that runs the jobs looks, and only for jobs whose tables are missing or out of date: a plan does not depend on the disk.
 """
 
 from collections.abc import Iterable
@@ -28,14 +28,14 @@ class ShardJob(NamedTuple):
 
 
 class InStore:
-    """What the store has of a plan; headers alone are read, when they are first asked for."""
+    """The cells and rows of a plan that the store has; headers alone are read, when they are first asked for."""
 
     def __init__(self, plan: Plan, results: Path | str) -> None:
         self.plan, self.root = plan, Path(results) / "store"
         self._rows: dict[str, frozenset[str]] = {}
 
     def has(self, job: ShardJob) -> bool:
-        """Whether a job would find all that it needs."""
+        """Whether the store has all results of a job."""
         cells = self.plan.shard(*job.place)
         if job.measure:
             cells = self.plan.measured_cells(job.measure, *job.place)

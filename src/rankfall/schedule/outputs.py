@@ -1,4 +1,4 @@
-"""Where the files of each job lie under the folder of results: one answer for the rules, for the commands, and for what compares them.
+"""The paths of each job's files under the folder of results, for rules, commands and comparisons.
 
 Snakemake names files by text, so the folder is written as it would write it: `./results/` is `results`.
 """

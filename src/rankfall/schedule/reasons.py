@@ -1,4 +1,4 @@
-"""Why something is not what it would be now, in words."""
+"""Why a result is out of date, in words."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ MANY = 3  # causes that are named one by one
 
 
 def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Which files differ, in words."""
+    """The files that differ, in words."""
     files = {file: "changed" for file in now if file in before and now[file] != before[file]}
     files |= {file: "is now used" for file in now if file not in before}
     files |= {file: "is no longer used" for file in before if file not in now}
@@ -15,6 +15,6 @@ def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def listed(told: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first few, and the number of others."""
     more = f" and {len(told) - MANY} more" if len(told) > MANY else ""
     return ", ".join(told[:MANY]) + more

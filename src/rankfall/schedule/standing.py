@@ -1,11 +1,11 @@
-"""Which outputs are there and right, which have to be made again and why: by what they say they were made for, not by their times.
+"""Which outputs are present and up to date, and which have to be made again and why: by the digests that they keep, not by their times.
 
-A table or figure that keeps the planned digest is right, whatever lies beneath it: the digests of its shards are part of its own. So
-the shards are looked at only where a table has to be made, or where one is newer than its table, which is a reason for Snakemake to make
-the table again; and a run with nothing to do opens a few files.
+A table or figure with the planned digest is up to date, because the digests of its shards are part of its own. So
+shards are read only where a table has to be made, or where one is newer than its table, which makes Snakemake make the table again; a run
+with nothing to do opens a few files.
 
-What Snakemake remembers in `.snakemake/` may be lost, or not be about the files that are there; it is told to run the jobs of what is
-`stale` here, and finds by itself what is missing.
+Snakemake's records in `.snakemake/` may be lost, or belong to other files. So it is told to run the jobs of outputs that are `stale` here;
+missing outputs it finds itself.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ SHOWN = 12  # reasons that are told
 
 @dataclass
 class Standing:
-    """What is to be done about the outputs of a plan."""
+    """The state of the outputs of a plan."""
 
     stale: dict[str, str] = field(default_factory=dict)  # an output that is there -> why it is made again
     missing: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Standing:
         return {job.place for job in self.computing}
 
     def lines(self) -> list[str]:
-        """The reasons for people, the most frequent first."""
+        """The reasons in words, the most frequent first."""
         counts = Counter(self.stale.values())
         first = {why: path for path, why in reversed(self.stale.items())}
         lines = []
@@ -87,7 +87,7 @@ def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
 
 
 def _look(path: str, record: Record | None, statement: Statement, found: Standing) -> bool:
-    """Whether an output is right; what is not is noted."""
+    """Whether an output is up to date; if not, the reason is recorded."""
     if record is not None and record.get("made") == statement.digest:
         return True
     if record is None:
@@ -111,7 +111,7 @@ def _any_newer(parts: list[Part], path: str) -> bool:
 
 
 def _why(record: Record, statement: Statement) -> str:
-    """In what an output's own words differ from the statement that it should have been made for."""
+    """How an output's record differs from its job's statement."""
     try:
         before = json.loads(record["made_of"])
         if before["code"] != dict(statement.files()):
@@ -124,7 +124,7 @@ def _why(record: Record, statement: Statement) -> str:
 
 
 def record_of(path: str) -> Record | None:
-    """What a table says it was made for; None where there is no file, nothing where it cannot be read or does not say."""
+    """A table's record of what it was made from; None where there is no file, empty where it has no readable record."""
     if not os.path.lexists(path):
         return None
     if odd(path):

@@ -1,11 +1,11 @@
-"""What each job of a plan makes, as a statement: in words, as one digest, and by the files of code that count.
+"""Statements: what each job of a plan makes, in words, as a digest, and as the files of code that it depends on.
 
 The digest covers all that the rows or the picture depend on: the keys and labels of the cells, the measure with its options and its
-code, how tables are written; and for what is made of other files, the digests of those. So it is known before anything runs, and
+code, the code that writes tables; and for outputs made from other files, the digests of those. So it is known before anything runs, and
 
-- a job is told the digest that was planned, and stops if it would make something else;
-- every output keeps the digest that it was made for, so that whether it is still right follows from what is in it, and not from times
-  or from what Snakemake remembers (`standing.py`).
+- a job is given the planned digest, and stops if its own differs;
+- every output keeps its digest, so that whether it is up to date follows from its content, and not from times or from Snakemake's records
+  (`standing.py`).
 """
 
 import json
@@ -22,20 +22,20 @@ from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 
 Code = Mapping[str, str]  # source file -> digest
-TABLE_ROOTS = ("rankfall.report.tables",)  # what puts shards together, and checks them
-ROW_ROOTS = ("rankfall.report.cell_columns",)  # what a shard's rows begin with
+TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
+ROW_ROOTS = ("rankfall.report.cell_columns",)  # the code of the columns of every table
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What one job makes."""
+    """The statement of one job."""
 
     what: str
     digest: str
-    files: Callable[[], Code] = field(repr=False, compare=False)  # only asked for when something has to be explained
+    files: Callable[[], Code] = field(repr=False, compare=False)  # computed only when a difference has to be explained
 
     def check(self, expected: str | None, job: str) -> None:
-        """Stop a job that would make something else than what the run that started it had planned."""
+        """An error if the job's digest is not the planned one."""
         if expected is not None and expected != self.digest:
             raise RankfallError(
                 f"{job}: the configuration or the code changed since this run was planned; nothing was written, run again"

@@ -1,7 +1,7 @@
-"""What would run, and why: the plan compared with what the store has.
+"""What would run, and why: the plan compared with the store.
 
 A cell is fresh (its key is in the store), stale (its spec is, computed by other code), new, or kept: the store has lost it, but no job
-asks for it, since all that is made of it stands. Why it is stale is told by the file digests
+asks for it, since all that is made of it stands. Why it is stale follows from the file digests
 that are recorded with every result; why it is new by the most similar result under the same labels that no cell stands for any more.
 """
 
@@ -136,7 +136,7 @@ def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
         if record.stack not in times:
             try:
                 times[record.stack] = record.stack.stat().st_mtime
-            except OSError:  # taken away by somebody else in the meantime
+            except OSError:  # removed by another process in the meantime
                 times[record.stack] = 0.0
     return sorted(records, key=lambda record: times[record.stack])
 

@@ -1,4 +1,4 @@
-"""The plan as the workflow's rules want it: lists of files, the digest of what each job makes, and what each job needs.
+"""The plan in the form that the workflow's rules need: lists of files, the digest of what each job makes, and what each job needs.
 
 Snakemake compares a rule's params as a set of their representations, but for paths. So a job's digest is a string, and what may change
 without changing any result (the name of the configuration's file, where this package lies) is a `Path`.
@@ -73,7 +73,7 @@ class Wiring:
                 file.write(json.dumps(self.lookups).encode())
 
     def write_config(self) -> None:
-        """Left alone where it is."""
+        """An existing file is not rewritten."""
         if not self.config.is_file() or self.config.read_bytes() != self._text.encode():
             with atomic(self.config) as file:
                 file.write(self._text.encode())
@@ -94,7 +94,7 @@ class Wiring:
         return standing(self.plan, self.statements, self.outputs)
 
     def tell(self, everything: bool, rules: Iterable[str]) -> None:
-        """What the command line forces. Where jobs of shards are forced, what is made of them has to wait for them."""
+        """The jobs that the command line forces. Where jobs of shards are forced, what is made of them has to wait for them."""
         self.told = True
         self.forced = everything or any(rule in SHARD_RULES or "/shards/" in rule for rule in rules)
 
@@ -153,7 +153,7 @@ class Wiring:
         return [self.outputs.table(table) for table in self.plan.figure(wildcards.figure).tables]
 
     def figure_category(self, wildcards: Any) -> str:
-        """Where the report lists it: beside the other figures of the table that it mainly shows."""
+        """The category in the report: one for all figures of the same main table."""
         return self.plan.figures[wildcards.figure].tables[0].replace("_", " ")
 
     # What each job makes.
@@ -185,12 +185,12 @@ class Wiring:
         return self._memory(wildcards) * min(attempt, MOST)
 
     def measure_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        """Three times what the measure says it costs a cell, and a quarter of an hour."""
+        """Three times the measure's COST per cell, and a quarter of an hour."""
         cells, measure = self._measured(wildcards)
         return (15 + math.ceil(3 * len(cells) * measure.cost.get("seconds", SECONDS) / 60)) * min(attempt, MOST)
 
     def measure_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        """What the measure says a cell of its stacks takes; otherwise as for training."""
+        """The memory that the measure declares per cell; otherwise as for training."""
         cells, measure = self._measured(wildcards)
         own = measure.cost.get("megabytes")
         if own is None or not cells:
@@ -209,7 +209,7 @@ class Wiring:
         return 15 + math.ceil(3 * sum(cell.cost.seconds for cell in cells) / 60)
 
     def _memory(self, wildcards: Any) -> int:
-        """What was measured and a quarter more, or what the model says on top of an empty job."""
+        """The measured memory and a quarter more, or the model's estimate plus that of an empty job."""
         cells = self.plan.shard(wildcards.task, wildcards.shard)
         members = Counter(cell.group for cell in cells)
         modelled = {  # by group: its cells are alike, and share a stack
