@@ -25,6 +25,11 @@ def test_no_two_classes_share_a_name() -> None:
     assert sorted(name for name in set(found) if found.count(name) > 1) == []
 
 
+def test_no_file_is_long() -> None:
+    lines = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in house.PACKAGE.rglob("*.py")}
+    assert {file: count for file, count in lines.items() if count > 300} == {}
+
+
 def test_the_picture_is_of_this_code() -> None:
     said = house.PICTURE.read_text()
     assert house.told(house.rooms()) in said, "the picture is out of date: run `python docs/house.py`"

@@ -113,8 +113,8 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
     """A WordPiece vocabulary of at most `size` entries, learned from these texts, as BERT's was from its own.
 
     The trainer breaks ties between equally frequent pairs by the numbers of their pieces, and numbers inner characters ("##a") in the order
-    of a hash table, which differs from run to run. Handing all of them in beforehand, as special tokens, fixes the numbers and with
-    them the result; the tokenizer that cuts is then made from the vocabulary alone and knows of no special tokens.
+    of a hash table, which differs from run to run. Giving it all of them beforehand, as special tokens, fixes the numbers and with
+    them the result; the tokenizer is then made from the vocabulary alone, without special tokens.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 

@@ -1,4 +1,4 @@
-"""What the key of one computation holds, as files: what its code may read, and what its code is."""
+"""The files in the key of one computation: its code, and what the code may read."""
 
 import importlib.util
 import marshal
@@ -24,11 +24,11 @@ READER, MACHINERY, NEITHER = range(3)
 
 
 class Unproved(RankfallError):
-    """The key in hand does not tell what was computed. No cell is to blame, but nothing can be kept under the key."""
+    """The key does not describe what was computed. No cell is at fault, but nothing can be stored under the key."""
 
 
 class NotInKey(Unproved):
-    """Something was read that the key does not hold, or that is not what it holds."""
+    """A file was read that is not in the key, or differs from the one in the key."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Declared:
         return MACHINERY if is_ours(file) else READER
 
     def check(self, path: str, loaded: bool = False) -> str | None:
-        """What is wrong with reading a file: None if nothing, "" if the key does not hold it. A module that is `loaded` by our loader
+        """What is wrong with reading a file: None if nothing, "" if it is not in the key. A module that is `loaded` by our loader
         is made of the text that the plan has read, whatever the file says now."""
         if path in self.written or path in PASSED_OVER:
             return None
@@ -122,7 +122,7 @@ class Declared:
         raise NotInKey(self.found[-1])
 
     def verify(self) -> None:
-        """Raise if anything was wrong, whoever caught the error."""
+        """Raise if anything was wrong, even if a component caught the error."""
         if self.found:
             raise NotInKey(self.found[0])
 
@@ -141,7 +141,7 @@ def source_of(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """As one would write it here."""
+    """The path relative to the working directory, where it is inside."""
     return os.path.relpath(path) if os.path.realpath(path).startswith(os.getcwd() + os.sep) else path
 
 

@@ -84,7 +84,7 @@ class Finder:
 
 
 def is_local(top: str, spec: ModuleSpec) -> bool:
-    """Whether a top-level package or module is somebody's own: neither Python's nor installed."""
+    """Whether a top-level package or module is local: neither of the standard library nor installed."""
     places = [*(spec.submodule_search_locations or ()), spec.origin or ""]
     return top not in sys.stdlib_module_names and bool(places) and not INSTALLED.intersection(Path(places[0]).parts)
 

@@ -1,4 +1,4 @@
-"""What lies outside of keys: Python, what is installed, the system, and what programs keep for themselves.
+"""Files that are never part of keys: Python, installed packages, the system, and caches and settings of programs.
 
 A folder of the work itself (the working directory, and wherever the code of a key lies) is inside, though it may lie in one of these.
 """

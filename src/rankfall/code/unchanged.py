@@ -1,4 +1,4 @@
-"""Whether what a job has computed is what the keys say that it is to be kept under.
+"""Whether the results of a job match the keys under which they are stored.
 
 A job fixes its keys when it starts. From then on `proved` has every module made of the text that the plan has hashed, and has all that is
 read watched. What is left to ask before anything is kept: were modules that had been imported earlier made of the same text, is a file

@@ -1,12 +1,12 @@
-"""Proof that keys are complete: whatever the computation of a number reads is seen, and must be in the number's key.
+"""Proof that keys are complete: every file that a computation reads is observed, and must be in its key.
 
 Python tells an audit hook of every file that it opens and every module that it loads, by whatever means. While a job runs, each is
 judged by two questions. Where does it lie? What `outside.py` lists is not ours to hash. Who reads it? Of the frames of the stack, the
 innermost that is neither Python's nor an installed package's. If its file is in the key, or is no file of this package at all, it
-takes part in the computation. The rest of this package is what surrounds it (the store, the progress bar) and reads what it likes.
+takes part in the computation. The rest of this package is what surrounds it (the store, the progress bar) and may read anything.
 
-What is then not in the key ends the job, even where a component catches the error; and what is in it must be, at the moment
-when it is opened, what the plan has hashed.
+A file that is not in the key ends the job, even where a component catches the error; and one that is must have, when it is
+opened, the content that the plan has hashed.
 
 A hook sees no environment variables, no other process, nothing that compiled code opens by itself (safetensors, Arrow), and not
 whether a file exists or what a folder lists. It cannot be removed; while no job runs it returns at once.

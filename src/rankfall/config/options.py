@@ -3,7 +3,7 @@
 Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
 X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
 limits is a size or a count, and so must not be negative. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which
-are checked like those of an architecture. Here too: whether a component's facts have the form that they must have.
+are checked like those of an architecture.
 """
 
 import ast
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from rankfall import components
 from rankfall.components import Description
 from rankfall.config.bounds import NAME
+from rankfall.config.facts import FORMS
 from rankfall.config.problems import nearest, problem, shown, translate, unknown_key, wrong_type
 from rankfall.config.values import Part, as_float
 from rankfall.design import Component
@@ -31,64 +32,7 @@ WORDS = {
     "list": "a list",
     "dict": "a mapping",
 }
-
-
-def _pairs(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, list | tuple) and len(item) == 2 for item in value)
-
-
-def _reasons(value: Any) -> bool:
-    return _pairs(value) and all(isinstance(wanted, dict) and isinstance(why, str) for wanted, why in value)
-
-
-def _words(value: Any) -> bool:
-    return _listed(value) and bool(value)
-
-
-def _listed(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-
-
-def _costs(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        name in ("seconds", "megabytes") and type(number) in (int, float) and number > 0
-        for name, number in value.items()
-    )
-
-
-FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "LIMITS": (
-        lambda value: isinstance(value, dict) and _pairs(list(value.values())),
-        "a mapping of options to (lowest, highest), None for no bound",
-    ),
-    "REFUSES": (_reasons, "a list of (filter of cells, reason)"),
-    "REQUIRES": (_reasons, "a list of (filter of cells, reason)"),
-    "DATA": (_words, "a list of files"),
-    "READS": (
-        lambda value: isinstance(value, dict) and _words([*value, *value.values()]),
-        "a mapping of words to modules",
-    ),
-    "FILES": (
-        lambda value: isinstance(value, dict) and all(isinstance(item, list | tuple) for item in value.values()),
-        "a mapping of options to lists of words that stand for no file",
-    ),
-    "TABLES": (_words, "a list of tables"),
-    "PROVIDES": (_listed, "a list of what it has beside forward, such as weights"),
-    "USES": (_listed, "a list of what it needs of a network's attention, such as weights"),
-    "OFFERS": (_listed, "a list of what it lets a position act on: queries, scores"),
-    "TOUCHES": (_listed, "a list of what it acts on: states, queries, scores"),
-    "IGNORES": (_listed, "a list of fields of an architecture"),
-    "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
-    "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
-    "MAX_STACK": (lambda value: type(value) is int and value > 0, "how many cells it takes at once"),
-    "LENGTHS": (_listed, "a list of options that hold lengths"),
-    "ADMITS": (lambda value: value in ("any", "trained"), "any or trained"),
-    "PARTS": (
-        lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
-        f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
-    ),
-}
-# What stands beside the options in an entry of these sections; and what the network hands to a block, which is no option of it.
+# Keys of entries that are not options; and the arguments of a block that are not options, because the network passes them.
 BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}
 GIVEN = {"block": ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement", "site")}
 

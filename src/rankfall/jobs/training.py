@@ -146,7 +146,7 @@ def train(
     checkpoint: StackCheckpoint,
     progress: "Progress",
 ) -> None:
-    """`fit`, with a checkpoint and somebody who watches."""
+    """`fit`, with a checkpoint and a progress display."""
     course = recipe.course(cells[0].training)
 
     def state() -> dict[str, Tensor]:

@@ -50,7 +50,7 @@ class Table:
     name: str
     row: str  # what one row is, to be read after "one row:"
     own: tuple[Column, ...]
-    key: tuple[str, ...] = ()  # the own columns that tell rows (of a cell) apart
+    key: tuple[str, ...] = ()  # the table's own columns that distinguish rows (of a cell)
     cells: bool = True
 
     def __post_init__(self) -> None:

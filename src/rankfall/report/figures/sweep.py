@@ -32,7 +32,7 @@ def sweep(
     columns: int = 4,
     shared: bool = True,
 ) -> Picture:
-    """`lines`, `panels`: columns of the table whose values tell lines and panels apart. `where`: only these cells, by column,
+    """`lines`, `panels`: columns of the table whose values distinguish lines and panels. `where`: only these cells, by column,
     a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels have
     one vertical axis."""
     data = finished(read("law"), "sweep", where)

@@ -1,0 +1,63 @@
+"""Facts of components, the literals in capitals: the form that each must have, and its description for errors."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rankfall import components
+
+
+def _pairs(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, list | tuple) and len(item) == 2 for item in value)
+
+
+def _reasons(value: Any) -> bool:
+    return _pairs(value) and all(isinstance(wanted, dict) and isinstance(why, str) for wanted, why in value)
+
+
+def _words(value: Any) -> bool:
+    return _listed(value) and bool(value)
+
+
+def _listed(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
+def _costs(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        name in ("seconds", "megabytes") and type(number) in (int, float) and number > 0
+        for name, number in value.items()
+    )
+
+
+FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "LIMITS": (
+        lambda value: isinstance(value, dict) and _pairs(list(value.values())),
+        "a mapping of options to (lowest, highest), None for no bound",
+    ),
+    "REFUSES": (_reasons, "a list of (filter of cells, reason)"),
+    "REQUIRES": (_reasons, "a list of (filter of cells, reason)"),
+    "DATA": (_words, "a list of files"),
+    "READS": (
+        lambda value: isinstance(value, dict) and _words([*value, *value.values()]),
+        "a mapping of words to modules",
+    ),
+    "FILES": (
+        lambda value: isinstance(value, dict) and all(isinstance(item, list | tuple) for item in value.values()),
+        "a mapping of options to lists of words that stand for no file",
+    ),
+    "TABLES": (_words, "a list of tables"),
+    "PROVIDES": (_listed, "a list of what it has beside forward, such as weights"),
+    "USES": (_listed, "a list of what it needs of a network's attention, such as weights"),
+    "OFFERS": (_listed, "a list of what it lets a position act on: queries, scores"),
+    "TOUCHES": (_listed, "a list of what it acts on: states, queries, scores"),
+    "IGNORES": (_listed, "a list of fields of an architecture"),
+    "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
+    "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
+    "MAX_STACK": (lambda value: type(value) is int and value > 0, "how many cells it takes at once"),
+    "LENGTHS": (_listed, "a list of options that hold lengths"),
+    "ADMITS": (lambda value: value in ("any", "trained"), "any or trained"),
+    "PARTS": (
+        lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
+        f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
+    ),
+}
