@@ -22,6 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall import components
     from rankfall.code.unchanged import check_unchanged, proved
     from rankfall.code.watch import given, numerics
+    from rankfall.errors import RankfallError
     from rankfall.report import style, tables
 
     own = _planned.planned(args)
@@ -41,5 +42,8 @@ def run(args: argparse.Namespace) -> int:
         with numerics(figure.code):
             picture = components.load("figure", figure.component.name)(read, **figure.component.options)
         check_unchanged(figure.code)
+    if not isinstance(picture, style.Picture):
+        what = f"{figure.component.name} returns a {type(picture).__name__}"
+        raise RankfallError(f"figure {args.name}: {what}; return `Picture(figure, caption)` of rankfall.report.style")
     style.save(picture, args.out, args.caption, made)
     return 0
