@@ -27,10 +27,10 @@ def test_every_rule_logs_and_calls_the_command_line() -> None:
     for name, body in rules().items():
         assert re.search(r"^    log:", body, re.MULTILINE), name
         assert re.search(
-            r"^    shell:\n(        #.*\n)*        \"(exec )?python -m rankfall\.cli ", body, re.MULTILINE
+            r"^    shell:\n(        #.*\n)*        f?\"(exec )?python -m rankfall\.cli ", body, re.MULTILINE
         ), name
         assert "{log:q} 2>&1" in body, name
-        assert "+ PLANNED" in body, name
+        assert "{PLANNED}" in body, name
         assert not re.search(r"\{(output|input|log|params)[^}:]*\}", body), (name, "a value that is not quoted")
         for unwanted in ("retries:", "script:", "run:", "notebook:", "ancient("):
             assert not re.search(rf"(^|[^\w`]){re.escape(unwanted)}", body, re.MULTILINE), (name, unwanted)

@@ -13,4 +13,4 @@ rule data:
         **WIRING.places,
         expect=WIRING.data,
     shell:
-        "python -m rankfall.cli data " + PLANNED + " --task {wildcards.task} --out {output:q} > {log:q} 2>&1"
+        f"python -m rankfall.cli data {PLANNED} --task {{wildcards.task}} --out {{output:q}} > {{log:q}} 2>&1"

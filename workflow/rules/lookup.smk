@@ -17,7 +17,7 @@ if WIRING.lookups:
             jobs=WIRING.lookup_file,
             expect=WIRING.lookup.digest,
         shell:
-            "exec python -m rankfall.cli lookup " + PLANNED + " --jobs {params.jobs:q} > {log:q} 2>&1"
+            f"exec python -m rankfall.cli lookup {PLANNED} --jobs {{params.jobs:q}} > {{log:q}} 2>&1"
 
     localrules:
         lookup,

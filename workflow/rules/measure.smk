@@ -18,7 +18,7 @@ rule measure:
         **WIRING.places,
         expect=WIRING.measure,
     shell:
-        "exec python -m rankfall.cli measure " + PLANNED + " --measure {wildcards.measure}"
+        f"exec python -m rankfall.cli measure {PLANNED} --measure {{wildcards.measure}}"
         " --task {wildcards.task} --shard {wildcards.shard} --out {output:q} > {log:q} 2>&1"
 
 
@@ -37,6 +37,4 @@ rule measure_freely:
         **WIRING.places,
         expect=WIRING.measure_freely,
     shell:
-        "exec python -m rankfall.cli measure "
-        + PLANNED
-        + " --measure {wildcards.measure} --out {output:q} > {log:q} 2>&1"
+        f"exec python -m rankfall.cli measure {PLANNED} --measure {{wildcards.measure}} --out {{output:q}} > {{log:q}} 2>&1"

@@ -15,7 +15,7 @@ rule table:
         expect=WIRING.table,
     shell:
         # The plan says which files a table is combined from: a command line has no room for thousands.
-        "python -m rankfall.cli table " + PLANNED + " --name {wildcards.table} --out {output:q} > {log:q} 2>&1"
+        f"python -m rankfall.cli table {PLANNED} --name {{wildcards.table}} --out {{output:q}} > {{log:q}} 2>&1"
 
 
 rule figure:
@@ -38,5 +38,5 @@ rule figure:
         **WIRING.places,
         expect=WIRING.figure,
     shell:
-        "python -m rankfall.cli figure " + PLANNED + " --name {wildcards.figure}"
+        f"python -m rankfall.cli figure {PLANNED} --name {{wildcards.figure}}"
         " --out {output.picture:q} --caption {output.caption:q} > {log:q} 2>&1"

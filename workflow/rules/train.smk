@@ -28,5 +28,5 @@ rule train:
     shell:
         # `exec`: a signal that goes to all processes of a job (SLURM's warning) must not end the shell, and with it the job,
         # while the program writes its checkpoint.
-        "exec python -m rankfall.cli train " + PLANNED + " --task {wildcards.task} --shard {wildcards.shard}"
+        f"exec python -m rankfall.cli train {PLANNED} --task {{wildcards.task}} --shard {{wildcards.shard}}"
         " --out {output.cells:q} --training-out {output.training:q} > {log:q} 2>&1"
