@@ -2,6 +2,12 @@
 
 import os
 import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from rankfall.code import loader
 
@@ -12,3 +18,22 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for every p
 # A shell starts its background jobs deaf to Ctrl-C, and everything they start; the tests that press it need to be heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def modules_of_a_test_end_with_it() -> Iterator[None]:
+    """Modules that a test wrote and imported are forgotten, and those that it replaced are put back: another test of the same process
+    may write one of the same name, and a function that was imported twice is not the same function."""
+    before, path = dict(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    for name, module in list(sys.modules.items()):
+        if name not in before and _temporary(module):
+            del sys.modules[name]
+    sys.modules.update({name: module for name, module in before.items() if not _temporary(module)})
+
+
+def _temporary(module: object) -> bool:
+    """Whether a module lies in a folder that tests write to."""
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and Path(tempfile.gettempdir()) in Path(file).parents

@@ -59,7 +59,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
             normalisers=list(OWN.values()), positions=["none"], masks=["none", "causal"], sentinels=["none"],
             blocks=["column norm", "skip"], heads=[1, 2], draws=3,
         )  # fmt: skip
-        patch.delitem(sys.modules, "mylab")
+    del sys.modules["mylab"]
     for name, found in rows.items():
         tables.write(name, found, folder / f"{name}.parquet")
     return lambda name: tables.read_frame(folder / f"{name}.parquet", name)
