@@ -19,7 +19,7 @@ from rankfall.report.compare import differences
 
 EDITS = 50
 WHOLE = 0.12  # of the runs are left alone
-FILES = ("nets/normalisers/l2.py", "nets/residuals/add.py", "train/loop.py", "measures/paths.py", "store/files.py")
+FILES = ("nets/normalisers/l2.py", "nets/residuals/add.py", "train/fit.py", "measures/paths.py", "store/files.py")
 
 
 class Editor:

@@ -125,7 +125,7 @@ def test_reasons_name_the_edited_file(checkout: Checkout) -> None:
 
 @pytest.mark.slow
 def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
-    edit(checkout, "train/loop.py")
+    edit(checkout, "train/fit.py")
     assert checkout.run().trained == CELLS
 
 
@@ -184,10 +184,10 @@ def test_touched_results_train_nothing(checkout: Checkout) -> None:
 
 @pytest.mark.slow
 def test_reverted_edit_finds_the_old_results(checkout: Checkout) -> None:
-    before, text = checkout.table("paths"), checkout.source("train/stack.py").read_text()
-    edit(checkout, "train/stack.py")
+    before, text = checkout.table("paths"), checkout.source("train/members.py").read_text()
+    edit(checkout, "train/members.py")
     assert checkout.run().trained == CELLS
-    checkout.source("train/stack.py").write_text(text)
+    checkout.source("train/members.py").write_text(text)
     assert checkout.run().trained == 0
     assert not differences(checkout.table("paths"), before)
 
