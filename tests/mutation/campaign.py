@@ -95,6 +95,8 @@ def campaign(seed: int, count: int, seconds: float = float("inf"), only: str = "
         write_text(Path(folder))
         before = computed(tree, Path(folder))
         assert before is not None, "the sources as they are do not run"
+        stopped = [name for name, (_, digest) in before["job"].items() if digest == "broken"]
+        assert not stopped, f"the sources as they are fail at {', '.join(stopped)}: what never runs shows no hole"
         used = files_used(tree, Path(folder))
         files = [name for name in package_files(tree / "rankfall") if name.startswith(only)]
         again = computed(tree, Path(folder))

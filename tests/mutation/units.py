@@ -72,6 +72,9 @@ def write_text(folder: Path) -> None:
 
 def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
     """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage fail. The working directory is `folder`."""
+    from rankfall.code import loader
+
+    loader.install()  # as the command line does, before anything else is imported
     from rankfall import cli
     from rankfall.schedule.wiring import Wiring
 
