@@ -5,7 +5,8 @@ The finished run is made up: a store whose stacks hold every cell and no numbers
 
 import json
 import re
-import resource
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,13 +96,23 @@ def fill(plan: Plan, cells: Iterable[Cell], results: Path, status: str = "done")
             store.save_rows(measure.component.name, {key: [] for key in keys})
 
 
+# Runs a command and says what it used. A process of its own, since the largest child counts and a test has had others before.
+MEASURED = """
+import json, resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]), flush=True)
+sys.exit(code)
+"""
+
+
 @dataclass(frozen=True)
 class Counted:
     """What a dry run says and costs."""
 
     jobs: dict[str, int]  # by rule
     seconds: float  # of a processor
-    megabytes: float  # of the largest process so far
+    megabytes: float  # of its largest process
     output: str
 
     @property
@@ -113,14 +124,23 @@ class Counted:
 def count(checkout: Checkout, config: dict[str, Any]) -> Counted:
     """Dry-run a configuration in a checkout."""
     checkout.configure(config)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # The last profile counts: this is the cluster's.
-    done = checkout.run("--workflow-profile", "workflow/profiles/slurm", "--dry-run")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    jobs = {rule: int(number) for rule, number in re.findall(r"^(\w+) +(\d+)$", done.output, re.MULTILINE)}
+    command = checkout.command("--workflow-profile", "workflow/profiles/slurm", "--dry-run")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout
+    output, _, used = done.stdout.rstrip().rpartition("\n")
+    seconds, megabytes = json.loads(used)
+    jobs = {rule: int(number) for rule, number in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
     jobs = {rule: number for rule, number in jobs.items() if rule not in ("all", "total")}
-    return Counted(jobs, seconds, after.ru_maxrss / 1024, done.output)
+    return Counted(jobs, seconds, megabytes, output)
 
 
 def finished(folder: Path, config: dict[str, Any]) -> Checkout:
