@@ -55,6 +55,11 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "MAX_STACK": (lambda value: type(value) is int and value > 0, "how many cells it takes at once"),
     "LENGTHS": (_listed, "a list of options that hold lengths"),
+    "ROWS": (lambda value: value in ("one", "zero", "free", "normaliser"), "one, zero, free or normaliser"),
+    "SEES": (
+        lambda value: value in ("nothing", "distances", "offsets", "places"),
+        "nothing, distances, offsets or places",
+    ),
     "ADMITS": (lambda value: value in ("any", "trained"), "any or trained"),
     "PARTS": (
         lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 PROVIDES = ("weights",)
 OFFERS = ("queries", "scores")
+ROWS = "normaliser"
 IGNORES = ("heads", "head_width")
 LIMITS = {"key_width": (1, None), "expansion": (1, None)}
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PROVIDES = ("weights", "heads", "values")
 OFFERS = ("queries", "scores")
+ROWS = "normaliser"
 
 
 class Multihead(nn.Module):

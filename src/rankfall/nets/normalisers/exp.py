@@ -2,6 +2,8 @@
 
 from torch import Tensor
 
+ROWS = "free"
+
 
 def exp(logits: Tensor) -> Tensor:
     return logits.exp()

@@ -2,6 +2,8 @@
 
 from torch import Tensor
 
+ROWS = "free"
+
 
 def relu2(logits: Tensor, *, tokens: int | None = None) -> Tensor:
     return logits.relu().square() / (tokens or logits.shape[-1])

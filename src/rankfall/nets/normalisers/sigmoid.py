@@ -7,6 +7,8 @@ import math
 
 from torch import Tensor
 
+ROWS = "free"
+
 
 def sigmoid(logits: Tensor, *, shift: float | None = None) -> Tensor:
     return (logits + (-math.log(logits.shape[-1]) if shift is None else shift)).sigmoid()

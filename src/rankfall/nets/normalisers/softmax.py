@@ -2,6 +2,8 @@
 
 from torch import Tensor
 
+ROWS = "one"
+
 
 def softmax(logits: Tensor) -> Tensor:
     return logits.softmax(-1)

@@ -4,6 +4,8 @@ one.
 
 from torch import Tensor
 
+ROWS = "free"
+
 
 def softmax_off_by_one(logits: Tensor) -> Tensor:
     top = logits.amax(-1, keepdim=True).clamp_min(

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
+ROWS = "free"
+
 
 def swish_l2(logits: Tensor) -> Tensor:
     masked = logits == -torch.inf  # where f would be -inf * 0

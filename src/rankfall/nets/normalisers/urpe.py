@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, constant, parameter
 
+ROWS = "free"
+SEES = "offsets"
+
 
 class Urpe(nn.Module):
     def __init__(self, sizes: Sizes, *, random: bool = False) -> None:

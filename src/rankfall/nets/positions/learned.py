@@ -7,6 +7,7 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Linear, Sizes, parameter
 
 TOUCHES = ("states",)
+SEES = "places"
 ADMITS = "trained"
 
 

@@ -4,6 +4,7 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 
 TOUCHES = ()
+SEES = "nothing"
 ADMITS = "any"
 
 

@@ -9,6 +9,7 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 
 TOUCHES = ("queries",)
+SEES = "offsets"
 ADMITS = "any"
 
 

@@ -7,6 +7,7 @@ from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)
+SEES = "offsets"
 ADMITS = "any"
 
 
