@@ -26,6 +26,7 @@ FLOORS = (
     ("plan",),
     ("code", "measures"),
     ("config", "store", "pretrained", "trial"),
+    ("identity",),
     ("report", "rank", "train"),
     ("tasks", "nets"),
     ("components", "filters", "texts"),

@@ -2,7 +2,8 @@
 
 Facts that components declare as literals in their files, and that are read here:
 
-- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`;
+- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`; a
+  measure of cells: the same, those that it can deal with, one or a list;
 - an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
 - a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
 - an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that;

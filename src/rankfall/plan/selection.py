@@ -1,6 +1,6 @@
 """The cells of a measure: those that its entry selects. It must be able to measure all of them, and no two entries give the same rows.
 
-Facts of a measure's component that are read here: `TARGETS`, `REFUSES` and `REQUIRES` (`rules.py` says what they mean).
+Facts of a measure's component that are read here: `INPUTS`, `TARGETS`, `REFUSES` and `REQUIRES` (`rules.py` says what they mean).
 """
 
 import functools
@@ -52,18 +52,18 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
-    targets = facts.get("TARGETS", [])
-    targets = [targets] if isinstance(targets, str) else targets
     alike = {(cell.task, cell.architecture, cell.training): cell for cell in cells}
-    facts_of, targets_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path)["TARGETS"])
+    facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
     for cell in alike.values():
-        has = targets_of(cell.task.task.name)
-        if targets and has not in targets:
-            raise problem(
-                path,
-                f"measure {name!r} is for {' or '.join(targets)}, but task {cell.task.name!r} has {has}",
-                hint=HINT,
-            )
+        for fact, has in task_of(cell.task.task.name).items():
+            able = facts.get(fact, has)
+            able = [able] if isinstance(able, str) else able
+            if has not in able:
+                raise problem(
+                    path,
+                    f"measure {name!r} is for {' or '.join(able)}, but task {cell.task.name!r} has {has}",
+                    hint=HINT,
+                )
         what = objection("measure", name, facts, cell, facts_of) or beyond(cell, lengths(facts, measure.options))
         if what:
             raise problem(path, f"{' / '.join(cell.labels)}: {what}", hint=HINT)
