@@ -43,7 +43,7 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
 def stacked(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
     """The data of a stack as tensors on the device."""
     task = components.bound("task", cells[0].task.task)
-    endless = partial(fresh, task) if hasattr(task, "batch") else None
+    endless = partial(fresh, task) if getattr(task, "batch", None) else None
     return Data.of(datasets, getattr(torch, cells[0].training.dtype), device, endless)
 
 

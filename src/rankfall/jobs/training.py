@@ -23,7 +23,7 @@ from rankfall.jobs.trials import refused_cells
 from rankfall.train import recipe
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.fit import evaluate, fit
-from rankfall.train.history import ASKED, TrainingHistory
+from rankfall.train.history import TrainingHistory, count_of, is_count
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Objective
 
@@ -163,7 +163,7 @@ def train(
 def final_means(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
     """Every metric (K,) on a split."""
     sums = evaluate(members, data, objective, split)
-    return {metric: value / sums[ASKED] for metric, value in sums.items() if metric != ASKED}
+    return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 
 
 def ending(members: Members, k: int) -> dict[str, Any]:

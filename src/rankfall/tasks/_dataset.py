@@ -3,7 +3,7 @@
 A task is a function `f(rng, *, options)` to a `Dataset`. Its data are drawn once a seed; where the file says `SEEDED = False` they do
 not depend on the seed, and are made and loaded once for all. A task whose samples never end (`ONLINE = True`) is a class: made from its
 options, called with a generator for the data set, whose `train` split then is a sample of what it trains on, as large as an epoch;
-and `batch(rng, samples)` draws inputs and targets, anew for every seed and step.
+and `batch(rng, samples)` draws inputs and targets, anew for every seed and step. It is None where the options ask for samples that end.
 """
 
 import math
@@ -35,6 +35,9 @@ class Dataset:
     size_out: int  # classes, or channels of a value
     chance: float = math.nan  # accuracy on the test set of the best predictor that never sees an input
     special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
+    constant: int | None = (
+        None  # the class that is the answer at some places whatever the input is; accuracy on it is told apart
+    )
 
     @property
     def train(self) -> Split:

@@ -26,6 +26,7 @@ class Data:
     chance: Tensor = field(default_factory=lambda: torch.tensor(math.nan))  # (K,)
     size_in: int = 0
     special: int = 0  # as in `Dataset`
+    constant: int | None = None
     fresh: Callable[[int, int, int], Split] | None = None  # (seed, step, samples) -> what a member trains on then
 
     @staticmethod
@@ -48,7 +49,9 @@ class Data:
 
         chance = torch.tensor([dataset.chance for dataset in datasets], dtype=torch.float64)
         first = datasets[0]
-        return Data({name: split(name) for name in first.splits}, chance, first.size_in, first.special, fresh)
+        return Data(
+            {name: split(name) for name in first.splits}, chance, first.size_in, first.special, first.constant, fresh
+        )
 
     @property
     def train(self) -> Split:
@@ -106,7 +109,7 @@ class Data:
             yield self.batch(Split(inputs, targets), seeds, (name, start))
 
     def batch(self, part: Split, seeds: Sequence[int], place: tuple[str | int, ...]) -> Samples:
-        return Samples(part.inputs, part.targets, seeds, place, self.size_in, self.special)
+        return Samples(part.inputs, part.targets, seeds, place, self.size_in, self.special, self.constant)
 
 
 def picked(split: Split, rows: Tensor, index: Tensor) -> Split:

@@ -1,7 +1,8 @@
 """The course of training: for each member, epoch and split, sums of every metric and the number of targets.
 
 The tensors are (K, epochs), named `split.metric` and filled in place, so that a checkpoint of them is the record so far. A mean is
-sum over count, `split.asked`; where that is zero there is no mean: the epoch was not reached, or the split was not evaluated.
+sum over count: `split.metric.asked` of a metric that counts a part of the targets, else `split.asked`. Where that is zero there is no mean:
+the epoch was not reached, or the split was not evaluated.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,8 @@ class TrainingHistory:
 
     def mean(self, split: str, metric: str, epoch: int) -> Tensor:
         """(K,)"""
-        return self.tensors[f"{split}.{metric}"][:, epoch] / self.tensors[f"{split}.{ASKED}"][:, epoch]
+        name = f"{split}.{metric}"
+        return self.tensors[name][:, epoch] / self.tensors[count_of(name, self.tensors)][:, epoch]
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         self.tensors = {name: value.to(self.device, copy=True) for name, value in tensors.items()}
@@ -37,15 +39,26 @@ class TrainingHistory:
 
 def sums_of(graded: Graded) -> dict[str, Tensor]:
     """The sums of a batch, by metric (K,)."""
-    return {"loss": graded.loss * graded.asked, ASKED: graded.asked, **graded.sums}
+    counts = {f"{metric}.{ASKED}": value for metric, value in graded.asked_of.items()}
+    return {"loss": graded.loss * graded.asked, ASKED: graded.asked, **graded.sums, **counts}
+
+
+def count_of(name: str, sums: Mapping[str, Tensor]) -> str:
+    """The name of the number of targets that a metric's sum, `metric` or `split.metric`, is over."""
+    own, split = f"{name}.{ASKED}", name.rpartition(".")[0]
+    return own if own in sums else f"{split}.{ASKED}" if split else ASKED
+
+
+def is_count(name: str) -> bool:
+    return name.rpartition(".")[2] == ASKED
 
 
 def means(tensors: Mapping[str, Tensor], member: int) -> Iterator[tuple[int, str, str, float]]:
     """(epochs completed, split, metric, mean) of a member, epoch by epoch, from the tensors of a history."""
     course = {name: value[member].tolist() for name, value in tensors.items()}
-    counts = {name.rpartition(".")[0]: values for name, values in course.items() if name.endswith(f".{ASKED}")}
-    for epoch in range(max(map(len, counts.values()), default=0)):
-        for name, values in course.items():
+    counts = {name: course[count_of(name, tensors)] for name in course if not is_count(name)}
+    for epoch in range(max(map(len, course.values()), default=0)):
+        for name, asked in counts.items():
             split, _, metric = name.rpartition(".")
-            if metric != ASKED and counts[split][epoch]:
-                yield epoch + 1, split, metric, values[epoch] / counts[split][epoch]
+            if asked[epoch]:
+                yield epoch + 1, split, metric, course[name][epoch] / asked[epoch]

@@ -19,15 +19,19 @@ class Samples:
     place: tuple[str | int, ...]  # such as ("train", step), or a split's name and its first sample
     size_in: int = 0  # symbols
     special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
+    constant: int | None = None  # the class that is the answer at some places whatever the input is
 
 
 @dataclass(frozen=True)
 class Graded:
-    """The result on a batch: the mean loss over its targets, their number, and sums of other metrics over them."""
+    """The result on a batch: the mean loss over its targets, their number, and sums of other metrics over them, or over a part of them."""
 
     loss: Tensor  # (K,), with its graph
     asked: Tensor  # (K,) of integers
     sums: Mapping[str, Tensor] = field(default_factory=dict)  # metric -> (K,)
+    asked_of: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # metric -> (K,) targets, of metrics that count a part of them
 
 
 class Objective(Protocol):

@@ -1,4 +1,6 @@
-"""Mean cross entropy over the tokens that have a target, and the share of them that are right."""
+"""Mean cross entropy over the tokens that have a target, and the share of them that are right; if the data have a constant answer, the
+share also where that is asked and where it is not.
+"""
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -11,11 +13,17 @@ ACCEPTS = "classes"
 
 def classes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
     """Outputs (K, B, T, C) for targets (K, B, T), -1 for tokens without a target."""
-    return graded(outputs(module, batch.inputs, drop), batch.targets)
+    return graded(outputs(module, batch.inputs, drop), batch.targets, batch.constant)
 
 
-def graded(scores: Tensor, targets: Tensor) -> Graded:
+def graded(scores: Tensor, targets: Tensor, constant: int | None = None) -> Graded:
     each = cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=-1, reduction="none")
     asked = (targets != -1).flatten(1).sum(1)
-    right = (scores.argmax(-1) == targets).flatten(1).sum(1)  # -1 is never an argmax
-    return Graded(each.view(len(targets), -1).sum(1) / asked, asked, {"accuracy": right})
+    right = scores.argmax(-1) == targets  # -1 is never an argmax
+    sums, asked_of = {"accuracy": right.flatten(1).sum(1)}, {}
+    if constant is not None:
+        same = targets == constant
+        for name, part in (("constant", same), ("informative", ~same & (targets != -1))):
+            sums[f"accuracy_{name}"] = (right & part).flatten(1).sum(1)
+            asked_of[f"accuracy_{name}"] = part.flatten(1).sum(1)
+    return Graded(each.view(len(targets), -1).sum(1) / asked, asked, sums, asked_of)

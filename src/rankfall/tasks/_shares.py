@@ -1,0 +1,48 @@
+"""How much of a sequence is one symbol, as exact numbers; without torch, so that figures can draw them."""
+
+import math
+from functools import cache
+
+import numpy as np
+
+
+def alike(length: int, rho: float) -> int:
+    """Tokens of a sequence that take its common symbol."""
+    return math.floor(rho * length + 0.5)
+
+
+@cache
+def most_frequent(length: int, symbols: int, rho: float) -> float:
+    """The expected share of a sequence's most frequent symbol, exactly: how often an answer is right that is the best for all places.
+
+    Counts of independent tokens are Poisson counts on condition of their sum, so P(no count above k) is one entry of a product of
+    truncated Poisson series.
+    """
+    common = alike(length, rho)
+    own = length - common
+    mean = own / symbols
+    series = np.array(
+        [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(own + 1)]
+    )
+    total = math.exp(own * math.log(own) - own - math.lgamma(own + 1)) if own else 1.0  # P(all counts sum to `own`)
+
+    def below(most: int) -> float:
+        """P(no symbol more often than `most`)"""
+        if most < common:
+            return 0.0
+        others = power(np.where(np.arange(own + 1) <= most, series, 0.0), symbols - 1)
+        first = np.where(np.arange(own + 1) <= most - common, series, 0.0)
+        return float(np.convolve(others, first)[own]) / total
+
+    chances = [below(most) for most in range(length + 1)]
+    return sum(most * (chances[most] - chances[most - 1]) for most in range(1, length + 1)) / length
+
+
+def power(series: np.ndarray, exponent: int) -> np.ndarray:
+    """A power of a power series, to its own degree."""
+    result = np.eye(1, len(series))[0]
+    while exponent:
+        if exponent & 1:
+            result = np.convolve(result, series)[: len(series)]
+        series, exponent = np.convolve(series, series)[: len(series)], exponent >> 1
+    return result

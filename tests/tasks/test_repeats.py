@@ -1,0 +1,166 @@
+"""Tokens of which a share is the same, the two tasks that are asked about them, and what a guess is worth."""
+
+from functools import partial
+from math import floor
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from rankfall.components import bound
+from rankfall.design import Component
+from rankfall.streams import stream
+from rankfall.tasks._dataset import draw, fresh
+from rankfall.tasks._repeats import sequences
+from rankfall.tasks._shares import alike, most_frequent
+from rankfall.tasks.even_tokens import EvenTokens
+from rankfall.tasks.places import Places
+from rankfall.train.data import Data
+from rankfall.train.history import count_of
+from rankfall.train.objectives._base import Samples
+from rankfall.train.objectives.classes import classes
+
+RHOS = (0.0, 0.1, 0.25, 0.5, 0.9, 0.97, 1.0)
+
+
+def test_answers_at_six_places_by_hand() -> None:
+    tokens = torch.tensor([[3, 1, 4, 1, 5, 2]])
+    even = EvenTokens(length=6, symbols=6)
+    assert even.answers(tokens).tolist() == [[1, 1, 2, 6, 6, 6]]
+    assert EvenTokens(length=5, symbols=6).answers(tokens[:, :5]).tolist() == [[1, 1, 6, 6, 6]]
+    made = draw(Places(length=6, train=4, test=3), 0)
+    assert made.test.targets.tolist() == [[0, 1, 2, 3, 4, 5]] * 3  # the first place is asked as well
+    assert (made.size_in, made.size_out, made.constant, made.chance) == (10, 6, None, 1 / 6)
+    made = draw(EvenTokens(length=5, symbols=6), 0)
+    assert (made.size_in, made.size_out, made.constant, made.chance) == (6, 7, 6, 0.6)
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_a_share_of_exactly_rho_is_common(rho: float) -> None:
+    """Of 100,000 symbols tokens that are drawn by themselves hardly ever agree."""
+    tokens = sequences(stream(0, "data"), 40, 20, 100_000, rho)
+    most = torch.stack([row.bincount().max() for row in tokens])
+    assert alike(20, rho) == floor(20 * rho + 0.5)
+    assert (most == max(1, alike(20, rho))).all()
+
+
+def test_the_extremes_are_exact() -> None:
+    """rho = 0 is what the generator draws, rho = 1 is identical tokens, and with 1/(2n) less one token is free."""
+    drawn = torch.from_numpy(stream(7, "data").integers(10, size=(50, 12)))
+    assert torch.equal(sequences(stream(7, "data"), 50, 12, 10, 0.0), drawn)
+    same = sequences(stream(7, "data"), 50, 12, 10, 1.0)
+    assert (same == same[:, :1]).all() and same[:, 0].bincount(minlength=10).min() > 0
+    assert alike(12, 1.0) == 12 and alike(12, 0.95) == 11
+    almost = sequences(stream(7, "data"), 50, 12, 10, 0.95)
+    assert ((almost != same).sum(1) <= 1).all() and (almost != same).any()
+
+
+def test_common_places_are_exchangeable() -> None:
+    """Each place is as often common as any other; a chi-squared sum over 8 places of 4,000 sequences."""
+    same = sequences(stream(1, "data"), 4000, 8, 10, 1.0)
+    half = sequences(stream(1, "data"), 4000, 8, 10, 0.5)
+    share = (half == same).double().mean(0)  # half are common, and of the others a tenth are so by chance
+    assert float(((share - 0.55).square() / (0.55 * 0.45 / 4000)).sum()) < 26.1  # 0.001 of the law with 8 degrees
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_sequences_of_one_generator_are_nested(rho: float) -> None:
+    none, some, all_ = (sequences(stream(2, "data"), 30, 16, 50, share) for share in (0.0, rho, 1.0))
+    assert ((some == none) | (some == all_)).all()
+
+
+@pytest.mark.parametrize("task", [Places, EvenTokens])
+def test_batches_belong_to_seed_and_step(task: type) -> None:
+    """The same in any stack, other than those of another seed or step, and none of them the data set."""
+    made = task(length=8, train=20, test=6, rho=0.5)
+    whole = Data.of([draw(made, seed) for seed in (3, 4)], torch.float32, torch.device("cpu"), partial(fresh, made))
+    alone = Data.of([draw(made, 4)], torch.float32, torch.device("cpu"), partial(fresh, made))
+    together, single = list(whole.epoch([3, 4], 1, 10, True)), list(alone.epoch([4], 1, 10, True))
+    assert [len(batch.inputs[0]) for batch in together] == [10, 10]
+    for one, other in zip(together, single):
+        assert torch.equal(one.inputs[1:], other.inputs) and torch.equal(one.targets[1:], other.targets)
+    resumed = next(iter(alone.epoch([4], 1, 10, True, first=1)))
+    assert torch.equal(resumed.inputs, single[1].inputs)
+    assert not torch.equal(together[0].inputs[0], together[0].inputs[1])
+    assert not torch.equal(single[0].inputs, single[1].inputs)
+    assert not torch.equal(single[0].inputs[0], alone.train.inputs[0, :10])
+
+
+@pytest.mark.parametrize("task", [Places, EvenTokens])
+def test_repeated_sequences_are_all_that_is_trained_on(task: type) -> None:
+    made = task(length=16, train=25, test=5, repeated=4)
+    assert made.batch is None
+    drawn = draw(made, 0)
+    different, times = drawn.train.inputs.unique(dim=0, return_counts=True)
+    assert len(different) == 4 and sorted(times.tolist()) == [6, 6, 6, 7]
+    assert not (drawn.test.inputs.unsqueeze(1) == different).all(-1).any()  # the test set is fresh
+    data = Data.of([drawn], torch.float32, torch.device("cpu"))
+    shown = torch.cat([batch.inputs for batch in data.epoch([0], 3, 10, True)], 1)[0]
+    assert torch.equal(shown.unique(dim=0), different) and len(shown) == 25
+    assert not torch.equal(draw(made, 1).train.inputs, drawn.train.inputs)
+
+
+def test_chance_is_what_the_best_constant_answer_gets() -> None:
+    for rho in RHOS:
+        for made in (Places(length=7, symbols=3, rho=rho), EvenTokens(length=7, symbols=3, rho=rho)):
+            drawn = draw(made, 0)
+            share = drawn.test.targets.flatten().bincount().max() / drawn.test.targets.numel()
+            assert float(share) == pytest.approx(drawn.chance)
+
+
+@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize(("length", "symbols"), [(12, 10), (9, 2), (16, 100)])
+def test_share_of_the_most_frequent_symbol_against_simulation(rho: float, length: int, symbols: int) -> None:
+    drawn = sequences(stream(5, "data"), 20_000, length, symbols, rho)
+    shares = nn.functional.one_hot(drawn, symbols).sum(1).amax(1).double() / length
+    error = float(shares.std() / 20_000**0.5)
+    assert most_frequent(length, symbols, rho) == pytest.approx(float(shares.mean()), abs=4 * error + 1e-12)
+
+
+def test_share_of_the_most_frequent_symbol_by_hand() -> None:
+    assert most_frequent(2, 2, 0.0) == pytest.approx(0.75)  # alike half of the time
+    assert most_frequent(3, 3, 0.0) == pytest.approx((3 * 3 + 18 * 2 + 6 * 1) / 27 / 3)
+    assert most_frequent(5, 7, 1.0) == 1.0 and most_frequent(4, 1, 0.3) == pytest.approx(1.0)
+
+
+class Answers(nn.Module):
+    """Says for each token the scores that a table has for its symbol."""
+
+    def __init__(self, table: torch.Tensor) -> None:
+        super().__init__()
+        self.table = table
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.table[inputs]
+
+
+def test_the_two_halves_add_up() -> None:
+    """Accuracy is the mean of both, weighted by how many are asked, whatever the answers."""
+    made = EvenTokens(length=7, symbols=4)
+    inputs, targets = made.batch(stream(0, "batch", 0), 60)
+    table = torch.from_numpy(np.random.Generator(np.random.PCG64(0)).normal(size=(4, 5)))
+    graded = classes(
+        Answers(table), Samples(inputs.expand(2, -1, -1), targets.expand(2, -1, -1), [0, 1], ("test", 0), 4, 0, 4)
+    )
+    sums = {"asked": graded.asked, **graded.sums, **{f"{name}.asked": n for name, n in graded.asked_of.items()}}
+    assert (graded.sums["accuracy"] == graded.sums["accuracy_informative"] + graded.sums["accuracy_constant"]).all()
+    assert sums[count_of("accuracy_informative", sums)].tolist() == [60 * 3] * 2
+    assert sums[count_of("accuracy_constant", sums)].tolist() == [60 * 4] * 2
+    assert sums[count_of("accuracy", sums)].tolist() == [60 * 7] * 2
+    chosen = table.argmax(-1)[inputs]
+    assert graded.sums["accuracy_constant"].tolist() == [int((chosen[:, 3:] == 4).sum())] * 2
+    assert graded.sums["accuracy_informative"].tolist() == [int((chosen[:, :3] == targets[:, :3]).sum())] * 2
+
+
+def test_eos_everywhere_gets_the_constant_half_and_nothing_else() -> None:
+    made = EvenTokens(length=6, symbols=4)
+    inputs, targets = made.batch(stream(0, "batch", 0), 20)
+    table = torch.zeros(4, 5)
+    table[:, 4] = 1.0
+    graded = classes(Answers(table), Samples(inputs[None], targets[None], [0], ("test", 0), 4, 0, 4))
+    assert (int(graded.sums["accuracy_constant"]), int(graded.sums["accuracy_informative"])) == (60, 0)
+
+
+def test_options_reach_the_component() -> None:
+    assert bound("task", Component("even_tokens", {"rho": 0.5})).rho == 0.5
