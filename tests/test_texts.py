@@ -120,6 +120,23 @@ def test_rows_of_the_hub_are_pairs(monkeypatch):
     assert list(texts.read("rte")) == [("a", "b")]
 
 
+def test_wikitext_is_cut_into_articles(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    lines = ["", " = One = \n", "", " first .\n", " = = Part = = \n", " second = third\n", " = Two = \n", " a = b\n"]
+    monkeypatch.setattr(datasets, "load_dataset", lambda *name, split: [{"text": line} for line in lines])
+    one, two = texts.read("wikitext-103")
+    assert one == (" = One = \n first .\n = = Part = = \n second = third\n",)
+    assert two == (" = Two = \n a = b\n",)
+
+
+def test_a_column_that_a_data_set_has_not(tmp_path):
+    pytest.importorskip("datasets")
+    (tmp_path / "rows.jsonl").write_text('{"body": "a b"}\n{"body": "c"}\n')
+    assert list(texts.rows((str(tmp_path),), "train", ("body",))) == [("a b",), ("c",)]
+    with pytest.raises(RankfallError, match=r"has no column 'text'; it has: body"):
+        texts.rows((str(tmp_path),), "train", ("text",))
+
+
 def test_a_tokenizer_that_is_not_there(tmp_path):
     pytest.importorskip("transformers")
     with pytest.raises(RankfallError, match=r"cannot be loaded .*leave the key out") as caught:

@@ -3,14 +3,16 @@
 A source yields texts, each a tuple of parts (a pair of sentences has two):
 
     topics      CPython's documentation topics, 465 kB that come with every installation
-    rte         GLUE's RTE, training split, through the `datasets` library; wikitext-2 and wikitext-103 likewise
+    rte         GLUE's RTE, training split, through the `datasets` library; wikitext-2 and wikitext-103 likewise, a text an article
     a path      .tsv with columns sentence1 and sentence2 (GLUE's own files); any other file: paragraphs between blank lines
 
-A cutter turns a part into token numbers: WordPiece learned from the source itself, or a named pretrained tokenizer.
+`rows` reads any other data set of the `datasets` library. A cutter turns a part into token numbers: WordPiece learned from the source
+itself, or a named pretrained tokenizer.
 """
 
 import csv
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -66,18 +68,44 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
 def from_hub(source: str, key: str) -> Iterator[Text]:
     """Rows of a data set of the Hugging Face hub, or of its local cache."""
     name, split, columns = HUB[source]
+    found = rows(name, split, columns, key, source)
+    return articles(found) if source.startswith("wikitext") else found
+
+
+def rows(
+    name: Sequence[str], split: str, columns: Sequence[str], key: str = "dataset", source: str | None = None
+) -> Iterator[Text]:
+    """Rows of any data set of the `datasets` library: its name on the hub, with or without a configuration, or a folder of text, JSON,
+    CSV or Parquet files. `source` is what errors call it."""
+    source = source or "/".join(name)
     stay_offline_without_a_network()
     try:
         from datasets import load_dataset
     except ImportError:
         raise RankfallError(f"{key}: {source!r} needs the datasets library: pip install 'rankfall[hub]'") from None
     try:
-        rows = load_dataset(*name, split=split)
+        found = load_dataset(*name, split=split)
     except Exception as error:
         raise RankfallError(
             f"{key}: {source!r} cannot be fetched ({type(error).__name__}; no network?); use 'topics' or the path of a local file"
         ) from None
-    return (tuple(row[column] for column in columns) for row in rows)
+    there: list[str] | None = getattr(found, "column_names", None)
+    missing = [column for column in columns if there and column not in there]
+    if there and missing:
+        raise RankfallError(f"{key}: {source!r} has no column {missing[0]!r}; it has: {', '.join(there)}")
+    return (tuple(row[column] for column in columns) for row in found)
+
+
+def articles(rows: Iterator[Text]) -> Iterator[Text]:
+    """WikiText has a row for each paragraph and heading; an article begins with a heading of the first level, ` = Title = `."""
+    article: list[str] = []
+    for (row,) in rows:
+        if re.fullmatch(r"\s*= [^=].*[^=] =\s*|\s*= [^=\s] =\s*", row) and article:
+            yield ("".join(article),)
+            article = []
+        article += [row] if row.strip() or article else []
+    if article:
+        yield ("".join(article),)
 
 
 def from_tsv(path: Path, key: str) -> Iterator[Text]:

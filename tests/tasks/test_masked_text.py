@@ -1,9 +1,11 @@
 """Text for masked language models: whole texts are held out, the two lengths show the same tokens, nothing depends on the seed."""
 
+import json
 import math
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ from rankfall.jobs.training import train_cells, without
 from rankfall.plan import make_plan
 from rankfall.store import Store
 from rankfall.streams import stream
-from rankfall.tasks.masked_text import masked_text
+from rankfall.tasks.masked_text import masked_text, shortened
 from rankfall.train.history import means
 from rankfall.train.progress import Progress
 
@@ -56,6 +58,40 @@ def test_chance_is_that_of_the_most_frequent_word(text: str) -> None:
 
 def test_the_seed_makes_no_difference(text: str) -> None:
     one, other = (masked_text(stream(s, "data"), text=text, length=10, longer=30, vocabulary=200) for s in (0, 1))
+    assert all(torch.equal(one.splits[name].inputs, other.splits[name].inputs) for name in one.splits)
+
+
+def test_without_longer_windows_there_is_no_such_split(text: str) -> None:
+    assert set(masked_text(stream(0, "data"), text=text, length=10, longer=None, vocabulary=200).splits) == {
+        "train",
+        "test",
+    }
+
+
+def test_a_sign_is_not_repeated_more_often_than_said() -> None:
+    assert shortened(("+------+--+ a == b ......", "x____y 0000"), 3) == ("+---+--+ a == b ...", "x____y 0000")
+    assert shortened(("------",), 1) == ("-",)
+    assert shortened(("------",), None) == ("------",)
+
+
+def test_drawn_rules_are_not_what_is_learned(tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text("\n\n".join(["alpha beta " + 50 * "-" + " gamma delta"] * 20))
+    few, all_ = (
+        masked_text(stream(0, "d"), text=str(tmp_path / "rules.txt"), length=10, longer=None, vocabulary=200, repeats=n)
+        for n in (2, None)
+    )
+    most = [torch.bincount(data.train.inputs.flatten()).max() / data.train.inputs.numel() for data in (few, all_)]
+    assert most[0] == pytest.approx(2 / 7, abs=0.02) and most[1] > 0.85  # four words, two signs and the end of a text
+
+
+def test_a_data_set_of_the_library_is_read_as_a_file_is(text: str, tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    (tmp_path / "rows").mkdir()
+    rows = [json.dumps({"body": part}) for part in Path(text).read_text().split("\n\n")]
+    (tmp_path / "rows" / "rows.jsonl").write_text("\n".join(rows))
+    options: dict[str, Any] = {"length": 10, "longer": 30, "vocabulary": 200}
+    one = masked_text(stream(0, "data"), text=text, **options)
+    other = masked_text(stream(0, "data"), dataset=str(tmp_path / "rows"), column="body", **options)
     assert all(torch.equal(one.splits[name].inputs, other.splits[name].inputs) for name in one.splits)
 
 

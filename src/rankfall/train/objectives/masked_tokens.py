@@ -35,6 +35,24 @@ def masked_tokens(
     """`rate`: share of tokens that are asked for; `hidden` and `random`: shares of these that are hidden or made random.
     `megabytes`: of logits at once. The module has `features` and `head`, as a network has."""
     inputs, places, wanted = corrupt(batch, rate, hidden, random)
+    losses, right = answers(module, inputs, places, wanted, drop, megabytes=megabytes, classes=batch.size_in)
+    asked = (wanted != -1).flatten(1).sum(1)
+    loss = losses.sum(1) / asked.clamp_min(1)
+    return Graded(loss, asked, {"accuracy": right.sum(1)})
+
+
+def answers(
+    module: Any,
+    inputs: Tensor,
+    places: Tensor,
+    wanted: Tensor,
+    drop: Dropout = no_dropout,
+    *,
+    megabytes: int = 128,
+    classes: int,
+) -> tuple[Tensor, Tensor]:
+    """The loss at each of the places (K, B, M) of the inputs (K, B, T) and whether the answer is right, both (K, B*M); zero and false
+    where nothing is wanted (-1)."""
     x = module.features(inputs, drop)  # (K, B, T, D)
     seen = x.gather(2, places.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1])).flatten(1, 2)  # (K, B*M, D)
     wanted = wanted.flatten(1)  # (K, B*M), -1 where a sample has too few words
@@ -42,18 +60,17 @@ def masked_tokens(
     def part(seen: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         scores = module.head(seen.unsqueeze(1)).squeeze(1)  # (K, R, C)
         each = cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=-1, reduction="none")
-        return each.view(len(wanted), -1).sum(1), (scores.argmax(-1) == wanted).sum(1)
+        return each.view(len(wanted), -1), scores.argmax(-1) == wanted
 
-    rows = max(1, int(megabytes * 2**20) // (len(seen) * batch.size_in * seen.element_size()))
+    rows = max(1, int(megabytes * 2**20) // (len(seen) * classes * seen.element_size()))
     parts = list(zip(seen.split(rows, 1), wanted.split(rows, 1)))
     # Logits of a part are made again when its gradient is taken, so that those of two parts are never there at once.
     again = len(parts) > 1 and torch.is_grad_enabled()
     graded = [
         checkpoint(part, *one, use_reentrant=False, preserve_rng_state=False) if again else part(*one) for one in parts
     ]
-    asked = (wanted != -1).sum(1)
-    loss = torch.stack([loss for loss, _ in graded]).sum(0) / asked.clamp_min(1)
-    return Graded(loss, asked, {"accuracy": torch.stack([right for _, right in graded]).sum(0)})
+    losses, right = (torch.cat(made, 1) for made in zip(*graded))
+    return losses, right
 
 
 def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[Tensor, Tensor, Tensor]:
