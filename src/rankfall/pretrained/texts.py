@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ class Batch:
     inputs: dict[str, Tensor]
     source: str
     tokenizer: str
+    pieces: dict[int, str] = field(default_factory=dict)  # how each token number in it is written, where that is known
+    special: frozenset[int] = frozenset()  # numbers that stand for no text: what begins and ends a document
 
     def part(self, start: int, stop: int) -> dict[str, Tensor]:
         return {name: value[start:stop] for name, value in self.inputs.items()}
@@ -70,10 +72,13 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if texts.source in DRAWN:
         return Batch({"input_ids": _drawn(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
-        encode, name = _own_tokenizer(loaded.tokenizer_from), "own"
+        (encode, spell), name = _own_tokenizer(loaded.tokenizer_from), "own"
     else:
-        encode, name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
-    return Batch({"input_ids": windows(documents(texts.source), encode, texts)}, texts.source, name)
+        (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
+    ids = windows(documents(texts.source), encode, texts)
+    before, _, after = encode("")
+    pieces = {number: spell(number) for number in ids.unique().tolist()}
+    return Batch({"input_ids": ids}, texts.source, name, pieces, frozenset((*before, *after)))
 
 
 def documents(source: str) -> Iterator[str]:
@@ -115,6 +120,7 @@ def _wiki_bio() -> Iterator[str]:
 Encode = Callable[
     [str], tuple[list[int], list[int], list[int]]
 ]  # document -> special tokens before, tokens, special tokens after
+Spell = Callable[[int], str]  # token number -> its piece of text
 
 
 def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
@@ -139,7 +145,7 @@ def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
     return torch.tensor(rows, dtype=torch.long)
 
 
-def _own_tokenizer(place: str) -> Encode:
+def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
     """The tokenizer that came with the model, whatever its way of marking the ends."""
     from transformers import AutoTokenizer
 
@@ -161,10 +167,10 @@ def _own_tokenizer(place: str) -> Encode:
     def encode(document: str) -> tuple[list[int], list[int], list[int]]:
         return before, tokenizer(document, add_special_tokens=False, verbose=False)["input_ids"], after
 
-    return encode
+    return encode, lambda number: str(tokenizer.convert_ids_to_tokens(number))
 
 
-def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> Encode:
+def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tuple[Encode, Spell]:
     """Pieces of words learned from the source itself by pair merging, their numbers mapped into the model's vocabulary.
 
     At initialisation embeddings are independent draws, so which number a piece gets does not matter, only which pieces are equal.
@@ -190,7 +196,8 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> Enc
         pieces = tokenizer.encode(document).tokens
         return [numbers["[CLS]"]], [numbers[piece] for piece in pieces], [numbers["[SEP]"]]
 
-    return encode
+    written = {number: piece for piece, number in numbers.items()}
+    return encode, written.__getitem__
 
 
 @contextlib.contextmanager

@@ -1,0 +1,111 @@
+"""Views of the attention layers of networks of ours: needs attentions that provide `weights`, `heads` and `values`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
+from rankfall.nets.norms.column import ColumnNorm
+from rankfall.nets.norms.layer import Layer
+from rankfall.nets.norms.none import none as no_norm
+from rankfall.nets.norms.rms import Rms
+
+if TYPE_CHECKING:
+    from rankfall.nets.network import Network
+
+FIRST, SEPARATOR, OTHER = KINDS.index("first"), KINDS.index("separator"), KINDS.index("other")
+
+
+@torch.no_grad()
+def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[AttentionView]:
+    """All members' views of each layer in turn, for a network in float64 and inputs (K, B, T) or (K, B, T, C).
+
+    Symbols below `special` are separators.
+    """
+    x = network.lift(inputs)  # (K, B, T', D)
+    ids = _ids(network, inputs, x.shape[2])
+    for layer, block in enumerate(network.blocks, 1):
+        attention = block.attention
+        read = x if block.placement == "post" else block.norm1(x)
+        weights = attention.weights(read)  # (K, B, H, T', T')
+        identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device).expand_as(weights)
+        values = attention.contexts(identity, read)  # (K, B, H, T', d)
+        output = attention.output.weight.unflatten(1, (attention.heads, -1))  # (K, H, d, D)
+        bias = attention.output.bias  # (K, 1, D)
+        allowed = _allowed(attention, weights)
+        after = attention(read)
+        for member in range(x.shape[0]):
+            yield AttentionView(
+                layer=layer,
+                inputs=read[member],
+                weights=weights[member],
+                values=values[member],
+                output=output[member],
+                bias=x.new_zeros(x.shape[-1]) if bias is None else bias[member, 0],
+                score_width=attention.head_width,
+                allowed=allowed,
+                join=_join(block, x, after, member),
+                kinds=_kinds(ids, member, x, special),
+                ids=None if ids is None else ids[member],
+                member=member,
+            )
+        x = block(x)
+
+
+def _allowed(attention: Any, weights: Tensor) -> Tensor:
+    """The mask (T, T); of an attention that does not tell its mask, the entries that are not zero everywhere."""
+    if not hasattr(attention, "mask"):
+        return (weights != 0).flatten(0, 2).any(0)
+    tokens = weights.shape[-1]
+    found = attention.mask(tokens, weights.device)
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=weights.device) if found is None else found
+
+
+def _join(block: Any, x: Tensor, attended: Tensor, member: int) -> JoinView | str:
+    """The residual as a x + b y with numbers a and b, and the norm written out; a component of one's own may be neither."""
+    one, zero = torch.ones_like(x), torch.zeros_like(x)
+    a, b = block.residual(one, zero).flatten()[0], block.residual(zero, one).flatten()[0]
+    total = block.residual(x, attended)
+    if not torch.allclose(a * x + b * attended, total, rtol=1e-10, atol=1e-12):
+        return "the residual is not a weighted sum of state and attention"
+    norm = _norm(block.norm1, member) if block.placement == "post" else None
+    if isinstance(norm, str):
+        return norm
+    return JoinView(None if a == 0 else a * x[member], float(b), norm)
+
+
+def _norm(norm: Any, member: int) -> NormView | str | None:
+    if (isinstance(norm, partial) and norm.func is no_norm) or norm is no_norm:
+        return None
+    if not isinstance(norm, (Layer, Rms, ColumnNorm)):
+        return f"the form of the norm {type(norm).__name__} is not known"
+    gain = norm.gain[member]  # (1, 1, D)
+    bias = torch.zeros_like(gain) if isinstance(norm, Rms) else norm.bias[member]
+    over = -2 if isinstance(norm, ColumnNorm) else -1
+    return NormView(gain, bias, norm.eps, centred=not isinstance(norm, Rms), over=over)
+
+
+def _ids(network: Network, inputs: Tensor, tokens: int) -> Tensor | None:
+    """Numbers of the tokens (K, B, T'), -1 for sentinels; None where inputs are vectors."""
+    if inputs.is_floating_point():
+        return None
+    if network.sentinels is None or tokens == inputs.shape[2]:
+        return inputs
+    numbered = torch.arange(tokens, device=inputs.device, dtype=torch.float64).view(1, 1, -1, 1)
+    kept = network.sentinels.strip(numbered).flatten().long()  # where the tokens of the input are
+    found = inputs.new_full((*inputs.shape[:2], tokens), -1)
+    found[:, :, kept] = inputs
+    return found
+
+
+def _kinds(ids: Tensor | None, member: int, x: Tensor, special: int) -> Tensor:
+    kinds = torch.full(x.shape[1:3], OTHER, device=x.device)
+    if ids is not None:
+        kinds[ids[member] < special] = SEPARATOR
+    kinds[:, 0] = FIRST
+    return kinds

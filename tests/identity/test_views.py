@@ -1,0 +1,86 @@
+"""Guards the view of an attention layer of ours: its parts give what the network computes, in every form of block."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+from torch import Tensor
+
+from rankfall.identity.cells import cell_views
+from rankfall.identity.views import KINDS
+from rankfall.nets.network import Network, Shape, build
+
+INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
+BLOCKS: list[dict[str, Any]] = [
+    {},
+    {"norm_placement": "pre"},
+    {"norm": "rms", "residual": {"name": "scaled", "scale": 0.3}},
+    {"norm": "column", "residual": "depth_scaled"},
+    {"norm": "none", "residual": "none", "mask": "causal"},
+    {"normaliser": "sigmoid", "sentinels": "bos", "position": "rope"},
+]
+
+
+def network(**architecture: Any) -> Network:
+    """Two members in float64 whose weights are all moved away from where they start, so that no bias or gain is trivial."""
+    cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)[0]
+    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
+    made.initialise([0, 1])
+    generator = torch.Generator().manual_seed(0)
+    for value in made.parameters():
+        value.data += 0.3 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    return made.requires_grad_(False)
+
+
+def attention_of(block: Any, x: Tensor) -> Tensor:
+    return block.attention(x if block.placement == "post" else block.norm1(x))
+
+
+@pytest.mark.parametrize("architecture", BLOCKS, ids=str)
+def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) -> None:
+    made = network(mlp="none", **architecture)
+    states = made.states(INPUTS)
+    found = list(cell_views(made, INPUTS))
+    assert [(view.layer, view.member) for view in found] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    for view in found:
+        attended = attention_of(made.blocks[view.layer - 1], states[view.layer - 1])[view.member]
+        torch.testing.assert_close(view.attended(), attended, rtol=1e-12, atol=1e-12)
+        summed = (view.weights @ view.mapped()).sum(1) + view.bias
+        torch.testing.assert_close(summed, attended, rtol=1e-12, atol=1e-12)
+        assert not isinstance(view.join, str)
+        torch.testing.assert_close(view.join(attended), states[view.layer][view.member], rtol=1e-12, atol=1e-12)
+        assert (view.weights[:, :, ~view.allowed] == 0).all()
+
+
+def test_compact_values_have_the_spectrum_and_the_left_vectors_of_t() -> None:
+    view = next(cell_views(network(heads=4, head_width=3), INPUTS))
+    whole, small = view.mapped(), view.compact()
+    assert small.shape[-1] == 3
+    torch.testing.assert_close(small @ small.mT, whole @ whole.mT, rtol=1e-12, atol=1e-12)
+
+
+def test_a_norm_is_the_sum_of_its_parts() -> None:
+    for norm in ("layer", "rms", "column"):
+        view = next(cell_views(network(norm=norm), INPUTS))
+        assert not isinstance(view.join, str) and view.join.norm is not None
+        whole = torch.randn(3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+        parts = (0.3 * whole, 0.5 * whole.flip(1), 0.7 * whole - 0.5 * whole.flip(1))
+        summed = sum(view.join.norm.part(part, whole) for part in parts)
+        torch.testing.assert_close(summed + view.join.norm.bias, view.join.norm(whole), rtol=1e-12, atol=1e-12)
+
+
+def test_kinds_and_numbers_of_tokens() -> None:
+    view = next(cell_views(network(sentinels="bos"), INPUTS, special=2))
+    assert view.ids is not None
+    assert (view.ids[:, 0] == -1).all() and torch.equal(view.ids[:, 1:], INPUTS[0])
+    named = [[KINDS[kind] for kind in row] for row in view.kinds.tolist()]
+    expected = [["first", *("separator" if symbol < 2 else "other" for symbol in row)] for row in INPUTS[0].tolist()]
+    assert named == expected
+
+
+def test_a_residual_of_ones_own_is_said_not_guessed() -> None:
+    made = network()
+    made.blocks[0].residual = lambda x, branch: x + branch.tanh()
+    view = next(cell_views(made, INPUTS))
+    assert view.join == "the residual is not a weighted sum of state and attention"
