@@ -20,8 +20,11 @@ COMPONENTS: dict[str, tuple[str, str]] = {  # kind -> where a configuration name
     ),
     "normaliser": ("architectures/san/normaliser", "def own(scores): ...\n"),
     "optimizer": ("trainings/short/optimizer", "class own: ...\n"),
-    "measure": ("measures/paths/measure", 'TABLE = "paths"\ndef own(network, data, cells, *, counts=[]): ...\n'),
-    "free measure": ("measures/paths/measure", 'TABLE = "orders"\nNEEDS = "nothing"\ndef own(*, counts=[]): ...\n'),
+    "measure": ("measures/paths/measure", 'TABLE = "paths"\ndef own(context, *, counts=[]): ...\n'),
+    "free measure": (
+        "measures/paths/measure",
+        'TABLE = "orders"\nNEEDS = "nothing"\ndef own(context, *, counts=[]): ...\n',
+    ),
     "figure": ("figures/own", 'TABLES = ["paths"]\ndef own(read): ...\n'),
 }
 

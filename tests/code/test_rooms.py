@@ -35,7 +35,9 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
             location = components.locate(kind, name)
             if location is None:
                 continue
-            roots = (location.module, *(MEASURE_ROOTS["cells"] if kind == "measure" else ()))
+            found = components.describe(kind, name)
+            needs = found.facts.get("NEEDS", "cells") if found else ""
+            roots = (location.module, *(MEASURE_ROOTS[needs] if kind == "measure" else ()))
             rooms = ROOMS.get(kind, CELLS) | ({"report", "filters.py"} if name in OF_TABLES else set())
             yield f"{kind} {name}", roots, rooms
 

@@ -335,9 +335,9 @@ def test_a_data_set_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_rows_of_a_measure_are_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    probe = "def probe(network, data, cells):\n    value = float(open('temperature.txt').read())\n"
-    probe += "    return [{'member': m, 'kind': 'whole', 'accuracy': value} for m in range(len(cells))]\n"
-    free = "def free():\n    value = float(open('temperature.txt').read())\n    return [{'model': 'm', 'depth': 1, 'heads': 1, "
+    probe = "def probe(context):\n    value = float(open('temperature.txt').read())\n"
+    probe += "    return [{'member': m, 'kind': 'whole', 'accuracy': value} for m in range(len(context.cells))]\n"
+    free = "def free(context):\n    value = float(open('temperature.txt').read())\n    return [{'model': 'm', 'depth': 1, 'heads': 1, "
     free += "'log10_paths': 0.0, 'proportion': value, 'length': 1}]\n"
     (lab / "watched_probe.py").write_text(f"TABLE = 'paths'\n{probe}")
     (lab / "watched_free.py").write_text(f"TABLE = 'path_counts'\nNEEDS = 'nothing'\n{free}")

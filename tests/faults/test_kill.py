@@ -51,7 +51,7 @@ def test_sigkill_at_five_random_steps(tmp_path: Path) -> None:
         running.send_signal(signal.SIGKILL)
         running.wait()
         assert running.returncode == -signal.SIGKILL, "finished before it could be killed: train longer"
-        checkpoint = Store(disturbed / "store").load_checkpoint(stack_id(plan.cells), keys)
+        checkpoint = Store(disturbed / "store").load_checkpoint(stack_id(keys), keys)
         assert checkpoint is not None
         killed_at.append(checkpoint[1]["step"])
         assert not (disturbed / "cells.parquet").exists()

@@ -20,9 +20,9 @@ PROBE = """
 import os, signal
 from pathlib import Path
 TABLE = "paths"
-def probe(network, data, cells):
+def probe(context):
     rows = []
-    for member, cell in enumerate(cells):
+    for member, cell in enumerate(context.cells):
         with open("calls", "a") as calls:
             calls.write(f"{cell.seed} ")
         trouble = os.environ.get(f"TROUBLE{cell.seed}")
@@ -40,7 +40,7 @@ def probe(network, data, cells):
 FREE = """
 NEEDS = "nothing"
 TABLE = "path_counts"
-def free():
+def free(context):
     with open("calls", "a") as calls:
         calls.write("free ")
     common = {"model": "m", "depth": 1, "heads": 1, "log10_paths": 0.0, "proportion": 0.5}

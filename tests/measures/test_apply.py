@@ -7,7 +7,8 @@ import torch
 from helpers import cells
 
 from rankfall.measures._apply import apply
-from rankfall.nets.network import Network, Shape, build
+from rankfall.measures._context import Context, Rows, Uninterrupted
+from rankfall.nets.network import Shape, build
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
@@ -25,11 +26,11 @@ def measured(chosen: list[Any], weights: dict[str, torch.Tensor]) -> list[list[d
     datasets = [sorting(stream(cell.seed, "data"), train=8, test=4, length=5, symbols=6) for cell in chosen]
     data = Data.of(datasets, torch.float32, torch.device("cpu"))
 
-    def outputs(network: Network, data: Any, given: Any) -> list[dict[str, Any]]:
-        found = network(data.test.inputs).sum((1, 2, 3))
-        return [{"member": k, "sum": float(found[k])} for k in reversed(range(len(given)))]
+    def outputs(context: Context) -> Rows:
+        found = context.network(context.data.test.inputs).sum((1, 2, 3))
+        return [{"member": k, "sum": float(found[k])} for k in reversed(range(len(context.cells)))]
 
-    return apply(outputs, chosen, SHAPE, weights, data, torch.device("cpu"))
+    return apply(outputs, chosen, SHAPE, weights, data, torch.device("cpu"), Uninterrupted())
 
 
 def test_rows_belong_to_the_cell_whose_weights_made_them() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from rankfall.measures._context import Context
 from rankfall.measures.circle import circle
 from rankfall.streams import stream
 from rankfall.tasks import circle as task
@@ -20,7 +21,7 @@ def rollout(function: Any, members: int = 1, steps: int = 12, **options: Any) ->
     options = {"points": POINTS} | options
     data = Data.of([task.circle(stream(0, "data"), **options)] * members, torch.float64, torch.device("cpu"))
     cell = SimpleNamespace(task=SimpleNamespace(task=SimpleNamespace(options=options)))
-    rows = circle(function, data, [cell] * members, steps=steps)
+    rows = circle(Context(function, data, [cell] * members), steps=steps)
     assert [(r["member"], r["step"], r["token"]) for r in rows] == [
         (k, s, t) for k in range(members) for s in range(steps) for t in (0, 1)
     ]

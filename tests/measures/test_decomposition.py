@@ -8,6 +8,7 @@ import torch
 from helpers import cells, data_of
 
 from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
 from rankfall.measures.decomposition import decomposition, path_terms
 from rankfall.nets.network import Network, Shape, build
 
@@ -83,7 +84,7 @@ def test_sum_of_listed_paths_is_the_forward_pass(architecture: dict[str, Any]) -
 def test_rows_add_up() -> None:
     made = network(residual="add")
     data = data_of(INPUTS)
-    rows = decomposition(made, data, [None, None])  # type: ignore[list-item]
+    rows = decomposition(Context(made, data))
     for member in range(2):
         mine = [row for row in rows if row["member"] == member]
         assert [row["length"] for row in mine] == [0, 1, 2, 3, None]
@@ -108,7 +109,7 @@ def test_deep_networks_need_no_listing() -> None:
 def test_refuses_what_is_no_sum(architecture: dict[str, Any], why: str) -> None:
     data = data_of(INPUTS)
     with pytest.raises(RankfallError, match=why):
-        decomposition(network(**architecture), data, [None, None])  # type: ignore[list-item]
+        decomposition(Context(network(**architecture), data))
 
 
 def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
@@ -116,4 +117,4 @@ def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
     for block in made.blocks:
         block.residual = lambda x, branch: x.sigmoid() * branch + x
     with pytest.raises(RankfallError, match=r"paths miss the output by \S+ of it"):
-        decomposition(made, data, [None, None])  # type: ignore[list-item]
+        decomposition(Context(made, data))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from helpers import cells, data_of
 
+from rankfall.measures._context import Context
 from rankfall.measures.law import law
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank import bounds
@@ -47,7 +48,7 @@ def measured(made: Network, members: int = 1, samples: int = 2, **options: Any) 
     inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:length] for s in range(4)])
     inputs = inputs.expand(members, 4, length)
     data = data_of(inputs)
-    return law(made, data, [None] * members, samples=samples, **options)  # type: ignore[list-item]
+    return law(Context(made, data), samples=samples, **options)
 
 
 def test_reaches_1e_1000_with_exponent_three() -> None:
@@ -293,6 +294,6 @@ def test_size_of_bert_takes_seconds() -> None:
     assert time.process_time() - start < 40  # on two cores, processor time counts both
     assert float(states[-1].rest.log) < -1e5
     start = time.process_time()
-    rows = law(made, data_of(inputs), [None], samples=1)  # type: ignore[list-item]
+    rows = law(Context(made, data_of(inputs)), samples=1)
     assert time.process_time() - start < 40
     assert len(rows) == 13

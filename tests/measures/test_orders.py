@@ -10,6 +10,7 @@ import torch
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.measures import orders as module
+from rankfall.measures._context import Context
 from rankfall.rank import order_draws, order_slopes
 from rankfall.rank.order_theory import expected
 from rankfall.report import tables
@@ -17,7 +18,7 @@ from rankfall.report import tables
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict]:
-    return module.orders(heads=[2], draws=4)
+    return module.orders(Context(), heads=[2], draws=4)
 
 
 def test_every_entry_is_sharp_and_agrees_with_theory(rows: list[dict]) -> None:
@@ -49,7 +50,7 @@ def test_rows_fit_the_declared_table(rows: list[dict]) -> None:
 
 def test_one_head_without_biases_keeps_direction() -> None:
     """Without denominator all rows become multiples of one vector: res falls in first order, sigma_2 / sigma_1 in third."""
-    found = module.orders(
+    found = module.orders(Context(),
         normalisers=["exp", "urpe"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["attention alone"], heads=[1]
     )  # fmt: skip
     order = {(row["normaliser"], row["quantity"]): row["order"] for row in found if not row["biases"]}
@@ -94,7 +95,7 @@ def sharp(logits: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_normaliser_from_outside_is_fitted_as_far_as_any() -> None:
-    found = module.orders(
+    found = module.orders(Context(),
         normalisers=["test_orders:sharp"], positions=["none", "toeplitz"], masks=["none"], sentinels=["none"],
         blocks=["attention alone"], heads=[2],
     )  # fmt: skip
@@ -124,7 +125,9 @@ def test_orders_of_rows_that_share_a_direction() -> None:
 
 
 def test_every_entry_is_fitted_over_several_decades_or_says_why_not() -> None:
-    rows = module.orders(normalisers=["exp", "relu2"], positions=["none", "toeplitz"], blocks=["column norm"], draws=4)
+    rows = module.orders(
+        Context(), normalisers=["exp", "relu2"], positions=["none", "toeplitz"], blocks=["column norm"], draws=4
+    )
     assert all(row["decades"] >= 3 for row in rows if row["order"] is not None)
     assert all(row["reason"] for row in rows if row["order"] is None)
 
@@ -163,7 +166,9 @@ def soft(logits: torch.Tensor, *, temperature: float = 1.0) -> torch.Tensor:
 @pytest.mark.parametrize("name", ["by_place", "jagged"])
 def test_a_norm_over_tokens_around_a_normaliser_from_outside(name: str) -> None:
     """Its float64 output is 0 / 0 where rows are equal to the last digit: an order, or null with the reason, and no traceback."""
-    found = module.orders(normalisers=[f"test_orders:{name}"], blocks=["column norm"], heads=[2], draws=2, **ONE)
+    found = module.orders(
+        Context(), normalisers=[f"test_orders:{name}"], blocks=["column norm"], heads=[2], draws=2, **ONE
+    )
     assert {row["block"] for row in found} == {"attention alone", "column norm"}
     for row in found:
         assert row["order"] is not None or row["reason"]
@@ -173,15 +178,17 @@ def test_a_norm_over_tokens_around_a_normaliser_from_outside(name: str) -> None:
 def test_rounding_of_a_normaliser_is_no_order() -> None:
     """In single precision rows of weights sum to one but for 1e-8, which a mask would turn into rows that never become equal."""
     only = {"positions": ["none"], "sentinels": ["none"], "blocks": ["attention alone"], "heads": [2], "draws": 4}
-    found = module.orders(normalisers=["test_orders:single"], masks=["none", "causal"], **only)
-    known = module.orders(normalisers=["softmax"], masks=["none", "causal"], **only)
+    found = module.orders(Context(), normalisers=["test_orders:single"], masks=["none", "causal"], **only)
+    known = module.orders(Context(), normalisers=["softmax"], masks=["none", "causal"], **only)
     for row, other in zip(found, known):
         assert row["method"] == "float64"
         assert row["order"] is None or row["order"] == pytest.approx(other["order"], abs=0.1), row
 
 
 def test_one_that_fails_costs_its_own_rows_alone() -> None:
-    found = module.orders(normalisers=["test_orders:pairs", "softmax"], blocks=["skip"], heads=[1, 2], draws=2, **ONE)
+    found = module.orders(
+        Context(), normalisers=["test_orders:pairs", "softmax"], blocks=["skip"], heads=[1, 2], draws=2, **ONE
+    )
     failed = [row for row in found if row["method"] == "none"]
     assert {(row["normaliser"], row["heads"]) for row in failed} == {("test_orders:pairs", 1)}
     assert len(failed) == 6
@@ -192,26 +199,26 @@ def test_one_that_fails_costs_its_own_rows_alone() -> None:
 
 def test_reasons_are_the_same_in_every_run() -> None:
     """Python shows a function with its address."""
-    found = module.orders(normalisers=["test_orders:told"], blocks=["skip"], heads=[1], draws=2, **ONE)
+    found = module.orders(Context(), normalisers=["test_orders:told"], blocks=["skip"], heads=[1], draws=2, **ONE)
     assert {row["reason"] for row in found} == {"ValueError: cannot use <function told>"}
 
 
 def test_a_component_that_does_not_load_is_no_missing_order(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RankfallError, match="defines no function or class 'none_such'"):
-        module.orders(normalisers=["softmax", "test_orders:none_such"])
+        module.orders(Context(), normalisers=["softmax", "test_orders:none_such"])
     with pytest.raises(RankfallError, match="3 heads do not divide the width 8"):
-        module.orders(heads=[3])
+        module.orders(Context(), heads=[3])
 
     def lack(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(order_slopes, "networks", lack)
     with pytest.raises(MemoryError):
-        module.orders(normalisers=["softmax"])
+        module.orders(Context(), normalisers=["softmax"])
 
 
 def test_components_with_options() -> None:
-    found = module.orders(
+    found = module.orders(Context(),
         normalisers=[{"name": "test_orders:soft", "temperature": 0.5}, "test_orders:soft"], blocks=["skip"], heads=[1], draws=2, **ONE
     )  # fmt: skip
     assert {row["normaliser"] for row in found} == {"test_orders:soft(temperature=0.5)", "test_orders:soft"}
@@ -222,7 +229,7 @@ def test_components_with_options() -> None:
 def others() -> list[dict]:
     """The gated unit with few dimensions, whose scores stay of order one, and linear attention."""
     attentions: list[str | dict] = [{"name": "gau", "key_width": 8}, "linear"]
-    return module.orders(attentions=attentions, heads=[2], draws=4)
+    return module.orders(Context(), attentions=attentions, heads=[2], draws=4)
 
 
 def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: list[dict]) -> None:
@@ -270,7 +277,13 @@ def test_an_attention_has_only_what_it_reads(others: list[dict]) -> None:
 
 def test_features_of_one_dimension_forget_the_query() -> None:
     rows = module.orders(
-        attentions=["linear"], heads=[8], draws=2, masks=["none"], sentinels=["none"], blocks=["attention alone"]
+        Context(),
+        attentions=["linear"],
+        heads=[8],
+        draws=2,
+        masks=["none"],
+        sentinels=["none"],
+        blocks=["attention alone"],
     )
     assert all(row["theory"] is None for row in rows if row["quantity"] == "res")
     network = order_draws.networks(replace(module.ALONE, attention=Component("linear"), heads=8), 6, 2, True)

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankfall.measures._context import Context
 from rankfall.measures.path_counts import model, path_counts
 from rankfall.report import tables
 
 
 def test_against_the_published_curve() -> None:
-    rows = path_counts()
+    rows = path_counts(
+        Context(),
+    )
     compared = [row for row in rows if row["published"] is not None]
     assert len(compared) > 200
     assert {row["model"] for row in compared} >= {"GPT-3", "T5-11B", "Bert-Base/ViT-B", "ViT-H"}
@@ -23,7 +26,7 @@ def test_against_the_published_curve() -> None:
 
 @given(st.integers(1, 96), st.integers(1, 128))
 def test_against_exact_integers(depth: int, heads: int) -> None:
-    rows = path_counts(models=[f"any: {depth} x {heads}"])
+    rows = path_counts(Context(), models=[f"any: {depth} x {heads}"])
     assert sum(row["proportion"] for row in rows) == pytest.approx(1, abs=1e-11)
     for row in rows:
         exact = Fraction(comb(depth, row["length"]) * heads ** row["length"], (1 + heads) ** depth)
@@ -33,7 +36,7 @@ def test_against_exact_integers(depth: int, heads: int) -> None:
 def test_against_counting() -> None:
     """Every choice of a head or the skip in each of 4 layers of 3 heads."""
     lengths = [sum(step is not None for step in path) for path in product([None, 0, 1, 2], repeat=4)]
-    for row in path_counts(models=["tiny: 4 x 3"]):
+    for row in path_counts(Context(), models=["tiny: 4 x 3"]):
         assert row["proportion"] == pytest.approx(lengths.count(row["length"]) / len(lengths))
         assert 10 ** row["log10_paths"] == pytest.approx(lengths.count(row["length"]))
 
@@ -49,4 +52,4 @@ def test_a_name_alone_is_read_from_the_models_config() -> None:
     assert model("bert-base-cased") == ("bert-base-cased", 12, 12)
     assert model("gpt2") == ("gpt2", 12, 12)
     assert model("distilbert")[1:] == (6, 12)
-    assert [row["heads"] for row in path_counts(models=["distilbert"])] == [12] * 7
+    assert [row["heads"] for row in path_counts(Context(), models=["distilbert"])] == [12] * 7

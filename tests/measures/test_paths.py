@@ -9,6 +9,7 @@ import torch
 from helpers import cells
 from torch import Tensor
 
+from rankfall.measures._context import Context
 from rankfall.measures.paths import SKIP, draw, path_ends, paths, read
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
@@ -99,7 +100,7 @@ def test_sets_are_summed_normalised_and_read() -> None:
 
 def test_rows_hold_every_combination_and_the_references() -> None:
     network, data, chosen = example()
-    rows = paths(network, data, chosen, counts=[2, 3], repeats=4)
+    rows = paths(Context(network, data, chosen), counts=[2, 3], repeats=4)
     points = [r for r in rows if r["kind"] == "path"]
     assert len(points) == 2 * 2 * 3 * 2 * 4  # members, evaluations, lengths, counts, repeats
     assert len({tuple(sorted(r.items())) for r in rows if r["kind"] != "path"}) == 4
@@ -114,7 +115,7 @@ def test_rows_hold_every_combination_and_the_references() -> None:
 
 def test_draws_are_uniform_over_paths_of_a_length() -> None:
     """12 equally likely paths (3 layers choose 2, times 2 heads squared): counts of 24,000 draws within 5 sigma."""
-    drawn = draw(0, 2, 3, 2, 24000)
+    drawn = draw(stream(0, "paths"), 2, 3, 2, 24000)
     assert ((drawn != SKIP).sum(1) == 2).all()
     _, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(counts) == 12
@@ -123,10 +124,10 @@ def test_draws_are_uniform_over_paths_of_a_length() -> None:
 
 def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
     """A deviation over seeds must have the draw in it; and a cell's rows must not depend on its neighbours."""
-    assert not np.array_equal(draw(0, 1, 6, 2, 20), draw(1, 1, 6, 2, 20))
+    assert not np.array_equal(*(draw(stream(seed, "paths"), 1, 6, 2, 20) for seed in (0, 1)))
     network, data, chosen = example()
-    both = paths(network, data, chosen, counts=[2], repeats=3)
-    swapped = paths(network, data, [chosen[0], chosen[0]], counts=[2], repeats=3)
+    both = paths(Context(network, data, chosen), counts=[2], repeats=3)
+    swapped = paths(Context(network, data, [chosen[0], chosen[0]]), counts=[2], repeats=3)
 
     def of(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
         return [row for row in rows if row["member"] == member]

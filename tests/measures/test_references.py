@@ -6,6 +6,7 @@ import pytest
 import torch
 from helpers import dataset_of
 
+from rankfall.measures._context import Context
 from rankfall.measures.references import references
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset
@@ -17,7 +18,7 @@ from rankfall.train.data import Data
 
 def of(*datasets: Dataset) -> list[dict[str, float]]:
     data = Data.of(list(datasets), torch.float32, torch.device("cpu"))
-    rows = references(None, data, [None] * len(datasets))  # type: ignore[arg-type, list-item]
+    rows = references(Context(data=data))
     return [{r["predictor"]: r["accuracy"] for r in rows if r["member"] == k} for k in range(len(datasets))]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from rankfall.errors import RankfallError
 from rankfall.measures import reproduction as module
+from rankfall.measures._context import Context
 from rankfall.measures.path_counts import path_counts
 from rankfall.measures.reproduction import beside, conditions, holds, published, reads, reproduction
 from rankfall.plan import make_plan
@@ -219,7 +220,7 @@ def test_no_verdict_is_vacuous(value: dict[str, Any]) -> None:
 
 
 def test_every_published_path_count_is_what_the_measure_counts() -> None:
-    table = pd.DataFrame(path_counts())
+    table = pd.DataFrame(path_counts(Context()))
     found = [row for value in published() if value["table"] == "path_counts" for row in beside(value, table)]
     assert len(found) == 11 and all(row["holds"] and row["at_published"] for row in found)
     assert [row["setting"] for row in found][-3:] == ["model=DistilBert", "model=MobileBert", "model=DeiT-T"]
@@ -261,6 +262,6 @@ def test_published_path_counts_are_binomial() -> None:
 
 def test_rows_fit_the_declared_table(tmp_path) -> None:
     path = tmp_path / "reproduction.parquet"
-    rows = reproduction(lambda name: None)
+    rows = reproduction(Context())
     tables.write("reproduction", rows, path, tables.provenance())
     assert len(tables.read(path, "reproduction")) == len(rows) == len(list(published()))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers import cells, data_of
 
+from rankfall.measures._context import Context
 from rankfall.measures.law import law
 from rankfall.measures.residuals import places, residuals
 from rankfall.nets.network import Network, Shape, build
@@ -31,7 +32,7 @@ def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
 
 def test_values_by_hand() -> None:
     made = network()
-    rows = residuals(made, DATA, [None, None])  # type: ignore[list-item]
+    rows = residuals(Context(made, DATA))
     x = made.double().states(INPUTS)[2][1].numpy()  # second member, last layer
     rest = x - x.mean(1, keepdims=True)
     ratios = [
@@ -50,7 +51,7 @@ def test_values_by_hand() -> None:
 
 
 def test_best_centre_is_no_worse_than_the_mean() -> None:
-    rows = residuals(network(), DATA, [None, None])  # type: ignore[list-item]
+    rows = residuals(Context(network(), DATA))
     for norm in ("composite", "l1", "linf", "frobenius"):
         best, mean = (
             [row["value"] for row in chosen(rows, place="state", quantity="residual", matrix_norm=norm, centre=centre)]
@@ -63,9 +64,7 @@ def test_best_centre_is_no_worse_than_the_mean() -> None:
 def test_collapse_is_flagged_at_the_floor() -> None:
     """Attention alone is at rounding noise by the fourth layer, and with skip connections never."""
     for joined, share in (("none", 1.0), ("add", 0.0)):
-        rows = residuals(
-            network(depth=4, residual=joined, norm="none", position="none"), DATA, [None, None], best=False
-        )  # type: ignore[list-item]
+        rows = residuals(Context(network(depth=4, residual=joined, norm="none", position="none"), DATA), best=False)
         last = chosen(rows, layer=4, place="state", quantity="residual", matrix_norm="composite")
         assert [row["floor_share"] for row in last] == [share, share]
 
@@ -82,7 +81,7 @@ def amplifying(placement: str, **architecture: Any) -> Network:
 def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
     """Against what centred propagation says: wherever the plain value is wrong, old and new flags say so, and nowhere else."""
     made = amplifying(placement)
-    rows = residuals(made, DATA, [None, None], samples=1, norms=["frobenius"], best=False)  # type: ignore[list-item]
+    rows = residuals(Context(made, DATA), samples=1, norms=["frobenius"], best=False)
     exact, plain = propagate(made.double(), INPUTS[:, :1]), made.states(INPUTS[:, :1])
     seen = set()
     for member in (0, 1):
@@ -100,7 +99,7 @@ def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
 
 
 def test_law_flags_what_is_not_the_true_value() -> None:
-    rows = law(amplifying("post"), DATA, [None, None], samples=2)  # type: ignore[list-item]
+    rows = law(Context(amplifying("post"), DATA), samples=2)
     assert {row["method"] for row in rows} == {"centred"}
     missed = 0
     for row in rows:
@@ -111,7 +110,7 @@ def test_law_flags_what_is_not_the_true_value() -> None:
             assert row[f"{name}_floor"] == (off or low)
             missed += off and not low
     assert missed
-    clean = law(network(residual="add"), DATA, [None, None], samples=2)  # type: ignore[list-item]
+    clean = law(Context(network(residual="add"), DATA), samples=2)
     assert not any(row["float64_floor"] or row["float32_floor"] for row in clean)
 
 

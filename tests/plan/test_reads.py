@@ -122,7 +122,7 @@ def test_ignores_names_fields_of_its_own_business(tmp_path: Path, monkeypatch: p
 MEASURE = """
 TABLE = "residuals"
 LENGTHS = ("lengths",)
-def own(network, data, cells, *, lengths: list[int] = [], most: int = 3): ...
+def own(context, *, lengths: list[int] = [], most: int = 3): ...
 """
 
 

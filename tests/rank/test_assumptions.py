@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rankfall.measures import orders as order_table
+from rankfall.measures._context import Context
 from rankfall.measures.law import law
 from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.mlps._mlp import Mlp
@@ -195,7 +196,7 @@ def test_misfits_are_measured_by_the_plain_pass(name: str) -> None:
     architecture, change, reason = MISFITS[name]
     made = network(**architecture)
     change(made)
-    rows = law(made, data_of(INPUTS), [None, None], samples=3)  # type: ignore[list-item]
+    rows = law(Context(made, data_of(INPUTS)), samples=3)
     assert {row["method"] for row in rows} == {"float64"}
     assert all(reason in row["method_reason"] for row in rows)
     assert all(row["log10_residual"] == row["log10_float64"] for row in rows)

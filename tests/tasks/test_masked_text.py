@@ -13,13 +13,14 @@ from helpers import config
 
 from rankfall.errors import RankfallError
 from rankfall.jobs.engine import Interrupted, Settings
-from rankfall.jobs.training import train_cells, without
+from rankfall.jobs.training import train_cells
 from rankfall.plan import make_plan
 from rankfall.store import Store
 from rankfall.streams import stream
 from rankfall.tasks.masked_text import masked_text, shortened
 from rankfall.train.history import means
 from rankfall.train.progress import Progress
+from rankfall.train.resume import without
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 

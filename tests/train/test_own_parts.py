@@ -60,10 +60,11 @@ import torch
 from rankfall.nets.primitives import Linear, Sizes
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
-from rankfall.train.fit import Course, fit
+from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives.classes import classes
 from rankfall.train.optimizers.adam import Adam
+from rankfall.train.resume import fit_resumed
 
 TABLE = "paths"
 NEEDS = "cells"
@@ -71,21 +72,23 @@ MAX_STACK = 2
 COST = {"seconds": 30, "megabytes": 70}
 
 
-def probes(network, data, cells, *, each: int = 500):
+def probes(context, *, each: int = 500):
+    network, data = context.network, context.data
     with torch.no_grad():
         states = network.states(data.test.inputs)[-1]  # (K, B, T, D)
-    count, width = len(cells) * each, states.shape[-1]
-    assert len(cells) <= MAX_STACK
+    count, width = len(context.cells) * each, states.shape[-1]
+    assert len(context.cells) <= MAX_STACK
     made = Linear(Sizes(count, 1, 1, width, 1, 1, 1, width, data.size_in), width, data.size_in, "probe")
     for value in made.parameters():
         value.data.zero_()
     inputs = states.repeat_interleave(each, 0)
     split = Split(inputs, data.test.inputs.repeat_interleave(each, 0))
     members = Members(made, range(count), Adam(), [Hyperparameters(lr=0.1)] * count)
-    history = fit(members, Data({"train": split}), classes, Course(epochs=4, batch=16, shuffle=False))
-    loss = history.mean("train", "loss", 3).view(len(cells), each)
+    data, course = Data({"train": split}), Course(epochs=4, batch=16, shuffle=False)
+    history = fit_resumed(context.checkpoint, "probes", members, data, classes, course)
+    loss = history.mean("train", "loss", 3).view(len(context.cells), each)
     assert (loss == loss[:, :1]).all()  # no shuffling: probes of a cell are the same
-    return [{"member": k, "kind": "whole", "accuracy": float(loss[k, 0])} for k in range(len(cells))]
+    return [{"member": k, "kind": "whole", "accuracy": float(loss[k, 0])} for k in range(len(context.cells))]
 '''
 
 

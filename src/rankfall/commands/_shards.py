@@ -49,9 +49,9 @@ class Shards:
 
         plan = self.own.plan
         cells = plan.measured_cells(name, task, shard)
-        job = MeasuringWork(plan, plan.measure(name), self.store, self.settings)
         with stop_signals() as stopped:
-            rows = measured(cells, job, stopped)
+            job = MeasuringWork(plan, plan.measure(name), self.store, self.settings, stopped)
+            rows = measured(cells, job)
         about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device)) | made
         tables.write(job.measure.table, rows, out, about)
 
@@ -83,9 +83,9 @@ def epoch_rows(
 ) -> list[dict[str, Any]]:
     """The course of each cell's training. Splits that are evaluated at the end alone stand at the last epoch that was reached."""
     from rankfall.jobs.cells import loaded
-    from rankfall.jobs.training import without
     from rankfall.report.cell_columns import cell_columns
     from rankfall.train.history import means
+    from rankfall.train.resume import without
 
     by_key = {cell.key: cell for cell in cells}
     rows = []

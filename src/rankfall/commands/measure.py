@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
+    from rankfall.jobs.engine import Settings
     from rankfall.plan.cell import Cell
+    from rankfall.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,35 +35,50 @@ def run(args: argparse.Namespace) -> int:
 
 
 def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
-    from rankfall.commands._shards import Shards
     from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.jobs.measuring import MeasuringWork, measured_freely, measured_tables
-    from rankfall.report import tables
     from rankfall.store import Store
     from rankfall.train.device import prepare
 
-    plan, statements = own.plan, own.statements
-    compute = plan.config.compute
+    compute = own.plan.config.compute
     device = prepare(compute.device, compute.threads, insist=False)
     settings = Settings(device, compute.stack, compute.checkpoint_seconds)
-    job = MeasuringWork(plan, plan.measure(args.measure), Store(own.results / "store"), settings)
-    if job.measure.needs == "cells":
-        made = own.check(
-            statements.measure(args.measure, args.task, args.shard), f"measure {args.measure} {args.task} {args.shard}"
-        )
-        job.store.announce(cells, {job.measure.component.name: [job.measure.key]})
-        try:
-            Shards(own, job.store, settings).measure(args.measure, args.task, args.shard, made, args.out)
-        except Interrupted as reason:
-            print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
-            return INTERRUPTED
-        return 0
-    made = own.check(statements.freely(args.measure), f"measure {args.measure}")
+    store = Store(own.results / "store")
+    try:
+        if own.plan.measure(args.measure).needs == "cells":
+            of_cells(args, own, cells, store, settings)
+        else:
+            freely(args, own, store, settings)
+    except Interrupted as reason:
+        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def of_cells(
+    args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]", store: "Store", settings: "Settings"
+) -> None:
+    from rankfall.commands._shards import Shards
+
+    measure, place = own.plan.measure(args.measure), (args.task, args.shard)
+    made = own.check(own.statements.measure(args.measure, *place), f"measure {' '.join((args.measure, *place))}")
+    store.announce(cells, {measure.component.name: [measure.key]})
+    Shards(own, store, settings).measure(args.measure, *place, made, args.out)
+
+
+def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", settings: "Settings") -> None:
+    """A measure that needs no cells."""
+    from rankfall.jobs.engine import stop_signals
+    from rankfall.jobs.measuring import MeasuringWork, measured_freely, measured_tables
+    from rankfall.report import tables
+
+    measure = own.plan.measure(args.measure)
+    made = own.check(own.statements.freely(args.measure), f"measure {args.measure}")
     folder = args.tables or own.results / "tables"
-    if args.tables is None or not job.measure.tables:
-        own.check_tables(job.measure.tables)
+    if args.tables is None or not measure.tables:
+        own.check_tables(measure.tables)
     else:
         made = {}  # whether or not the tables are those of the plan
-    rows = measured_tables(job, folder) if job.measure.needs == "tables" else measured_freely(job)
-    tables.write(job.measure.table, rows, args.out, tables.provenance(device=str(device)) | made)
-    return 0
+    with stop_signals() as stopped:
+        job = MeasuringWork(own.plan, measure, store, settings, stopped)
+        rows = measured_tables(job, folder) if measure.needs == "tables" else measured_freely(job)
+    tables.write(measure.table, rows, args.out, tables.provenance(device=str(settings.device)) | made)

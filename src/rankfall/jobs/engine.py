@@ -10,9 +10,10 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -24,6 +25,7 @@ from torch import Tensor
 from rankfall.code.declared import Unproved
 from rankfall.disk import StoreError
 from rankfall.errors import told
+from rankfall.train.resume import prefixed, without
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
@@ -53,6 +55,10 @@ class Work(Protocol[T]):
 
     def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
         """What to leave for a cell that fails alone; may raise."""
+        ...
+
+    def keys(self, cells: "Sequence[Cell]") -> list[str]:
+        """What the result for each cell is kept under."""
         ...
 
     def check(self, cells: "Sequence[Cell]") -> None:
@@ -92,7 +98,7 @@ class Engine(Generic[T]):
         else:
             yield found
             return
-        self.store.drop_checkpoint(stack_id(cells))
+        self.store.drop_checkpoint(stack_id(self.work.keys(cells)))
         if len(cells) == 1:
             yield self.work.failed(cells[0], reason, failure, time.monotonic() - began)
             return
@@ -103,40 +109,43 @@ class Engine(Generic[T]):
 
 
 class StackCheckpoint:
-    """Keeps where a stack stands: on a timer, and at once when a signal asks to stop."""
+    """Keeps where a stack stands: on a timer, and at once when a signal asks to stop. Its state has named parts, one after another."""
 
     def __init__(
         self,
         store: "Store",
-        cells: "Sequence[Cell]",
+        keys: Sequence[str],
         every: float,
         stopped: Callable[[], str | None],
         check: Callable[[], None],
     ) -> None:
         self.store, self.every, self.stopped, self.check = store, every, stopped, check
-        self.identity, self.cells = stack_id(cells), [cell.key for cell in cells]
+        self.identity, self.keys = stack_id(keys), list(keys)
+        self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet looked for
         self.before = 0.0  # seconds of the jobs that were interrupted
         self.began = self.saved = time.monotonic()
 
-    def load(self) -> dict[str, Tensor] | None:
-        """The tensors of the last checkpoint, if there is one."""
-        found = self.store.load_checkpoint(self.identity, self.cells)
-        if found is None:
-            return None
-        self.before = found[1]["seconds"]
-        return found[0]
+    def load(self, name: str) -> Mapping[str, Tensor] | None:
+        """The tensors that the last checkpoint has of this part, if there is one."""
+        if self.parts is None:
+            tensors, about = self.store.load_checkpoint(self.identity, self.keys) or ({}, {"seconds": 0.0, "parts": []})
+            self.before = about["seconds"]
+            self.parts = {part: partial(without, part, tensors) for part in about["parts"]}
+        return self.parts[name]() if name in self.parts else None
 
     @property
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.began
 
-    def after_step(self, step: int, state: Callable[[], Mapping[str, Tensor]]) -> None:
-        """Keeps the state if it is time to, and raises `Interrupted` if a signal came."""
+    def after_step(self, name: str, step: int, state: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Keeps the state of all parts if it is time to, and raises `Interrupted` if a signal came."""
         reason = self.stopped()
+        self.parts = {**(self.parts or {}), name: state}
         if reason or time.monotonic() - self.saved >= self.every:
             self.check()
-            about = {"seconds": self.seconds, "step": step, "cells": self.cells}
-            self.store.save_checkpoint(self.identity, state(), about)
+            about = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
+            tensors = {k: v for part, now in self.parts.items() for k, v in prefixed(part, now()).items()}
+            self.store.save_checkpoint(self.identity, tensors, about)
             self.saved = time.monotonic()
         if reason:
             raise Interrupted(f"{reason} at step {step}")
@@ -153,8 +162,8 @@ def stacks(cells: "Sequence[Cell]", most: int) -> "Iterator[list[Cell]]":
             yield members[start : start + most]
 
 
-def stack_id(cells: "Sequence[Cell]") -> str:
-    return hashlib.sha256(" ".join(cell.key for cell in cells).encode()).hexdigest()[:24]
+def stack_id(keys: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(keys).encode()).hexdigest()[:24]
 
 
 def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

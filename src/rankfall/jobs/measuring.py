@@ -11,10 +11,11 @@ from rankfall.code.unchanged import check_unchanged
 from rankfall.code.watch import numerics
 from rankfall.errors import RankfallError
 from rankfall.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
-from rankfall.jobs.engine import Engine, Settings
+from rankfall.jobs.engine import Engine, Settings, StackCheckpoint, stack_id
 from rankfall.jobs.training import train_cells
 from rankfall.jobs.trials import refuse_parts
 from rankfall.measures._apply import apply
+from rankfall.measures._context import Context, Rows, Uninterrupted
 from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
 from rankfall.store import join
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
     from rankfall.store import Store
 
-Rows = list[dict[str, Any]]
-
 
 @dataclass(frozen=True)
 class MeasuringWork:
@@ -36,6 +35,7 @@ class MeasuringWork:
     measure: "MeasurePlan"
     store: "Store"
     settings: Settings
+    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
     def stack(self, cells: "list[Cell]") -> dict[str, Rows]:
         keys = [cell.key for cell in cells]
@@ -46,8 +46,16 @@ class MeasuringWork:
         shape = shape_of(cells[0], datasets[0])
         with numerics(self.measure.code, *(cell.code for cell in cells)):
             measure = components.bound("measure", self.measure.component)
-            rows = apply(measure, cells, shape, weights, data, self.settings.device)
-        return {self.key(cell): found for cell, found in zip(cells, rows)}
+            checkpoint = self.checkpoint(self.keys(cells), *(cell.code for cell in cells))
+            rows = apply(measure, cells, shape, weights, data, self.settings.device, checkpoint)
+        return dict(zip(self.keys(cells), rows))
+
+    def checkpoint(self, keys: Sequence[str], *codes: Mapping[str, str]) -> StackCheckpoint:
+        """Of the rows that are kept under these keys, and depend on the measure's code and this."""
+        every = self.settings.checkpoint_seconds
+        return StackCheckpoint(
+            self.store, keys, every, self.stopped, lambda: check_unchanged(self.measure.code, *codes)
+        )
 
     def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
         where = f"{' / '.join(cell.labels)}, depth {cell.architecture.depth}, seed {cell.seed}"
@@ -61,24 +69,24 @@ class MeasuringWork:
     def note(self, text: str) -> None:
         print(text, flush=True)
 
-    def key(self, cell: "Cell") -> str:
-        return self.plan.measure_key(self.measure.name, cell)
+    def keys(self, cells: "Sequence[Cell]") -> list[str]:
+        return [self.plan.measure_key(self.measure.name, cell) for cell in cells]
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """What the training job left may since have been lost or damaged: make it good."""
         train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
-def measured(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callable[[], str | None]) -> Rows:
+def measured(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
     records = recorded(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
-    keys = {cell.key: job.key(cell) for cell in done}
+    keys = dict(zip((cell.key for cell in done), job.keys(done)))
     found = job.store.find_rows(job.measure.component.name, keys.values())
     missing = [cell for cell in done if keys[cell.key] not in found]
     count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
     print(f"{job.measure.name}: {len(cells)} cells: {count}", flush=True)
-    found |= measure_missing(missing, job, stopped)
+    found |= measure_missing(missing, job)
     rows = []
     for cell in cells:
         columns = cell_columns(cell, records[cell.key].record)
@@ -86,10 +94,11 @@ def measured(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callable[[], 
     return rows
 
 
-def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callable[[], str | None]) -> dict[str, Rows]:
+def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Rows]:
     """Rows by measure key. They are saved from time to time, and whatever ends the job."""
     fresh: dict[str, Rows] = {}
     unsaved: dict[str, Rows] = {}
+    finished: list[str] = []  # stacks whose checkpoints stay until their rows are kept
     saved = time.monotonic()
 
     def save() -> None:
@@ -97,12 +106,15 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork, stopped: Callab
         job.store.save_rows(job.measure.component.name, unsaved)
         fresh.update(unsaved)
         unsaved.clear()
+        while finished:
+            job.store.drop_checkpoint(finished.pop())
         print(f"{job.measure.name}: {len(fresh)}/{len(cells)} measured", flush=True)
 
     most = min(job.settings.stack, job.measure.most or job.settings.stack)
     try:
-        for rows in Engine(job, job.store, most, stopped).run(cells):
+        for rows in Engine(job, job.store, most, job.stopped).run(cells):
             unsaved |= rows
+            finished.append(stack_id(rows))
             if time.monotonic() - saved >= job.settings.checkpoint_seconds:  # what a killed job loses at most
                 save()
                 saved = time.monotonic()
@@ -121,11 +133,11 @@ def measured_freely(job: MeasuringWork) -> Rows:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
     refuse_parts(component, job.measure.code, job.store, print)
-    with numerics(job.measure.code):
-        rows: Rows = components.load("measure", component.name)(**component.options)
-    check_unchanged(job.measure.code)
+    checkpoint = job.checkpoint([key]) if lasting(component.options) else Uninterrupted()
+    rows = rows_of(job, Context(device=job.settings.device, checkpoint=checkpoint))
     if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow
         job.store.save_rows(component.name, {key: rows})
+    job.store.drop_checkpoint(stack_id([key]))
     return rows
 
 
@@ -136,9 +148,12 @@ def lasting(options: Mapping[str, Any]) -> bool:
 
 def measured_tables(job: MeasuringWork, folder: Path) -> Rows:
     """Rows of a measure of tables; they are as quickly computed as looked up."""
-    component = job.measure.component
     given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
+    return rows_of(job, Context(table=given.get, device=job.settings.device))
+
+
+def rows_of(job: MeasuringWork, context: Context) -> Rows:
     with numerics(job.measure.code):
-        rows: Rows = components.load("measure", component.name)(given.get, **component.options)
+        rows: Rows = components.bound("measure", job.measure.component)(context)
     check_unchanged(job.measure.code)
     return rows

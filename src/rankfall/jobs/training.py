@@ -26,11 +26,14 @@ from rankfall.train.fit import evaluate, fit
 from rankfall.train.history import TrainingHistory, count_of, is_count
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Objective
+from rankfall.train.resume import prefixed, restore, state_of
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
     from rankfall.store import Store
     from rankfall.train.progress import Progress
+
+TRAINING = "training"  # the only part of a stack's checkpoint
 
 
 def train_cells(
@@ -72,6 +75,9 @@ class TrainingWork:
         self.progress.note(f"failed: {cell.key}: {reason}")
         fail([cell], [reason], seconds, self)
 
+    def keys(self, cells: "Sequence[Cell]") -> list[str]:
+        return [cell.key for cell in cells]
+
     def check(self, cells: "Sequence[Cell]") -> None:
         check_code(cells)
 
@@ -85,7 +91,7 @@ def fail(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingW
         {**job.code(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
         for cell, reason in zip(cells, reasons)
     ]
-    job.store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})
+    job.store.save_stack(cells[0].group, job.keys(cells), {"none": torch.zeros(len(cells))}, records, {})
     job.progress.cells_done(len(cells))
 
 
@@ -117,23 +123,21 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     ]
     tensors = members.tensors() | prefixed("history", history.tensors)
     check_code(cells)
-    job.store.save_stack(
-        cells[0].group, [cell.key for cell in cells], on_cpu(tensors), records, {"members": checkpoint.identity}
-    )
+    job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
     checkpoint.drop()
     job.progress.cells_done(len(cells))
 
 
 def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint:
-    return StackCheckpoint(job.store, cells, job.settings.checkpoint_seconds, job.stopped, lambda: check_code(cells))
+    every = job.settings.checkpoint_seconds
+    return StackCheckpoint(job.store, job.keys(cells), every, job.stopped, lambda: job.check(cells))
 
 
 def resume(members: Members, history: TrainingHistory, checkpoint: StackCheckpoint, progress: "Progress") -> None:
     """Puts members and history where the last checkpoint left them, if there is one."""
-    found = checkpoint.load()
+    found = checkpoint.load(TRAINING)
     if found is not None:
-        members.restore(without("members", found))
-        history.restore(without("history", found))
+        restore(members, history, found)
         progress.note(f"resuming a stack of {len(members)} at step {members.step_count}")
 
 
@@ -149,12 +153,9 @@ def train(
     """`fit`, with a checkpoint and a progress display."""
     course = recipe.course(cells[0].training)
 
-    def state() -> dict[str, Tensor]:
-        return prefixed("members", members.state()) | prefixed("history", history.tensors)
-
     def after_step() -> None:
         progress.step(members, history)
-        checkpoint.after_step(members.step_count, state)
+        checkpoint.after_step(TRAINING, members.step_count, lambda: state_of(members, history))
 
     progress.begin_stack(members, steps_per_epoch(data.samples, course.batch), course.epochs)
     fit(members, data, objective, course, history, after_step)
@@ -175,12 +176,3 @@ def ending(members: Members, k: int) -> dict[str, Any]:
         DIVERGED: f"loss or gradient not finite at step {steps + 1}",
     }
     return {"status": "diverged" if fate == DIVERGED else "done", "reason": reasons[fate], "steps": steps}
-
-
-def prefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {f"{name}.{key}": value for key, value in tensors.items()}
-
-
-def without(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those of this prefix, without it."""
-    return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}

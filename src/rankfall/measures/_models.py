@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 from rankfall.errors import RankfallError
+from rankfall.measures._context import Context, Rows
 from rankfall.pretrained.source import MINILM, ModelSource
 from rankfall.pretrained.subject import Request
 from rankfall.pretrained.texts import Texts
@@ -21,3 +23,12 @@ def requested(source: ModelSource, texts: Texts, *, optional: bool = False, **ch
     request = Request(source, texts, **{name: value for name, value in chosen.items() if value is not None})
     request.check()
     return request
+
+
+def by_seed(
+    context: Context, request: Request | None, seeds: int, rows_of: Callable[[Request, list[int]], Rows]
+) -> Rows:
+    """The rows of one seed's weights after another; pretrained weights have no seed."""
+    if request is None:
+        return []
+    return context.rows(range(seeds if request.source.phase == "init" else 1), lambda seed: rows_of(request, [seed]))

@@ -1,6 +1,9 @@
 """Products of a model's attention matrices along random paths, and how close to rank one they are."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rankfall.measures._context import Context
 
 TABLE = "chains"
 NEEDS = "nothing"
@@ -14,6 +17,7 @@ READS = {
 
 
 def chains(
+    context: "Context",
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",
@@ -27,11 +31,11 @@ def chains(
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """`repeats` paths of every length; each draws its text among `samples`, its layers and its heads."""
-    from rankfall.measures._models import requested
+    from rankfall.measures._models import by_seed, requested
     from rankfall.pretrained.attention import chains as measure
     from rankfall.pretrained.source import ModelSource
     from rankfall.pretrained.texts import Texts
 
     source = ModelSource(model, phase, revision, config=config or {})
     request = requested(source, Texts(text, samples, length), optional=optional, variants=("transformer",))
-    return [] if request is None else measure(request, range(seeds), repeats)
+    return by_seed(context, request, seeds, lambda request, seed: measure(request, seed, repeats))

@@ -13,11 +13,7 @@ from torch import Tensor
 from rankfall.tasks.circle import advance, place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.design import Designed
-    from rankfall.nets.network import Network
-    from rankfall.train.data import Data
+    from rankfall.measures._context import Context
 
 TABLE = "circle"
 NEEDS = "cells"
@@ -26,14 +22,14 @@ LIMITS = {"steps": (1, None)}
 
 
 @torch.no_grad()
-def circle(network: "Network", data: "Data", cells: "Sequence[Designed]", *, steps: int = 300) -> list[dict[str, Any]]:
+def circle(context: "Context", *, steps: int = 300) -> list[dict[str, Any]]:
     """The first training sample and `steps` - 1 applications, as published: `steps` points for each token."""
-    options = cells[0].task.task.options
+    options = context.cells[0].task.task.options
     skip = options.get("skip", "none")
-    state = data.train.inputs[:, :1]  # (K, 1, T, 2); the first sample is the same with the published skip
+    state = context.data.train.inputs[:, :1]  # (K, 1, T, 2); the first sample is the same with the published skip
     drawn = [state]
     for _ in range(steps - 1):
-        state, point = advance(state, network(state), skip)
+        state, point = advance(state, context.network(state), skip)
         drawn.append(point)
     path = torch.cat(drawn, 1).double().cpu()  # (K, S, T, 2)
     wanted = orbit(path[:, :1], steps, options.get("points", 1000))

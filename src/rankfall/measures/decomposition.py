@@ -24,11 +24,8 @@ from rankfall.rank.residual import relative_residual
 from rankfall.train.objectives import classes, values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.design import Designed
+    from rankfall.measures._context import Context
     from rankfall.nets.network import Network
-    from rankfall.train.data import Data
 
 TABLE = "decomposition"
 NEEDS = "cells"
@@ -44,13 +41,11 @@ EXACT = 1e-8  # of the largest entry; larger errors are not rounding
 
 
 @torch.no_grad()
-def decomposition(
-    network: "Network", data: "Data", cells: "Sequence[Designed]", *, samples: int = 256
-) -> list[dict[str, Any]]:
+def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, Any]]:
     """A row for each path length and for the bias term, over the first test samples."""
-    made = copy.deepcopy(network).double()
+    made, test = copy.deepcopy(context.network).double(), context.data.test
     refuse(made)
-    inputs, targets = data.test.inputs[:, :samples], data.test.targets[:, :samples]
+    inputs, targets = test.inputs[:, :samples], test.targets[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     terms, bias = path_terms(made, inputs)
     whole = made.states(inputs)[-1]
@@ -86,7 +81,7 @@ def decomposition(
             "accuracy": accuracy,
             "error": error,
         }
-        for member in range(len(cells)):
+        for member in range(len(inputs)):
             found = {name: value[member].item() for name, value in columns.items()}
             part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
             rows.append({"member": member} | part | found)

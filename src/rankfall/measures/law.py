@@ -37,21 +37,18 @@ from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, res
 from rankfall.rank.rounding import NOISE, apart, shaken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.design import Designed
+    from rankfall.measures._context import Context
     from rankfall.nets.network import Network
-    from rankfall.train.data import Data
 
 TABLE = "law"
 NEEDS = "cells"
 
 
 @torch.no_grad()
-def law(network: "Network", data: "Data", cells: "Sequence[Designed]", *, samples: int = 4) -> list[dict[str, Any]]:
+def law(context: "Context", *, samples: int = 4) -> list[dict[str, Any]]:
     """A row for each layer of each of the first test samples."""
-    inputs = data.test.inputs[:, :samples]
-    exact, single = copy.deepcopy(network).double(), copy.deepcopy(network).float()
+    inputs = context.data.test.inputs[:, :samples]
+    exact, single = copy.deepcopy(context.network).double(), copy.deepcopy(context.network).float()
     given = as_dtype(inputs, torch.float64)
     direct = [relative(exact, given), relative(single, as_dtype(inputs, torch.float32))]
     columns: list[dict[str, Any]]
@@ -67,7 +64,7 @@ def law(network: "Network", data: "Data", cells: "Sequence[Designed]", *, sample
                 f"log10_{name}": values[layer].double().log10(),
                 f"{name}_floor": at_floor(values[layer], dtype, found["log10_residual"]) | found["floor"],
             }
-        for member in range(len(cells)):
+        for member in range(len(inputs)):
             for sample in range(inputs.shape[1]):
                 picked = {name: pick(value, member, sample) for name, value in found.items()}
                 rows.append({"member": member, "layer": layer, "sample": sample} | withhold(picked))

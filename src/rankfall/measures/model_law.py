@@ -5,7 +5,10 @@ attention and before the norm (`log10_attention`); where scores spread over more
 says so.
 """
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rankfall.measures._context import Context
 
 TABLE = "model_law"
 NEEDS = "nothing"
@@ -19,6 +22,7 @@ READS = {
 
 
 def model_law(
+    context: "Context",
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",
@@ -32,7 +36,7 @@ def model_law(
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """No rows for models whose layers are not plain post-norm attention (BERT, RoBERTa, DistilBERT, ALBERT are)."""
-    from rankfall.measures._models import requested
+    from rankfall.measures._models import by_seed, requested
     from rankfall.pretrained.source import ModelSource
     from rankfall.pretrained.texts import Texts
     from rankfall.pretrained.theory import law
@@ -42,4 +46,4 @@ def model_law(
         variants or ["SAN", "SAN+MLP", "SAN+skip"],
     )
     request = requested(source, Texts(text, samples, length), optional=optional, variants=tuple(chosen))
-    return [] if request is None else law(request, range(seeds), samples)
+    return by_seed(context, request, seeds, lambda request, seed: law(request, seed, samples))

@@ -1,6 +1,10 @@
 """Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it removed."""
 
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rankfall.measures._context import Context
 
 TABLE = "model_residuals"
 NEEDS = "nothing"
@@ -14,6 +18,7 @@ READS = {
 
 
 def model_residuals(
+    context: "Context",
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",
@@ -36,7 +41,7 @@ def model_residuals(
     `streamed`: weights layer by layer, for models larger than memory.
     `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
     """
-    from rankfall.measures._models import requested
+    from rankfall.measures._models import by_seed, requested
     from rankfall.pretrained.profile import profile
     from rankfall.pretrained.source import ModelSource
     from rankfall.pretrained.texts import Texts
@@ -44,7 +49,10 @@ def model_residuals(
     source, texts = ModelSource(model, phase, revision, streamed, config or {}), Texts(text, samples, length)
     chosen = None if variants is None else tuple(variants)
     request = requested(source, texts, optional=optional, variants=chosen, definition=definition, dtype=dtype)
-    if request is None:
-        return []
-    norms = ("composite", "l1", "linf", "frobenius")
-    return profile(request, range(seeds), norms=norms, best_samples=best_samples, spectrum_samples=spectrum_samples)
+    rows = partial(
+        profile,
+        norms=("composite", "l1", "linf", "frobenius"),
+        best_samples=best_samples,
+        spectrum_samples=spectrum_samples,
+    )
+    return by_seed(context, request, seeds, rows)

@@ -10,7 +10,7 @@ be built or measured has rows without an order, with the reason.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -20,6 +20,9 @@ from rankfall.errors import RankfallError, told
 from rankfall.rank.order_fit import nothing
 from rankfall.rank.order_slopes import measured
 from rankfall.rank.order_theory import expected
+
+if TYPE_CHECKING:
+    from rankfall.measures._context import Context
 
 TABLE = "orders"
 NEEDS = "nothing"
@@ -76,6 +79,7 @@ class Composition:
 
 
 def orders(
+    context: "Context",
     *,
     attentions: list[str | dict] = ["multihead"],
     normalisers: list[str | dict] = [
@@ -120,10 +124,9 @@ def orders(
     for kind, found in parts.items():
         for component in found:
             components.load(kind, component.name)  # a file that cannot be imported stops the measure
-    rows = []
-    for one in compositions(parts, list(blocks or BLOCKS), heads, width):
-        rows += entry(one, draws, tokens)
-    return rows
+    return context.rows(
+        compositions(parts, list(blocks or BLOCKS), heads, width), lambda one: entry(one, draws, tokens)
+    )
 
 
 def compositions(

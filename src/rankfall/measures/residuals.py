@@ -20,9 +20,8 @@ from rankfall.rank.rounding import NOISE, apart, second_apart, shaken
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankfall.design import Designed
+    from rankfall.measures._context import Context
     from rankfall.nets.network import Network
-    from rankfall.train.data import Data
 
 TABLE = "residuals"
 NEEDS = "cells"
@@ -31,17 +30,15 @@ STATE = "state"
 
 @torch.no_grad()
 def residuals(
-    network: "Network",
-    data: "Data",
-    cells: "Sequence[Designed]",
+    context: "Context",
     *,
     samples: int = 8,
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],
     best: bool = True,
 ) -> list[dict[str, Any]]:
     """`best`: also about the centre that minimises the norm, found by an approximate search (states only, because it is slow)."""
-    made = copy.deepcopy(network).double()
-    inputs = data.test.inputs[:, :samples]
+    made = copy.deepcopy(context.network).double()
+    inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     rows, again = [], copy.deepcopy(made)
     with shaken(again):
@@ -49,7 +46,7 @@ def residuals(
     for (layer, place, x), (_, _, other) in passes:
         for labels, values, floor in quantities(x, other, norms, best and place == STATE):
             mean, deviation = values.mean(1), values.std(1) if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
-            for member in range(len(cells)):
+            for member in range(len(inputs)):
                 found = {
                     "value": mean[member].item(),
                     "deviation": deviation[member].item(),

@@ -20,9 +20,11 @@ from rankfall.plan.cells import make_cells, module_of
 from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.selection import select
 
-MEASURE_ROOTS = {
-    "cells": ("rankfall.measures._apply",)
-}  # modules that prepare the input of a measure; not those of jobs
+MEASURE_ROOTS = {  # by what a measure needs, the modules that prepare its input; not those of jobs
+    "cells": ("rankfall.measures._apply",),
+    "nothing": ("rankfall.measures._context",),
+    "tables": ("rankfall.measures._context",),
+}
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
@@ -165,7 +167,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component), *MEASURE_ROOTS.get(needs, ())]
+    roots = [module_of("measure", component), *MEASURE_ROOTS[needs]]
     files = files_of("measure", component, path)
     if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
         for kind, part in _parts(component.options):

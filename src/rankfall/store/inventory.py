@@ -134,13 +134,15 @@ def _rows(store: Store, live: Live) -> Iterator[Item]:
 def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
     finished = store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
+    for name, keys in live.measures.items():
+        waiting |= keys - store.rows.covered(name).keys()
     for path, cells in store.checkpoints.cells().items():
         if cells is None:
             for item in _item("checkpoint", path, "does not say whose it is, and is old"):
                 if item.age > FORGOTTEN:
                     yield item
         elif not waiting.intersection(cells):
-            yield from _item("checkpoint", path, "its cells are finished or not in the plan")
+            yield from _item("checkpoint", path, "what it is of is finished or not in the plan")
 
 
 def _trials(store: Store, live: Live) -> Iterator[Item]:
