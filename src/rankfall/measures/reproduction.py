@@ -35,7 +35,15 @@ if TYPE_CHECKING:
 
 TABLE = "reproduction"
 NEEDS = "tables"
-TABLES = ["paths", "circle", "path_counts", "model_residuals", "chains", "law"]  # of these, what the run makes
+TABLES = [
+    "paths",
+    "circle",
+    "path_counts",
+    "model_residuals",
+    "chains",
+    "law",
+    "extrapolation",
+]  # of these, what the run makes
 DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv", "report/published/settings.csv"]
 MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
 NORM = "metric=composite;centre=mean"

@@ -17,7 +17,11 @@ def reproduction() -> Table:
                 "whether that is what the published number was measured at; null: nothing measures it",
                 nullable=True,
             ),
-            Column("source", "text", "paper or code: they do not always agree, so a quantity may be here twice"),
+            Column(
+                "source",
+                "text",
+                "paper or code, which do not always agree, so a quantity may be here twice; Su 8823: kexue.fm/archives/8823, second-hand",
+            ),
             Column("place", "text", "figure or section"),
             Column("what", "text", "what the number is"),
             Column(

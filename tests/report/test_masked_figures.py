@@ -1,0 +1,124 @@
+"""Figures of masked language models: lines and captions have the table's numbers, and what is not drawn is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from helpers import config
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
+from rankfall.measures.reproduction import reproduction
+from rankfall.plan import make_plan
+from rankfall.report import style, tables
+from rankfall.report.cell_columns import cell_columns
+
+SEEDS = 2
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "soft": {"position": "rope"},
+    "learned": {"position": "learned"},
+    "gated": {"position": "rope", "attention": {"name": "gau", "key_width": 8}, "normaliser": "l2"},
+}
+KEPT = {"soft": 0.75, "learned": None, "gated": 0.5}
+
+
+def abouts() -> list[dict[str, Any]]:
+    raw = config()
+    raw["tasks"] = {"words": {"task": "masked_text", "length": 8, "longer": None}}
+    raw["architectures"] = {name: {"width": 8} | given for name, given in ARCHITECTURES.items()}
+    raw["trainings"] = {"mlm": {"epochs": 2}}
+    raw["grid"] = [{"task": "words", "architecture": list(ARCHITECTURES), "training": "mlm", "seed": f"0..{SEEDS - 1}"}]
+    return [cell_columns(cell, {"status": "done"}) for cell in make_plan(raw).cells]
+
+
+def lengths(about: dict[str, Any]) -> list[dict[str, Any]]:
+    kept = KEPT[about["architecture"]]
+    base = 0.4 + 0.02 * about["seed"]
+    same = {
+        "trained_length": 8,
+        "chance": 0.05,
+        "targets": 100,
+        "loss": 3.0,
+        "accuracy_trained": base,
+        "loss_trained": 3.0,
+    }
+    rows = [about | same | {"times": 1.0, "length": 8, "accuracy": base, "kept": 1.0, "refused": ""}]
+    long = {"times": 4.0, "length": 32, "refused": ""}
+    if kept is None:
+        nothing = dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained", "kept"))
+        return [*rows, about | same | long | nothing | {"targets": 0, "refused": "position learned admits no more"}]
+    return [*rows, about | same | long | {"accuracy": base * kept, "kept": kept}]
+
+
+def epochs(about: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        about | {"epoch": epoch, "split": split, "metric": "accuracy", "value": 0.1 * epoch + 0.02 * about["seed"]}
+        for epoch in (1, 2)
+        for split in ("train", "test")
+    ]
+
+
+def finals(about: dict[str, Any]) -> list[dict[str, Any]]:
+    numbers = dict.fromkeys(("train_loss", "train_accuracy", "test_loss", "test_accuracy", "seconds"), 1.0)
+    return [about | numbers | {"steps": 4, "chance": 0.05}]
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pd.DataFrame]:
+    folder = tmp_path_factory.mktemp("tables")
+    for name, rows_of in {"extrapolation": lengths, "training": epochs, "cells": finals}.items():
+        tables.write(name, [row for about in abouts() for row in rows_of(about)], folder / f"{name}.parquet")
+    return lambda wanted: tables.read_frame(folder / f"{wanted}.parquet", wanted)
+
+
+def drawn(name: str, read: Callable[[str], pd.DataFrame], folder: Path, **options: Any) -> style.Picture:
+    with style.applied():
+        picture: style.Picture = components.load("figure", name)(read, **options)
+        style.save(picture, folder / f"{name}.png")
+    return picture
+
+
+def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    picture = drawn("curves", read, tmp_path, panels={"attention": ["soft", "learned"], "gated": ["gated"]})
+    left, right = picture.figure.axes
+    assert [line.get_label() for line in left.lines] == ["soft", "learned", "chance"]
+    assert list(right.lines[0].get_ydata()) == pytest.approx([0.11, 0.21])
+    assert list(right.lines[1].get_ydata()) == pytest.approx([0.05, 0.05])
+    assert (
+        "soft 0.210 ± 0.014" in picture.caption
+        and "Chance, the best guess that never sees an input, is 0.050" in picture.caption
+    )
+    with pytest.raises(
+        RankfallError, match="no finished cell has longer accuracy; there is: test accuracy, train accuracy"
+    ):
+        drawn("curves", read, tmp_path, split="longer")
+    with pytest.raises(RankfallError, match="no finished cell has architecture sofd; there is: gated, learned, soft"):
+        drawn("curves", read, tmp_path, panels={"one": ["sofd"]})
+    with pytest.raises(RankfallError, match=r"panels.one: 'soft' is not a list of architectures"):
+        drawn("curves", read, tmp_path, panels={"one": "soft"})
+
+
+def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    picture = drawn("extrapolation", read, tmp_path)
+    (axis,) = picture.figure.axes
+    lines = {line.get_label(): list(line.get_ydata()) for line in axis.lines}
+    assert lines["soft"] == pytest.approx([0.41, 0.41 * 0.75]) and lines["learned"] == pytest.approx([0.41])
+    assert lines["chance"] == pytest.approx([0.05, 0.05])
+    assert "Not drawn: learned: position learned admits no more." in picture.caption
+    kept = drawn("extrapolation", read, tmp_path, quantity="kept").figure.axes[0]
+    assert {line.get_label(): list(line.get_ydata()) for line in kept.lines}["gated"] == [1.0, 0.5]
+
+
+def test_published_numbers_stand_beside_what_measures_the_same(read: Callable[[str], pd.DataFrame]) -> None:
+    rows = reproduction(Context(table=lambda name: read(name) if name == "extrapolation" else None))
+    found = {row["name"]: row for row in rows if row["name"].startswith("MLM ")}
+    kept, gain = found["MLM standard kept at 04 times"], found["MLM log n less standard at 04 times"]
+    assert kept["published"] == pytest.approx(0.2302 / 0.4327, abs=1e-4) and kept["ours"] == pytest.approx(0.75)
+    assert kept["seeds"] == SEEDS and kept["at_published"] is False  # other text and other sizes
+    assert gain["ours"] is None  # no network here has log n
+    assert found["MLM standard at 01 times"]["ours"] == pytest.approx(0.41)
+    assert {row["source"] for row in found.values()} == {"Su 8823", "Su 9603", "Su 9859"}
+    assert all("second-hand" in row["place"] for row in found.values())
