@@ -26,7 +26,7 @@ FLOORS = (
     ("plan",),
     ("code", "measures"),
     ("config", "store", "pretrained", "trial"),
-    ("identity",),
+    ("identity", "position"),
     ("report", "rank", "train"),
     ("tasks", "nets"),
     ("components", "filters", "texts"),

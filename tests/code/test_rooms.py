@@ -18,7 +18,7 @@ PACKAGE = Path(components.__file__).parent
 PLAIN = {"__init__.py", "design.py", "streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
-MEASURES = CELLS | {"rank", "identity", "measures", "pretrained"}
+MEASURES = CELLS | {"rank", "identity", "position", "measures", "pretrained"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
 ROOMS = {"measure": MEASURES, "figure": REPORT, "table": REPORT, "task": DATA}
@@ -62,7 +62,7 @@ def test_what_a_field_means_is_in_no_key() -> None:
 
 def test_arithmetic_never_names_the_machinery() -> None:
     """Not even for types: nets, training, measures and models know a cell as what `design.py` says of it."""
-    rooms = ("nets", "train", "rank", "identity", "tasks", "measures", "pretrained")
+    rooms = ("nets", "train", "rank", "identity", "position", "tasks", "measures", "pretrained")
     machinery = ("config", "plan", "schedule", "commands", "jobs", "store")
     found = [
         f"{path.relative_to(PACKAGE)}: {name}"

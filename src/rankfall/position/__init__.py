@@ -1,0 +1,1 @@
+"""The mathematics of the position study: which networks can tell places apart."""

@@ -1,0 +1,58 @@
+"""Why a decision differs from another: theory, networks at random weights, trained networks."""
+
+import torch
+from torch import Tensor
+
+from rankfall.nets.network import Network
+from rankfall.position.rows import TOLERANCE, Distinct
+from rankfall.position.theory import Verdict
+
+AGREE, FEWER, MORE, OPEN = "agree", "fewer rows than theory allows", "more rows than theory allows", "theory undecided"
+CLOSE = 1e4  # differences less than so many tolerances apart are close to it
+
+
+def agreement(theory: int | None, measured: int) -> str:
+    if theory is None:
+        return OPEN
+    return AGREE if measured == theory else FEWER if measured < theory else MORE
+
+
+def untrained_reason(verdict: Verdict, found: Distinct, network: Network, tokens: int) -> tuple[str, str]:
+    """How networks at random weights compare with theory, and why. The best of the draws counts: one is enough to show what can be."""
+    said = agreement(verdict.rows, int(found.rows.max()))
+    if said == AGREE:
+        return said, ""
+    if said == OPEN:
+        return said, verdict.reason
+    if said == MORE:
+        return said, "a literal of a component is wrong, or rounding is taken for a difference"
+    return said, why_fewer(found, network, tokens)
+
+
+@torch.no_grad()
+def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
+    """What keeps the rows of these networks from being as many as they might."""
+    best = int(found.rows.argmax())
+    if not bool(found.rows.any()):
+        return "the rows of every draw have entries that are not finite"
+    if float(found.narrowest[best]) < CLOSE * TOLERANCE:
+        return f"rows differ by as little as {float(found.narrowest[best]):.0e} of their size, close to the tolerance {TOLERANCE:.0e}"
+    mixer = network.blocks[0].attention
+    if hasattr(mixer, "weights"):
+        equal = torch.zeros(len(found.rows), 1, tokens, dtype=torch.int64)
+        x = network.lift(equal)
+        weights = mixer.weights(
+            x if network.blocks[0].placement == "post" else network.blocks[0].norm1(x)
+        )  # (K, 1, H, T, T)
+        if alike(weights):
+            return "all rows of weights are the same: what scores add for places cancels in the normaliser"
+        visible = mixer.logits(x).isfinite() if hasattr(mixer, "logits") else weights != 0
+        zeros = float(((weights == 0) & visible).sum() / visible.sum())
+        if zeros:
+            return f"{zeros:.0%} of the weights that the mask lets through are zero at these draws"
+    return "theory is an upper bound: with these functions some sums coincide that in general differ"
+
+
+def alike(weights: Tensor) -> bool:
+    """Whether every row (.., T, T) is the first one."""
+    return bool((weights - weights[..., :1, :]).abs().max() <= TOLERANCE * weights.abs().max())

@@ -1,0 +1,48 @@
+"""Networks at random weights, to see what an architecture can do: nothing starts at zero or one that training could move.
+
+Every parameter is drawn, also what starts equal everywhere (a norm's gain, URPE's factors, buckets of a bias): around its start. Weights
+keep states and scores of order one. The draw depends on the parameter's name, shape and role only, so that architectures share what they
+have in common.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from rankfall.design import Architecture, Component
+from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.primitives import Initial
+from rankfall.streams import stream
+
+SPREAD = 0.5  # standard deviation of biases, positions and of what starts at a constant
+
+
+def random_networks(design: Architecture, tokens: int, draws: int) -> Network:
+    """One network a draw, in float64, for sequences of one symbol and at most so many tokens."""
+    open_ended = replace(design, embedding=Component("token"), head=Component("regression"))
+    network = build(open_ended, Shape("tokens", "values", tokens, 1, 1), draws, torch.float64)
+    for name, value in network.named_parameters():
+        start: Initial = value.initial  # type: ignore[attr-defined]
+        value.data = drawn(name, start, tuple(value.shape[1:]), draws).clone()
+    return network.requires_grad_(False)
+
+
+@lru_cache(maxsize=1024)
+def drawn(name: str, start: Initial, shape: tuple[int, ...], draws: int) -> Tensor:
+    """(K, *shape)"""
+    normal = torch.stack([torch.from_numpy(stream(k, "probe", name).normal(size=shape)) for k in range(draws)])
+    if start.kind == "constant":
+        return start.constant + SPREAD * normal
+    if start.kind == "bias" or start.role == "position":
+        return SPREAD * normal
+    return normal * (1.0 if start.role == "embedding" else start.fan_in**-0.5)
+
+
+def last_rows(network: Network, tokens: int) -> Tensor:
+    """The rows (K, n, D) that the head receives for n equal tokens."""
+    members = len(next(network.parameters()))
+    equal = torch.zeros(members, 1, tokens, dtype=torch.int64)
+    with torch.no_grad():
+        return network.features(equal)[:, 0]

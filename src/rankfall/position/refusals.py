@@ -1,0 +1,50 @@
+"""Which compositions cannot be, by what components declare: REFUSES, REQUIRES, and a position's TOUCHES against an attention's OFFERS.
+
+The plan refuses such cells before anything runs (`config/rules.py`). A measure that composes networks itself says so in its rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankfall import components
+from rankfall.design import Architecture, Component
+from rankfall.design import parts as fields_of
+
+
+def refusal(design: Architecture) -> str | None:
+    """Why there is no such network, in a line; None if there is."""
+    for field, kind in fields_of(Architecture).items():
+        part = getattr(design, field)
+        facts = {} if part is None else facts_of(kind, part)
+        for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
+            for wanted, reason in facts.get(fact, ()):
+                if all(name in fields_of(Architecture) for name in wanted) and fits(design, wanted) == (
+                    fact == "REFUSES"
+                ):
+                    return f"{kind} {part.name!r} {verb} {told(wanted)}: {reason}"
+    offers = facts_of("attention", design.attention).get("OFFERS")
+    for kind, part in (("position", design.position), ("normaliser", design.normaliser)):
+        touches = () if part is None else facts_of(kind, part).get("TOUCHES", ())
+        for place in touches:
+            if offers is not None and place not in ("states", *offers):
+                return f"{kind} {part.name!r} acts on {place}, which attention {design.attention.name!r} does not let it reach"
+    return None
+
+
+def facts_of(kind: str, component: Component) -> Mapping[str, Any]:
+    found = components.describe(kind, component.name)
+    return found.facts if found else {}
+
+
+def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
+    """Whether every field's component is one of those named, whatever its options."""
+    names = {field: getattr(design, field) for field in wanted}
+    return all(part is not None and part.name in listed(wanted[field]) for field, part in names.items())
+
+
+def listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def told(wanted: Mapping[str, Any]) -> str:
+    return ", ".join(f"{field}={' or '.join(map(str, listed(value)))}" for field, value in wanted.items())

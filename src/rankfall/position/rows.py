@@ -1,0 +1,51 @@
+"""How many of n rows are distinct, as far as float64 can tell.
+
+Two rows are equal if no entry differs by more than `tolerance` times the largest entry of all rows; rows joined by a chain of equal ones
+count as one. Equal rows differ by rounding (1e-16 to 1e-13 of the largest), distinct ones of a random network by 1e-6 and more, so that
+the count hardly depends on the tolerance. Both sides are reported: the widest difference within a group, the narrowest between groups.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Of each of K sets of rows; differences are relative to the set's largest entry."""
+
+    rows: Tensor  # (K,) distinct rows; 0 where an entry is not finite
+    widest: Tensor  # (K,) the largest difference between rows that count as equal
+    narrowest: Tensor  # (K,) the smallest difference between rows that count as distinct; inf if there are none
+    groups: Tensor  # (K, n) for each row the first row that is equal to it
+
+
+def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
+    """Of rows (K, n, D) in float64."""
+    finite = rows.isfinite().all(-1).all(-1)  # (K,)
+    rows = torch.where(finite.view(-1, 1, 1), rows, 0.0)
+    size = rows.abs().amax((1, 2)).clamp_min(torch.finfo(rows.dtype).tiny)  # (K,)
+    apart = torch.cdist(rows, rows, p=torch.inf) / size.view(-1, 1, 1)  # (K, n, n)
+    groups = joined(apart <= tolerance)
+    same = groups.unsqueeze(2) == groups.unsqueeze(1)  # (K, n, n)
+    places = torch.arange(rows.shape[1], device=rows.device)
+    return Distinct(
+        torch.where(finite, (groups == places).sum(1), 0),
+        torch.where(same, apart, 0.0).amax((1, 2)),
+        torch.where(same, torch.inf, apart).amin((1, 2)),
+        groups,
+    )
+
+
+def joined(equal: Tensor) -> Tensor:
+    """The first place (K, n) of each place's group, from which pairs (K, n, n) are equal."""
+    members, n = equal.shape[:2]
+    first = torch.arange(n, device=equal.device).expand(members, -1)
+    while True:
+        after = torch.where(equal, first.unsqueeze(1), n).amin(2)  # the lowest label among equals
+        if torch.equal(after, first):
+            return first
+        first = after

@@ -1,0 +1,95 @@
+"""Whether a network can tell n equal tokens apart: how many distinct rows it can have at most, and the argument that says so.
+
+    row sums      rows of weights sum to one constant and all values are equal, so all outputs are (Luo et al. 2022, theorem 2)
+    exchange      nothing in the network depends on places: exchanging two tokens changes nothing
+    reflection    mask and terms are the same when the sequence is read backwards, so mirrored places are equal: ceil(n / 2) rows
+    surroundings  some places have surroundings that cannot be told apart, however deep the network
+    reach         a layer carries what differs (at the ends, at a sentinel) only as far as its mask: more depth, more rows
+    states        every place has a vector of its own: n rows
+    values        what is added to values depends on places: n rows although rows of weights sum to one
+    sentinel      a sentinel is a token that differs: n rows, which there would not be without it
+    free sums     row sums of weights may differ, and mask or scores make them differ: n rows
+    undecided     a component does not say what is needed
+
+The count is that of `colours.py`; the name of the argument follows from what changes it.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from rankfall.design import Architecture
+from rankfall.position.colours import Places, Sight, layers
+from rankfall.position.sight import Undecided, sight
+
+DEEP = 10**6  # layers until colours no longer change
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many distinct rows at most; None where theory is undecided."""
+
+    rows: int | None
+    argument: str
+    reason: str
+
+
+def decide(design: Architecture, tokens: int) -> Verdict:
+    """The verdict for n equal tokens."""
+    try:
+        seen, here = sight(design, tokens)
+    except Undecided as why:
+        return Verdict(None, "undecided", str(why))
+    return verdict(Key(seen, here, design.depth))
+
+
+class Key:
+    """What a verdict depends on, to be remembered by: many architectures see the same."""
+
+    def __init__(self, seen: Sight, here: Places, depth: int) -> None:
+        self.seen, self.here, self.depth = seen, here, depth
+        parts = (seen.start, seen.visible, seen.scores, seen.values, here)
+        self.content = (*(part.tobytes() for part in parts), len(seen.start), seen.fixed, depth)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
+
+@lru_cache(maxsize=4096)
+def verdict(key: Key) -> Verdict:
+    seen, here, n = key.seen, key.here, len(key.here)
+    colours = layers(seen, key.depth)[-1][here]
+    rows, final = count(colours), count(layers(seen, DEEP)[-1][here])
+    plain = seen.within(here)
+    blank = replace(plain, start=np.zeros_like(plain.start))  # the same without sentinels
+    if len(set(seen.start[here])) > 1:
+        return Verdict(rows, "states", "every place has a vector of its own in its state")
+    if rows == 1 and final == 1:
+        if seen.fixed and not seen.values.any() and len(here) == len(seen.start):
+            said = "rows of weights sum to one constant and all values are equal, so all outputs are equal"
+            return Verdict(1, "row sums", said)
+        return Verdict(1, "exchange", "nothing depends on places, so exchanging two tokens changes nothing")
+    if rows < final:
+        return Verdict(
+            rows, "reach", f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
+        )
+    if rows < n:
+        if rows == -(-n // 2) and (colours == colours[::-1]).all():
+            return Verdict(
+                rows, "reflection", "read backwards mask and terms are the same, so mirrored places are equal"
+            )
+        return Verdict(rows, "surroundings", "some places have surroundings that cannot be told apart at any depth")
+    if count(layers(blank, DEEP)[-1]) < n:
+        return Verdict(n, "sentinel", "a sentinel differs from the tokens, and how a place sees it tells where it is")
+    if seen.fixed:
+        return Verdict(n, "values", "what is added to values depends on places, so equal row sums do not help")
+    by = [name for name, there in (("the mask", not seen.visible.all()), ("the scores", seen.scores.any())) if there]
+    return Verdict(n, "free sums", f"row sums may differ, and {' and '.join(by)} make them differ from place to place")
+
+
+def count(colours: Places) -> int:
+    return len(np.unique(colours))

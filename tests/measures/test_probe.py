@@ -1,0 +1,69 @@
+"""The probe's table: complete, no count against theory, every difference with its reason, the same however it is drawn."""
+
+import time
+from typing import Any
+
+import pytest
+
+from rankfall.measures import probe as module
+from rankfall.measures._context import Context
+from rankfall.report import tables
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return module.probe(
+        Context(), attentions=["multihead", {"name": "gau", "key_width": 8}, "linear"], tokens=12, draws=6
+    )
+
+
+def test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        assert row["agreement"] in ("agree", "fewer rows than theory allows", "not measured"), row
+        assert bool(row["reason"]) == (row["agreement"] != "agree"), row
+        if row["agreement"] == "not measured":
+            assert row["attention"] == "linear", row
+            continue
+        assert 1 <= row["untrained_least"] <= row["untrained_rows"] <= row["theory_rows"], row
+        assert row["widest_equal"] < 1e-13, row
+        assert row["narrowest_distinct"] is None or row["narrowest_distinct"] > 1e-8, row
+
+
+def test_almost_all_agree(rows: list[dict[str, Any]]) -> None:
+    """Where weights may be zero, few draws need not show all that is possible."""
+    apart = [row for row in rows if row["agreement"] == "fewer rows than theory allows"]
+    assert len(apart) < 0.01 * len(rows)
+    assert {row["normaliser"] for row in apart} <= {"relu2"}
+
+
+def test_rows_fit_the_declared_table(rows: list[dict[str, Any]]) -> None:
+    assert len(tables.conform("probe", rows)) == len(rows)
+
+
+def test_more_parts_do_not_change_a_row(rows: list[dict[str, Any]]) -> None:
+    (alone,) = module.probe(
+        Context(), normalisers=["urpe"], positions=["rope"], masks=["causal"], sentinels=["bos"], tokens=12, draws=6
+    )
+    assert alone in rows
+
+
+def test_it_is_quick() -> None:
+    """1,600 combinations, 12 x 11 x 4 x 3 and more, in under a minute of two cores."""
+    started = time.process_time()
+    done = len(module.probe(Context(), normalisers=["softmax", "l2"], depths=[2]))
+    assert (time.process_time() - started) / done < 60 / 1600
+
+
+def test_what_a_stranger_does_not_say_stays_open(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mylab_probe.py").write_text("def half(logits):\n    return logits.softmax(-1) / 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (row,) = module.probe(
+        Context(), normalisers=["mylab_probe:half"], positions=["rope"], masks=["none"], sentinels=["none"]
+    )
+    assert (row["agreement"], row["untrained_rows"], row["theory_rows"]) == ("theory undecided", 1, None)
+    assert "ROWS" in row["reason"]
+
+
+def test_a_network_that_cannot_be_built_says_why() -> None:
+    (row,) = module.probe(Context(), attentions=["linear"], positions=["rope"], masks=["none"], sentinels=["none"])
+    assert row["agreement"] == "not measured" and "queries" in row["reason"]
