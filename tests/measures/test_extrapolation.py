@@ -142,3 +142,13 @@ def test_outputs_that_are_not_finite_have_no_accuracy() -> None:
     assert found[1]["accuracy"] is None and found[1]["kept"] is None
     assert found[1]["refused"] == "outputs at this length are not finite"
     assert found[1]["targets"] == found[0]["targets"]
+
+
+def test_a_plan_accepts_it_on_text_alone() -> None:
+    raw = config(measures={"extrapolation": {}}, architecture={"position": "rope"})
+    with pytest.raises(RankfallError, match="is for hidden, but task 'sorting' has classes"):
+        make_plan(raw)
+    raw["tasks"] = {"text": {"task": "masked_text"}}
+    raw["grid"] = [{"task": "text", "architecture": "net", "training": "short", "seed": [0, 1]}]
+    plan = make_plan(raw)
+    assert plan.selected["extrapolation"] == {cell.key for cell in plan.cells}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TABLE = "extrapolation"
 NEEDS = "cells"
 TARGETS = "hidden"
-REQUIRES = [({"objective": "masked_tokens"}, "how another objective hides tokens is not known")]
+REQUIRES = [({"training.objective": "masked_tokens"}, "how another objective hides tokens is not known")]
 LIMITS = {"times": (0.001, None), "megabytes": (1, None)}
 COST = {"seconds": 8, "megabytes": 600}
 MAX_STACK = 8
