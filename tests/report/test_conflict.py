@@ -1,0 +1,134 @@
+"""The conflict: its points have the numbers of three tables, joined by what an architecture is made of, and never by a guess."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from masked_rows import KEPT, abouts, lengths
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.report import style, tables
+from rankfall.report.joins import MADE_OF, beside
+
+ROWS = {"softmax": 1, "l2": 32}
+ORDERS = {"softmax": 3.0, "l2": 1.0}
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def made_of(about: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {column: about[column] for column in MADE_OF} | changes
+
+
+def probed(about: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    numbers = {"depth": 2, "tokens": 32, "untrained_rows": ROWS[about["normaliser"]], "untrained_least": 1, "draws": 8}
+    texts = {"argument": "rows sum to one", "argument_reason": "", "agreement": "agree", "reason": ""}
+    return made_of(about) | numbers | texts | changes
+
+
+def ordered(about: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    numbers = {
+        "order": ORDERS[about["normaliser"]],
+        "draws": 3,
+        "identical_draws": 0,
+        "heads": about["heads"],
+        "biases": True,
+    }
+    return (
+        made_of(about)
+        | numbers
+        | {"block": "attention alone", "quantity": "res", "method": "centred", "reason": ""}
+        | changes
+    )
+
+
+@pytest.fixture
+def given() -> Tables:
+    cells = abouts()
+    first = {about["architecture"]: about for about in cells}.values()
+    return {
+        "extrapolation": [row for about in cells for row in lengths(about)],
+        "probe": [probed(about) for about in first],
+        "orders": [ordered(about) for about in first]
+        + [ordered(about, quantity="sigma_ratio", order=9.0) for about in first],
+    }
+
+
+def reader(given: Tables, folder: Path) -> Callable[[str], pd.DataFrame]:
+    for name, rows in given.items():
+        tables.write(name, rows, folder / f"{name}.parquet")
+    return lambda name: tables.read_frame(folder / f"{name}.parquet", name)
+
+
+def drawn(given: Tables, folder: Path, **options: Any) -> style.Picture:
+    with style.applied():
+        picture: style.Picture = components.load("figure", "conflict")(reader(given, folder), **options)
+        style.save(picture, folder / "conflict.png")
+    return picture
+
+
+def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) -> None:
+    picture = drawn(given, tmp_path)
+    (axis,) = picture.figure.axes
+    points = {tuple(found.get_offsets()[0]): found for found in axis.collections if isinstance(found, PathCollection)}
+    assert set(points) == {(1 / 32, KEPT["soft"]), (1.0, KEPT["gated"])}
+    assert "soft 0.03, 0.75 ± 0.00, 0.410" in picture.caption and "gated 1.00, 0.50 ± 0.00, 0.410" in picture.caption
+    assert "Of those with all rows distinct gated keeps most, 0.50." in picture.caption
+    assert "Not drawn: learned: position learned admits no more." in picture.caption
+    colours = [tuple(points[at].get_facecolor()[0]) for at in sorted(points)]
+    assert colours[0] != colours[1]  # order 3 and order 1
+    assert {text.get_text() for text in axis.texts} == {"soft", "gated"}
+
+
+def test_labels_of_near_points_do_not_overlap(given: Tables, tmp_path: Path) -> None:
+    for row in given["probe"]:
+        row["untrained_rows"] = 1
+    for row in given["extrapolation"]:
+        row["kept"] = 0.75 if row["kept"] == 0.5 else row["kept"]
+    picture = drawn(given, tmp_path)
+    renderer = FigureCanvasAgg(picture.figure).get_renderer()
+    one, other = (text.get_window_extent(renderer) for text in picture.figure.axes[0].texts)
+    assert not one.overlaps(other)
+
+
+def test_an_ambiguous_join_is_refused(given: Tables, tmp_path: Path) -> None:
+    """The probe has the gated unit at two key widths, neither of which is that of the network."""
+    gated = next(row for row in given["probe"] if row["normaliser"] == "l2")
+    others = [
+        gated | {"attention": gated["attention"].replace("key_width=8", f"key_width={width}")} for width in (16, 32)
+    ]
+    given["probe"] = [row for row in given["probe"] if row is not gated] + others
+    with pytest.raises(
+        RankfallError, match=r"2 rows of the table probe fit gau\(.*attention: gau.*key_width=16.*key_width=32"
+    ) as said:
+        drawn(given, tmp_path)
+    assert "\n" not in str(said.value)
+    given["probe"] = given["probe"][:-1]
+    assert "For gated probe or orders have the same components with other options." in drawn(given, tmp_path).caption
+    given["probe"].append(gated)  # the very same options: that is the one
+    assert "with other options" not in drawn(given, tmp_path).caption
+
+
+def test_what_other_tables_lack_is_said(given: Tables, tmp_path: Path) -> None:
+    given["probe"] = [row for row in given["probe"] if row["normaliser"] != "l2"]
+    given["orders"] = [row for row in given["orders"] if row["normaliser"] != "softmax"]
+    picture = drawn(given, tmp_path)
+    assert "gated: not in the table probe" in picture.caption and "soft 0.03, 0.75" in picture.caption
+    with pytest.raises(
+        RankfallError, match=r"no architecture has both coordinates \(gated: not in the table probe; learned"
+    ):
+        drawn({**given, "extrapolation": [r for r in given["extrapolation"] if r["architecture"] != "soft"]}, tmp_path)
+    with pytest.raises(RankfallError, match="soft: not tested at 3 times the trained length"):
+        drawn(given, tmp_path, times=3)
+
+
+def test_an_attention_that_reads_no_normaliser_joins_with_none() -> None:
+    frame = pd.DataFrame([{**dict.fromkeys(MADE_OF, "none"), "attention": "linear", "normaliser": None, "n": 1},
+                          {**dict.fromkeys(MADE_OF, "none"), "attention": "linear", "normaliser": "l2", "n": 2}])  # fmt: skip
+    found, exact = beside(frame.iloc[0].to_dict(), frame, "probe", "conflict")
+    assert found is not None and found.n == 1 and exact
+    assert beside({**frame.iloc[0].to_dict(), "mask": "causal"}, frame, "probe", "conflict") == (None, False)
