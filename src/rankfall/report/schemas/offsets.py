@@ -1,0 +1,25 @@
+"""offsets.parquet: what networks have learned about each offset."""
+
+from rankfall.report.schema import Column, Table
+
+
+def offsets() -> Table:
+    """One row a number of a Toeplitz matrix."""
+    return Table(
+        "offsets",
+        "a cell x term x layer x head x offset",
+        (
+            Column(
+                "which",
+                "text",
+                "B: what a position adds to scores; C: what the normaliser `urpe` multiplies weights by",
+            ),
+            Column("layer", "int", "1 is the first block; null: all layers share the term", nullable=True),
+            Column("head", "int", "1 is the first"),
+            Column(
+                "offset", "int", "i - j: place of the token that looks less that of the one it looks at", unit="tokens"
+            ),
+            Column("value", "float", "the matrix's entry at this offset"),
+        ),
+        key=("which", "layer", "head", "offset"),
+    )
