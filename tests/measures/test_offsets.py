@@ -7,6 +7,7 @@ import torch
 from helpers import cells, data_of
 
 from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
 from rankfall.measures.offsets import offsets
 from rankfall.nets.network import Shape, build
 
@@ -25,7 +26,7 @@ def made(**architecture: Any) -> tuple[Any, list[Any]]:
 
 
 def measured(network: Any, two: list[Any]) -> list[dict[str, Any]]:
-    return offsets(network, data_of(torch.zeros(2, 3, LENGTH, dtype=torch.int64)), two)
+    return offsets(Context(network, data_of(torch.zeros(2, 3, LENGTH, dtype=torch.int64)), two))
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])

@@ -200,7 +200,7 @@ def test_the_files_of_facts_are_whole() -> None:
     assert len({value["name"] for value in values}) == len(values) > 190
     for value in values:
         assert value["kind"] in ("measured", "typed", "claimed", "exact") and (
-            value["source"] in ("paper", "code") or value["source"].startswith("Su ")
+            value["source"] in ("paper", "code") or "second-hand" in value["place"]
         )
         assert value["table"] in module.TABLES and value["what"] and value["place"]
         assert not (value["less"] and value["over"])

@@ -14,19 +14,17 @@ from rankfall.errors import RankfallError
 from rankfall.nets.positions._base import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.design import Designed
+    from rankfall.measures._context import Context
     from rankfall.nets.network import Network
-    from rankfall.train.data import Data
 
 TABLE = "offsets"
 
 
 @torch.no_grad()
-def offsets(network: "Network", data: "Data", cells: "Sequence[Designed]") -> list[dict[str, Any]]:
+def offsets(context: "Context") -> list[dict[str, Any]]:
     """Every term of every head."""
-    length = network.lift(data.test.inputs[:, :1]).shape[2]
+    network = context.network
+    length = network.lift(context.data.test.inputs[:, :1]).shape[2]
     rows = []
     for which, layer, matrix in terms(network, length):
         values = by_offset(matrix)  # (K, H, 2T - 1)
@@ -35,7 +33,7 @@ def offsets(network: "Network", data: "Data", cells: "Sequence[Designed]") -> li
                 place = {"member": member, "which": which, "layer": layer, "head": head}
                 rows += [place | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
     if not rows:
-        about = cells[0].architecture
+        about = context.cells[0].architecture
         raise RankfallError(
             f"measure offsets: architecture {about.name!r} has position {about.position} and normaliser {about.normaliser}, which have no "
             "terms by offset; choose others by the measure's `cells`"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 TABLE = "reproduction"
 NEEDS = "tables"
 TABLES = [
+    "cells",
     "paths",
     "circle",
     "path_counts",

@@ -20,7 +20,8 @@ def reproduction() -> Table:
             Column(
                 "source",
                 "text",
-                "paper or code, which do not always agree, so a quantity may be here twice; Su 8823: kexue.fm/archives/8823, second-hand",
+                "paper or code, which do not always agree, so a quantity may be here twice; Su 8823: kexue.fm/archives/8823; URPE: "
+                "Luo et al. 2022; both second-hand",
             ),
             Column("place", "text", "figure or section"),
             Column("what", "text", "what the number is"),
