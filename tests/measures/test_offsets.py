@@ -34,7 +34,7 @@ def test_every_entry_of_both_matrices(sentinels: str) -> None:
     """B is what is added to scores of zero, C what weights are multiplied by, entry by entry."""
     network, two = made(position="toeplitz", normaliser="urpe", sentinels=sentinels)
     tokens = LENGTH + (sentinels == "bos")
-    found = {(r["member"], r["which"], r["head"], r["offset"]): r["value"] for r in measured(network, two)}
+    found = {(r["member"], r["which"], r["of_head"], r["offset"]): r["value"] for r in measured(network, two)}
     assert len(found) == 2 * 2 * 2 * (2 * tokens - 1)
     logits = torch.zeros(2, 1, 2, tokens, tokens, dtype=torch.float64)
     normaliser = network.blocks[0].attention.normaliser
@@ -54,7 +54,7 @@ def test_every_entry_of_both_matrices(sentinels: str) -> None:
 def test_only_what_there_is() -> None:
     assert {row["which"] for row in measured(*made(position="toeplitz"))} == {"B"}
     assert {row["which"] for row in measured(*made(position="rope", normaliser="urpe"))} == {"C"}
-    symmetric = {(r["member"], r["head"], r["offset"]): r["value"] for r in measured(*made(position="symmetric"))}
+    symmetric = {(r["member"], r["of_head"], r["offset"]): r["value"] for r in measured(*made(position="symmetric"))}
     assert all(value == symmetric[member, head, -offset] for (member, head, offset), value in symmetric.items())
     assert all(row["layer"] is None for row in measured(*made(position="toeplitz", normaliser="urpe")))
 

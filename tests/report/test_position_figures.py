@@ -71,7 +71,7 @@ def terms(which: str, values: list[list[float]], seed: int = 0) -> list[dict[str
     """A line of numbers for each head."""
     reach = len(values[0]) // 2
     return [
-        {"which": which, "head": head, "offset": index - reach, "value": value, "seed": seed, "layer": None, "task": "places",
+        {"which": which, "of_head": head, "offset": index - reach, "value": value, "seed": seed, "layer": None, "task": "places",
          "architecture": "URPE", "training": "short", "status": "done", "key": f"k{seed}"}
         for head, line in enumerate(values, 1)
         for index, value in enumerate(line)

@@ -30,7 +30,7 @@ def offsets(context: "Context") -> list[dict[str, Any]]:
         values = by_offset(matrix)  # (K, H, 2T - 1)
         for member, heads in enumerate(values.double().cpu().tolist()):
             for head, numbers in enumerate(heads, 1):
-                place = {"member": member, "which": which, "layer": layer, "head": head}
+                place = {"member": member, "which": which, "layer": layer, "of_head": head}
                 rows += [place | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
     if not rows:
         about = context.cells[0].architecture
@@ -49,7 +49,7 @@ def terms(network: "Network", length: int) -> Iterator[tuple[str, int | None, Te
         yield "B", None, position.bias(like.new_zeros(len(like), 1, 1, length, length))
     found = {}
     for layer, block in enumerate(network.blocks, 1):
-        normaliser = getattr(block.attention, "normaliser", None)
+        normaliser: Any = getattr(block.attention, "normaliser", None)
         if hasattr(normaliser, "factors"):
             found[id(normaliser)] = (layer, normaliser)
     for layer, normaliser in found.values():

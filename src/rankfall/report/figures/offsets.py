@@ -61,18 +61,18 @@ def offsets(
 
 def lines(panel: "Axes", part: "DataFrame", which: str) -> None:
     panel.axhline(NEUTRAL[which], color=CHANCE, linestyle="--", linewidth=0.8)
-    heads = sorted(part["head"].unique())
+    heads = sorted(part.of_head.unique())
     for colour, head in zip(palette(len(heads)), heads):
-        line = part[part["head"] == head].sort_values("offset")
+        line = part[part.of_head == head].sort_values("offset")
         panel.plot(line.offset, line.value, color=colour, linewidth=1.1)
     panel.set_xlabel("offset i - j")
 
 
 def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
     """The Toeplitz matrix of one head, colours symmetric around what has no effect."""
-    spread = part.groupby("head").value.std()
+    spread = part.groupby("of_head").value.std()
     head = spread.idxmax()
-    line = part[part["head"] == head].sort_values("offset").value.to_numpy()
+    line = part[part.of_head == head].sort_values("offset").value.to_numpy()
     length = (len(line) + 1) // 2
     places = np.arange(length)
     values = line[places[:, None] - places + length - 1]  # (T, T)

@@ -15,11 +15,11 @@ def offsets() -> Table:
                 "B: what a position adds to scores; C: what the normaliser `urpe` multiplies weights by",
             ),
             Column("layer", "int", "1 is the first block; null: all layers share the term", nullable=True),
-            Column("head", "int", "1 is the first"),
+            Column("of_head", "int", "1 is the first attention head"),
             Column(
                 "offset", "int", "i - j: place of the token that looks less that of the one it looks at", unit="tokens"
             ),
             Column("value", "float", "the matrix's entry at this offset"),
         ),
-        key=("which", "layer", "head", "offset"),
+        key=("which", "layer", "of_head", "offset"),
     )
