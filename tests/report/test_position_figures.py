@@ -9,7 +9,7 @@ import pytest
 from rankfall.errors import RankfallError
 from rankfall.report.figures.offsets import offsets
 from rankfall.report.figures.rho import rho
-from rankfall.tasks._shares import most_frequent
+from rankfall.report.shares import most_frequent
 
 SHARES = (0.0, 0.5, 1.0)
 VALUES = {"RPE": (0.4, 0.2, 0.125), "URPE": (1.0, 0.9, 0.8)}

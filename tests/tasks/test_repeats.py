@@ -10,10 +10,10 @@ from torch import nn
 
 from rankfall.components import bound
 from rankfall.design import Component
+from rankfall.report.shares import most_frequent
 from rankfall.streams import stream
 from rankfall.tasks._dataset import draw, fresh
-from rankfall.tasks._repeats import sequences
-from rankfall.tasks._shares import alike, most_frequent
+from rankfall.tasks._repeats import alike, sequences
 from rankfall.tasks.even_tokens import EvenTokens
 from rankfall.tasks.places import Places
 from rankfall.train.data import Data

@@ -7,6 +7,7 @@ rho, so without positions nothing is known about them. Sequences of one generato
 neither is.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +15,11 @@ import torch
 from torch import Tensor
 
 from rankfall.tasks._dataset import Split, divided
-from rankfall.tasks._shares import alike
+
+
+def alike(length: int, rho: float) -> int:
+    """Tokens of a sequence that take its common symbol."""
+    return math.floor(rho * length + 0.5)
 
 
 def sequences(rng: np.random.Generator, samples: int, length: int, symbols: int, rho: float) -> Tensor:

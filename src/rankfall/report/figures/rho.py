@@ -9,8 +9,8 @@ import numpy as np
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of, said
+from rankfall.report.shares import most_frequent
 from rankfall.report.style import CHANCE, Picture, band, canvas, palette
-from rankfall.tasks._shares import alike, most_frequent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,10 +73,8 @@ def ends(course: "DataFrame", cells: "DataFrame", where: dict[str, Any]) -> "Dat
     last = last[(last.metric == last.kind.map(METRICS)) & last.options.map(lambda one: one["repeated"] == "null")]
     for name, number in (("rho", float), ("length", int), ("symbols", int)):
         last = last.assign(**{name: last.options.map(itemgetter(name)).map(number)})
-    own = [length - alike(length, share) for length, share in zip(last.length, last.rho)]
-    return (
-        last.drop(columns="options").assign(x=-np.log2(1.0 + np.array(own))).merge(cells[["key", "chance"]], on="key")
-    )
+    x = -np.log2(1.0 + last.length * (1.0 - last.rho))
+    return last.drop(columns="options").assign(x=x).merge(cells[["key", "chance"]], on="key")
 
 
 def references(panel: "Axes", part: "DataFrame", kind: str) -> None:

@@ -1,4 +1,4 @@
-"""How much of a sequence is one symbol, as exact numbers; without torch, so that figures can draw them."""
+"""The expected share of the most frequent symbol in a sequence of which a share is one symbol (`tasks/_repeats.py`), exactly."""
 
 import math
 from functools import cache
@@ -6,19 +6,14 @@ from functools import cache
 import numpy as np
 
 
-def alike(length: int, rho: float) -> int:
-    """Tokens of a sequence that take its common symbol."""
-    return math.floor(rho * length + 0.5)
-
-
 @cache
 def most_frequent(length: int, symbols: int, rho: float) -> float:
-    """The expected share of a sequence's most frequent symbol, exactly: how often an answer is right that is the best for all places.
+    """How often an answer is right that is the best for all places of a sequence.
 
     Counts of independent tokens are Poisson counts on condition of their sum, so P(no count above k) is one entry of a product of
     truncated Poisson series.
     """
-    common = alike(length, rho)
+    common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn by themselves
     own = length - common
     mean = own / symbols
     series = np.array(
