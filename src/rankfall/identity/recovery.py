@@ -1,0 +1,181 @@
+"""Training of probes on hidden states: for all networks, layers and losses as one stack; what validated best is kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity
+
+from rankfall.identity.probes import Probes, Start, least_squares
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.tasks._dataset import Split
+from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.fit import Course, evaluate, fit
+from rankfall.train.history import TrainingHistory
+from rankfall.train.members import Hyperparameters, Members
+from rankfall.train.objectives._base import Graded, Samples
+from rankfall.train.optimizers.adam import Adam
+from rankfall.train.resume import Checkpoint, prefixed, restore, state_of, without
+from rankfall.train.schedules.cosine import cosine
+
+LOSSES = ("cosine", "l2")
+VALIDATION = "validation"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How probes are trained."""
+
+    epochs: int = 10
+    batch: int = 256  # tokens
+    lr: float = 3e-4
+    hidden: int = 0  # units of the hidden layer; none: a linear map
+
+
+@dataclass(frozen=True)
+class KnownTokens:
+    """What the probes of one network are trained on: the states of its tokens in every layer, and their embeddings."""
+
+    seed: int  # names the order of the tokens and the first values of hidden units
+    states: Tensor  # (L, N, D): first the tokens to train on, then those to validate on
+    embeddings: Tensor  # (N, D)
+    train: int  # how many tokens to train on
+
+    def parts(self, layer: int, scale: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """States and embeddings, over their size, to train on and to validate on."""
+        x, y = self.states[layer], self.embeddings / scale
+        return (x[: self.train], y[: self.train]), (x[self.train :], y[self.train :])
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One member of a trained stack; `epoch` is the one that validated best, 0 the start."""
+
+    source: int
+    layer: int
+    loss: str
+    epoch: int
+    start: Start
+    scale: float  # of the embeddings of its source
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained stack of probes."""
+
+    module: Probes
+    probes: list[Probe]
+
+    @torch.no_grad()
+    def map(self, member: int, states: Tensor) -> Tensor:
+        """g(e) of one member for states (..., D) of any layer, in the units of the embeddings."""
+        probe = self.probes[member]
+        z = probe.start.enter(states)
+        mapped = self.module.alone(member, z.flatten(0, -2)).unflatten(0, z.shape[:-1])
+        return mapped * probe.scale
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """The objective. A batch holds numbers of tokens; states and embeddings are looked up, so that members of one source share them."""
+
+    seen: Tensor  # (S, N, D), as they enter the probes
+    wanted: Tensor  # (networks, N, D), of size one
+    layer: Tensor  # (K,): row of `seen`
+    network: Tensor  # (K,): row of `wanted`
+    angular: Tensor  # (K, 1): whether the loss is the cosine distance, or else the squared distance
+
+    def __call__(self, module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
+        index = batch.inputs.squeeze(-1)  # (K, B)
+        mapped = module(self.seen[self.layer.unsqueeze(1), index])  # (K, B, D)
+        wanted = self.wanted[self.network.unsqueeze(1), index]
+        square = (mapped - wanted).square().mean(-1)
+        loss = torch.where(self.angular, 1 - cosine_similarity(mapped, wanted, dim=-1), square)  # (K, B)
+        return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
+
+
+def recover(
+    sources: Sequence[KnownTokens],
+    recipe: Recipe,
+    checkpoint: Checkpoint,
+    name: str,
+    losses: Sequence[str] = LOSSES,
+) -> Trained:
+    """Trains a probe for every network, layer and loss; `name` is what the checkpoint calls it. All sources have the same shapes."""
+    layers = range(len(sources[0].states))
+    scales = [size(one.embeddings[: one.train]) for one in sources]
+    starts = [least_squares(*one.parts(layer, scale)) for one, scale in zip(sources, scales) for layer in layers]
+    probes = [
+        Probe(number, layer, loss, 0, starts[number * len(layers) + layer], scales[number])
+        for number in range(len(sources))
+        for layer in layers
+        for loss in losses
+    ]
+    seeds = [sources[probe.source].seed for probe in probes]
+    module = Probes([probe.start for probe in probes], seeds, recipe.hidden)
+    states = [source.states[layer] for source in sources for layer in layers]
+    objective = Recovery(
+        seen=torch.stack([start.enter(x) for start, x in zip(starts, states)]),
+        wanted=torch.stack([(one.embeddings / scale).float() for one, scale in zip(sources, scales)]),
+        layer=torch.tensor([probe.source * len(layers) + probe.layer for probe in probes]),
+        network=torch.tensor([probe.source for probe in probes]),
+        angular=torch.tensor([[probe.loss == "cosine"] for probe in probes]),
+    )
+    data = numbered(sources[0].train, len(sources[0].embeddings), len(probes))
+    kept = train(module, seeds, objective, data, recipe, checkpoint, name)
+    return Trained(module, [replace(probe, epoch=epoch) for probe, epoch in zip(probes, kept.tolist())])
+
+
+def size(values: Tensor) -> float:
+    """Root mean square, but not zero."""
+    return float(values.double().square().mean().sqrt()) or 1.0
+
+
+def numbered(train: int, tokens: int, members: int) -> Data:
+    """Tokens by number, the same for all members: first those to train on, then those to validate on."""
+    numbers = torch.arange(tokens).view(1, -1, 1).expand(members, -1, -1)
+    first, rest = numbers[:, :train], numbers[:, train:]
+    return Data({"train": Split(first, first), VALIDATION: Split(rest, rest)})
+
+
+def train(
+    module: Probes,
+    seeds: Sequence[int],
+    objective: Recovery,
+    data: Data,
+    recipe: Recipe,
+    checkpoint: Checkpoint,
+    name: str,
+) -> Tensor:
+    """Leaves each member with the weights of the epoch that validated best, and returns these epochs (K,)."""
+    members = Members(module, seeds, Adam(), [Hyperparameters(lr=recipe.lr, schedule=cosine)] * len(seeds))
+    history = TrainingHistory(len(members), recipe.epochs, members.device)
+    best = {
+        "weights": members.weights.clone(),
+        "loss": validated(members, data, objective),
+        "epoch": torch.zeros(len(seeds), dtype=torch.int64),
+    }
+    found = checkpoint.load(name)
+    if found is not None:
+        restore(members, history, found)
+        best = without("best", found)
+    steps = steps_per_epoch(data.samples, recipe.batch)
+
+    def after_step() -> None:
+        if members.step_count % steps == 0:
+            loss = validated(members, data, objective)
+            better = loss < best["loss"]
+            best["weights"][better], best["loss"][better] = members.weights[better], loss[better]
+            best["epoch"][better] = members.step_count // steps
+        checkpoint.after_step(name, members.step_count, lambda: state_of(members, history) | prefixed("best", best))
+
+    fit(members, data, objective, Course(recipe.epochs, recipe.batch), history, after_step)
+    members.weights.copy_(best["weights"])
+    return best["epoch"]
+
+
+def validated(members: Members, data: Data, objective: Recovery) -> Tensor:
+    """(K,)"""
+    sums = evaluate(members, data, objective, VALIDATION)
+    return sums["loss"] / sums["asked"]

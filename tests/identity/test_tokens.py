@@ -1,0 +1,236 @@
+"""Token identifiability: nearest neighbours against loops, probes against what they must recover, and intervals."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rankfall.identity.intervals import clustered, wilson
+from rankfall.identity.nearest import once, shares
+from rankfall.identity.probes import least_squares
+from rankfall.identity.recovery import Recipe, recover
+from rankfall.identity.sentences import Sentences, spread
+from rankfall.identity.tokens import token_rates
+from rankfall.measures._context import Uninterrupted
+from rankfall.streams import stream
+
+RECIPES = Recipe(epochs=2, batch=64), Recipe(epochs=2, batch=64, hidden=8)
+
+
+def drawn(*shape: int, name: str = "") -> Tensor:
+    return torch.from_numpy(stream(0, "test", name).normal(size=shape))
+
+
+def sentences(
+    seed: int = 0, *, turn: bool = True, words: int = 30, positions: bool = False, length: int = 6
+) -> Sentences:
+    """Forty sentences; layer 1 is a rotation of the embeddings, layer 2 the same vector everywhere."""
+    rng = stream(seed, "sentences")
+    numbers = torch.from_numpy(rng.integers(words, size=(40, length)))
+    table, place = drawn(words, 12, name="table"), drawn(length, 12, name="place") * positions
+    x = table[numbers] + place
+    turned = x @ torch.linalg.qr(drawn(12, 12, name=f"turn {seed}"))[0] if turn else x
+    states = torch.stack([x, turned, torch.ones_like(x)]).float()
+
+    def vocabulary() -> Iterator[Tensor]:
+        return iter([(table + place[where]).float() for where in (1, 4)])
+
+    return Sentences(seed, numbers, [0, 1, 2], states, [1, 4], vocabulary)
+
+
+def rows_of(*networks: Sentences, transfer: bool = False) -> list[dict[str, Any]]:
+    return token_rates(networks, *RECIPES, Uninterrupted(), transfer=transfer)
+
+
+def one(rows: list[dict[str, Any]], **labels: Any) -> dict[str, Any]:
+    (found,) = [row for row in rows if all(row[name] == value for name, value in labels.items())]
+    return found
+
+
+@pytest.mark.parametrize("distance", ["cosine", "l2"])
+def test_nearest_neighbours_are_those_of_a_loop(distance: str) -> None:
+    mapped, candidates = drawn(3, 7, 4, name="mapped"), drawn(3, 7, 4, name="candidates")
+    allowed = drawn(3, 7, name="allowed") > -0.5
+    candidates[0, 3] = candidates[0, 5]  # two that are equally near
+    own = torch.arange(7).expand(3, -1)
+    found = shares(mapped, candidates, own, distance, allowed)
+    for s in range(3):
+        for q in range(7):
+            apart = {
+                c: float(
+                    (mapped[s, q] - candidates[s, c]).norm()
+                    if distance == "l2"
+                    else 1 - mapped[s, q] @ candidates[s, c] / mapped[s, q].norm() / candidates[s, c].norm()
+                )
+                for c in range(7)
+                if allowed[s, c]
+            }
+            nearest = [c for c, far in apart.items() if far < min(apart.values()) + 1e-12]
+            assert float(found[s, q]) == pytest.approx((q in nearest) / len(nearest))
+
+
+def test_of_equally_near_candidates_each_gets_its_share() -> None:
+    same = torch.ones(1, 5, 3, dtype=torch.float64)
+    assert shares(same, same, torch.arange(5).unsqueeze(0), "l2").tolist() == [[0.2] * 5]
+    assert once(torch.tensor([[4, 1, 4, 2]])).tolist() == [[False, True, False, True]]
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_embeddings_are_their_own_nearest_neighbours(positions: bool) -> None:
+    """Exactly 1 without duplicates. Where there are no positions, equal words of a sentence share what each of them gets."""
+    it = sentences(positions=positions)
+    rows = rows_of(it)
+    tested = it.words[it.known :]
+    alike = (tested.unsqueeze(-1) == tested.unsqueeze(-2)).sum(-1)
+    for distance in ("cosine", "l2"):
+        labels = {"layer": 0, "map": "naive", "distance": distance}
+        assert one(rows, candidates="distinct", **labels)["rate"] == 1.0
+        assert one(rows, candidates="vocabulary", **labels)["rate"] == 1.0
+        wanted = 1.0 if positions else float((1 / alike.double()).mean())
+        assert one(rows, candidates="sentence", **labels)["rate"] == pytest.approx(wanted, abs=1e-12)
+    assert float((1 / alike.double()).mean()) < 0.99
+
+
+def test_a_rotation_is_found_by_the_linear_probe_and_not_by_the_naive_map() -> None:
+    rows = rows_of(sentences())
+    for distance in ("cosine", "l2"):
+        for candidates in ("distinct", "vocabulary"):
+            for name, loss in (("linear", "cosine"), ("linear", "l2"), ("mlp", "cosine"), ("mlp", "l2")):
+                labels = {"layer": 1, "map": name, "loss": loss, "distance": distance, "candidates": candidates}
+                assert one(rows, **labels)["rate"] == 1.0
+            naive = one(rows, layer=1, map="naive", distance=distance, candidates=candidates)
+            assert naive["rate"] < 0.5
+
+
+def test_equal_states_are_told_apart_by_chance_alone() -> None:
+    """All tokens of a sentence are mapped to one vector, whose nearest candidate is right for one token."""
+    rows = rows_of(sentences(positions=True))
+    for name in ("naive", "linear", "mlp"):
+        found = [row for row in rows if row["layer"] == 2 and row["map"] == name and row["candidates"] == "sentence"]
+        assert [row["rate"] for row in found] == pytest.approx([1 / 6] * len(found))
+        assert all(row["chance"] == pytest.approx(1 / 6) for row in found)
+
+
+def test_the_position_alone_is_enough_where_embeddings_are_positions() -> None:
+    it = sentences(positions=True)
+    only = Sentences(0, it.words, it.layers, drawn(6, 12, name="only").float().expand(3, 40, 6, 12), [], it.vocabulary)
+    rows = rows_of(only)
+    assert one(rows, map="position", candidates="sentence", distance="l2")["rate"] == 1.0
+    found = one(rows_of(it), map="position", candidates="vocabulary", distance="l2")
+    assert found["rate"] < 0.4
+    assert found["layer"] is None
+
+
+def test_maps_of_another_layer_are_asked_for_too() -> None:
+    rows = [row for row in rows_of(sentences(), transfer=True) if row["trained_layer"] not in (None, row["layer"])]
+    assert {(row["trained_layer"], row["layer"], row["map"]) for row in rows} == {
+        (trained, layer, name) for trained, layer in ((1, 2), (2, 1)) for name in ("linear", "mlp")
+    }
+
+
+def test_a_network_s_rates_do_not_depend_on_its_company() -> None:
+    both = rows_of(sentences(0), sentences(1))
+    for member in (0, 1):
+        alone = rows_of(sentences(member))
+        together = [row for row in both if row["member"] == member]
+        assert [{**row, "member": 0} for row in together] == alone
+
+
+def test_sentences_without_a_word_that_occurs_once_say_so() -> None:
+    it = sentences(words=1)
+    found = one(rows_of(it), layer=0, map="naive", candidates="distinct", distance="l2")
+    assert (found["rate"], found["tokens"], found["rate_reason"]) == (None, 0, "no word occurs once in its sentence")
+
+
+def test_no_sentence_is_both_known_and_tested() -> None:
+    it = sentences()
+    assert (it.train, it.known, len(it.tested(1))) == (28, 34, 6)
+    assert it.source.states.shape == (2, 34 * 6, 12)
+    assert it.source.train == 28 * 6
+
+
+def test_the_start_is_the_least_squares_map() -> None:
+    """By another route: the normal equations with a column of ones; many tokens, so the smallest ridge is chosen."""
+    x, y = drawn(400, 5, name="x"), drawn(400, 5, name="y")
+    y = y * 1e-3 + x @ drawn(5, 5, name="map") + 3
+    start = least_squares((x[:300], y[:300]), (x[300:], y[300:]))
+    ones = torch.cat([x, torch.ones(400, 1)], 1)
+    wanted = ones @ torch.linalg.lstsq(ones[:300], y[:300]).solution
+    torch.testing.assert_close((x - start.mean) @ start.basis @ start.slope + start.offset, wanted, atol=1e-4, rtol=0)
+
+
+def test_with_few_tokens_the_start_stays_near_the_identity() -> None:
+    """Fewer tokens than dimensions, states that are noisy embeddings: no worse than the states themselves."""
+    y = drawn(60, 50, name="few")
+    x = 2 * y + 0.2 * drawn(60, 50, name="noise")
+    start = least_squares((x[:30], y[:30]), (x[30:], y[30:]))
+    guessed = (x - start.mean) @ start.basis @ start.slope + start.offset
+    assert float((guessed - y)[30:].square().mean()) < 0.1 * float(y.square().mean())
+
+
+class Stopping:
+    """Keeps each state; stops once at a step."""
+
+    def __init__(self, stop: int) -> None:
+        self.stop, self.states = stop, {}
+
+    def load(self, name: str) -> Any:
+        return self.states.get(name)
+
+    def after_step(self, name: str, step: int, state: Any) -> None:
+        if step == self.stop:
+            self.states[name] = {key: value.clone() for key, value in state().items()}
+            self.stop = -1
+            raise InterruptedError
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_stopped_probes_go_on_bit_for_bit(stop: int) -> None:
+    source, recipe = sentences().source, Recipe(epochs=2, batch=64, hidden=4)
+    whole = recover([source], recipe, Uninterrupted(), "mlp")
+    checkpoint = Stopping(stop)
+    with pytest.raises(InterruptedError):
+        recover([source], recipe, checkpoint, "mlp")
+    again = recover([source], recipe, checkpoint, "mlp")
+    assert [probe.epoch for probe in again.probes] == [probe.epoch for probe in whole.probes]
+    for ours, theirs in zip(again.module.parameters(), whole.module.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@given(st.integers(1, 400), st.integers(0, 400))
+def test_wilson_solves_its_equation(count: int, right: int) -> None:
+    rate = min(right, count) / count
+    for end in wilson(rate, count):
+        if 0 < end < 1:
+            assert abs(rate - end) == pytest.approx(1.96 * (end * (1 - end) / count) ** 0.5, rel=1e-3, abs=1e-9)
+
+
+def test_tokens_that_stand_and_fall_with_their_sentence_count_as_one() -> None:
+    asked = torch.full((20,), 50)
+    right = torch.where(torch.arange(20) < 15, 50.0, 0.0)
+    rate, low, high = clustered(right, asked)
+    assert rate == 0.75
+    assert (low, high) == pytest.approx(wilson(0.75, 19))  # n - 1, as an unbiased variance has it
+    assert clustered(asked.double(), asked) == (1.0, *wilson(1.0, 1000))
+
+
+def test_intervals_cover_the_rate_as_often_as_they_say() -> None:
+    """Sentences of 30 tokens whose own rates differ: independent tokens would cover it in about half of all draws."""
+    rng, covered, naive = stream(0, "cover"), 0, 0
+    for _ in range(400):
+        rates = rng.beta(3, 1.5, 25)
+        right, asked = torch.from_numpy(rng.binomial(30, rates).astype(float)), torch.full((25,), 30)
+        rate, low, high = clustered(right, asked)
+        covered += low <= 2 / 3 <= high
+        naive += wilson(rate, 750)[0] <= 2 / 3 <= wilson(rate, 750)[1]
+    assert 0.92 < covered / 400 < 0.98
+    assert naive / 400 < 0.7
+
+
+def test_places_are_spread_over_the_sentence() -> None:
+    assert spread(4, 128) == [16, 48, 80, 112]
+    assert spread(9, 3) == [0, 1, 2]
