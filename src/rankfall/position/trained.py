@@ -1,0 +1,100 @@
+"""What trained networks do with equal tokens, and why where it is not what theory allows."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rankfall.nets.network import Network
+from rankfall.position.rows import distinct
+from rankfall.position.theory import Verdict
+
+AGREE, SHORT, AGAINST, OPEN = "agree", "training falls short", "more than theory allows", "theory undecided"
+GUESS = 0.9  # a loss above this share of a guess's has not been left
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of K networks, asked for the places of n equal tokens; the first `asked` of them have an answer that was learned."""
+
+    length: int
+    asked: int
+    accuracy: Tensor  # (K,) over the places that are asked
+    loss: Tensor  # (K,) mean cross entropy over the same
+    rows: Tensor  # (K,) distinct rows among all n
+    ceiling: Tensor  # (K,) the accuracy that is possible with these: one right answer for each group of equal rows
+    narrowest: Tensor  # (K,) as in `Distinct`
+
+
+@torch.no_grad()
+def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
+    """From equal tokens (K, 1, n) and their places, -1 from the first that was never learned; the network is in float64."""
+    state = network.features(inputs)  # (K, 1, n, D)
+    scores = network.head(state)[:, 0].log_softmax(-1)  # (K, n, C)
+    found, wanted = distinct(state[:, 0]), targets[:, 0]
+    asked = int((wanted[0] != -1).sum())
+    known, scores = wanted[:, :asked], scores[:, :asked]
+    groups = torch.stack([group[:asked].unique().numel() * torch.ones(()) for group in found.groups])
+    return Answers(
+        length=inputs.shape[2],
+        asked=asked,
+        accuracy=(scores.argmax(-1) == known).double().mean(1),
+        loss=-scores.gather(-1, known.unsqueeze(-1)).mean((1, 2)),
+        rows=found.rows,
+        ceiling=groups.double() / asked,
+        narrowest=found.narrowest,
+    )
+
+
+def compared(
+    found: Answers, member: int, verdict: Verdict, untrained: int, longest: int, enough: float, dead: float
+) -> tuple[str, str]:
+    """How a trained network compares with theory and with random weights, and why they differ.
+
+    `longest`: the longest sequence that it was trained on; `enough`: the accuracy that passes; `dead`: share of weights that are zero.
+    """
+    accuracy, loss = float(found.accuracy[member]), float(found.loss[member])
+    rows, guess = int(found.rows[member]), math.log(found.asked)
+    most = untrained if verdict.rows is None else verdict.rows
+    if accuracy > min(most, found.asked) / found.asked:
+        return (
+            AGAINST,
+            f"{accuracy:.2f} of the places are right, but {most} distinct rows allow no more than {most / found.asked:.2f}",
+        )
+    if verdict.rows is None:
+        return OPEN, verdict.reason
+    if accuracy >= enough or most == 1:
+        return AGREE, ""
+    reached = f"{accuracy:.2f} of the places are right, {rows} of {found.length} rows distinct, loss {loss:.2f}; "
+    if found.length > longest:
+        return SHORT, reached + f"the sequence is longer than any trained on ({longest})"
+    if untrained < most:
+        return SHORT, reached + f"at random weights only {untrained} rows are distinct where theory allows {most}"
+    if dead == 1:
+        return SHORT, reached + "all attention weights of a layer became zero, and with them their gradient"
+    if rows < min(most, untrained):
+        return SHORT, reached + "training made rows equal that differ at random weights"
+    if accuracy >= float(found.ceiling[member]) - 1e-9 and most < found.asked:
+        return AGREE, ""
+    if loss > GUESS * guess:
+        return SHORT, reached + f"training never left the loss of a guess, {guess:.2f}"
+    return (
+        SHORT,
+        reached + f"learned in part: a guess has the loss {guess:.2f}, and steps or learning rate did not suffice",
+    )
+
+
+@torch.no_grad()
+def zero_share(network: Network, inputs: Tensor) -> Tensor:
+    """(K,) the largest share, over layers, of weights that are zero where the mask lets look; 0 for an attention without weights."""
+    share = torch.zeros(len(inputs), dtype=torch.float64)
+    for block, x in zip(network.blocks, network.layers(network.lift(inputs))):
+        if not hasattr(block.attention, "weights"):
+            continue
+        seen = x if block.placement == "post" else block.norm1(x)
+        weights = block.attention.weights(seen)  # (K, 1, H, T, T)
+        allowed = block.attention.mask(x.shape[2], x.device)
+        visible = torch.ones_like(weights[0, 0, 0], dtype=torch.bool) if allowed is None else allowed
+        share = torch.maximum(share, (weights[..., visible] == 0).double().flatten(1).mean(1))
+    return share
