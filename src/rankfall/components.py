@@ -89,8 +89,11 @@ def describe(kind: str, name: str) -> Description | None:
     location = locate(kind, name)
     if location is None:
         return None
+    text = _planned(location.module)
+    if text is not None:  # in a job the file may have been edited since
+        return _describe(location, text.content)
     stat = location.file.stat()
-    return _describe(location, stat.st_mtime_ns, stat.st_size)
+    return _described(location, stat.st_mtime_ns, stat.st_size)
 
 
 def load(kind: str, name: str) -> Any:
@@ -141,6 +144,11 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
         return spec
 
 
+def _planned(module: str) -> Any:
+    """What a job that runs has frozen of a module (`code/loader.py`): its file and content; None without a job."""
+    return next((finder.frozen[module] for finder in sys.meta_path if module in getattr(finder, "frozen", ())), None)  # type: ignore[attr-defined]
+
+
 def _package() -> Path:
     return Path(__file__).parent
 
@@ -151,6 +159,9 @@ def _camel(name: str) -> str:
 
 def _locate_external(name: str) -> Location:
     module, _, attribute = name.partition(":")
+    text = _planned(module)
+    if text is not None:
+        return Location(module, Path(text.file), (attribute,))
     if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise RankfallError(f"{name!r} is not a dotted path: write package.module:Attribute")
     spec = find_module(module)
@@ -160,10 +171,15 @@ def _locate_external(name: str) -> Location:
 
 
 @functools.lru_cache(maxsize=4096)
-def _describe(location: Location, mtime: int, size: int) -> Description:
+def _described(location: Location, mtime: int, size: int) -> Description:
     """Keyed by the file's stamp too, so that a long-lived process sees an edit."""
+    return _describe(location, location.file.read_bytes())
+
+
+@functools.lru_cache(maxsize=4096)
+def _describe(location: Location, content: bytes) -> Description:
     try:
-        tree = ast.parse(location.file.read_bytes(), filename=str(location.file))
+        tree = ast.parse(content, filename=str(location.file))
     except SyntaxError as error:
         raise RankfallError(f"{location.file}, line {error.lineno}: {error.msg}") from None
     bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

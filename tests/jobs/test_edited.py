@@ -116,6 +116,31 @@ def test_an_edit_while_a_job_runs_changes_nothing_of_it(
     assert len(found) > 10
 
 
+@pytest.mark.parametrize("text", [EDIT, "def sharp(logits:\n", None])
+def test_an_edit_after_the_plan_and_before_any_import_changes_nothing(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    """The trials import all components at the start of a job, so the edits of the test above come when modules are there already."""
+    plan = make_plan(lab / "config.json")
+    assert train(plan, "undisturbed") == 0
+    for name in ("edited_one", "edited_two"):
+        del sys.modules[name]
+
+    def disturb() -> None:
+        if text is not None:
+            edit(lab, text)
+            return
+        for name in ("edited_one", "edited_two"):
+            (lab / f"{name}.py").unlink(missing_ok=True)
+
+    when(monkeypatch, "begin", disturb)
+    assert train(plan) == 0
+    expected, found = (weights(lab, plan, results) for results in ("undisturbed", "results"))
+    assert len(found) > 10
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected if "none" not in name)
+
+
 def test_code_that_was_imported_before_an_edit_ends_the_job(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = make_plan(lab / "config.json")
     assert train(plan) == 0

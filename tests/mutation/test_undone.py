@@ -1,0 +1,180 @@
+"""Every mend of what once let a wrong number into a table, undone on a copy of the checkout: the test that guards it must fail.
+
+A test that passes with and without what it tests guards nothing. Each line says what was wrong, the edit that brings it back, and the test.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KEPT = ("src", "tests", "workflow", "benchmarks", "docs", "Snakefile", "config.yaml", "pyproject.toml")
+
+# What is wrong again: (file under src/rankfall, its text, the text without the mend, the test).
+UNDONE = {
+    "a job computes another configuration than was planned": (
+        "schedule/statements.py",
+        "if expected is not None and expected != self.digest:",
+        "if False:",
+        "tests/schedule/test_standing.py::test_a_job_stops_that_was_planned_for_another_configuration",
+    ),
+    "a configuration's file is written over": (
+        "schedule/wiring.py",
+        '"plan" / f"{digest(self._text)}.json"',
+        '"plan" / "config.json"',
+        "tests/schedule/test_wiring.py",
+    ),
+    "compiled files run though their source is another": (
+        "code/loader.py",
+        "        return self.source_to_code(self.content, self.path)",
+        "        return super().get_code(fullname)",
+        "tests/code/test_loader.py::test_a_compiled_file_of_another_text_is_not_run",
+    ),
+    "an edit during a job takes part in it": (
+        "code/loader.py",
+        "        if fullname in self.frozen:",
+        "        if False:",
+        "tests/jobs/test_edited.py::test_an_edit_after_the_plan_and_before_any_import_changes_nothing",
+    ),
+    "a data set under another's name": (
+        "store/singles.py",
+        'if header.meta.get("key") != path.stem:',
+        "if False:",
+        "tests/store/test_binding.py::test_another_files_content_is_never_read_under_a_name",
+    ),
+    "a stack of another group": (
+        "store/stacks.py",
+        "if group != path.parent.name:",
+        "if False:",
+        "tests/store/test_binding.py::test_a_stack_of_another_group_or_another_ending",
+    ),
+    "a checkpoint of other cells": (
+        "store/singles.py",
+        'if meta.get("cells") != list(cells):',
+        "if False:",
+        "tests/store/test_binding.py::test_a_checkpoint_is_only_for_the_cells_it_is_of",
+    ),
+    "rows under other keys": (
+        "store/rows.py",
+        'if identity != path.stem.partition("-")[0]:',
+        "if False:",
+        "tests/store/test_binding.py::test_rows_under_the_name_of_others_with_their_own_checksum",
+    ),
+    "rows of another measure": (
+        "store/rows.py",
+        'if folder_of(measure) != f"measures/{path.parent.name}":',
+        "if False:",
+        "tests/store/test_binding.py::test_rows_of_another_measure",
+    ),
+    "tensors of bytes that are not there": (
+        "store/files.py",
+        "if end - begin != needed:",
+        "if False:",
+        "tests/store/test_binding.py::test_a_header_makes_no_tensors_of_bytes_that_are_not_there",
+    ),
+    "members of a stack are mixed": (
+        "trial/maps.py",
+        "if (off := difference(got, wanted)) <= AGREE:",
+        "if True:",
+        "tests/trial/test_misbehaving.py::test_is_refused_in_one_line_that_names_it",
+    ),
+    "a component draws random numbers of its own": (
+        "trial/watch.py",
+        "        if used:",
+        "        if False:",
+        "tests/trial/test_misbehaving.py::test_is_refused_in_one_line_that_names_it",
+    ),
+    "a table of another configuration stands": (
+        "schedule/standing.py",
+        'if record is not None and record.get("made") == statement.digest:',
+        "if record is not None:",
+        "tests/schedule/test_standing.py::test_another_configuration_makes_all_that_it_touches_again",
+    ),
+    "files dated ahead stop their readers": (
+        "schedule/wiring.py",
+        '        not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures"))\n',
+        "",
+        "tests/schedule/test_standing.py::test_files_dated_ahead_get_the_present_time",
+    ),
+    "a shell executes the folder of results": (
+        "../../workflow/rules/common.smk",
+        "--results {params.results:q}",
+        "--results {params.results}",
+        "tests/workflow/test_isolation.py::test_folders_that_a_shell_would_execute",
+    ),
+    "a job runs another package": (
+        "commands/_planned.py",
+        "if args.package is not None and here.resolve() != args.package.resolve():",
+        "if False:",
+        "tests/schedule/test_standing.py::test_a_job_stops_with_another_package_than_planned_it",
+    ),
+    "a key twice in YAML": (
+        "config/types.py",
+        "            if key in seen:",
+        "            if False:",
+        "tests/schedule/test_standing.py::test_a_key_that_is_there_twice_is_refused",
+    ),
+    "cleaning removes what a run needs": (
+        "commands/gc.py",
+        "    running = needed_by_running(store, needed)",
+        "    running = 0",
+        "tests/store/test_gc.py::test_what_a_live_run_announced_is_kept_though_it_is_old",
+    ),
+    "a change in the middle of a large file": (
+        "code/contents.py",
+        '        return hashlib.file_digest(file, "sha256").hexdigest()',
+        "        return hashlib.sha256(file.read(512) + str(path.stat().st_size).encode()).hexdigest()",
+        "tests/code/test_contents.py::test_every_byte_counts",
+    ),
+    "an edit whose times are set back": (
+        "code/contents.py",
+        "return stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns",
+        "return stat.st_size, stat.st_ino, stat.st_mtime_ns, 0",
+        "tests/code/test_contents.py::test_an_edit_whose_times_are_set_back_is_seen",
+    ),
+    "a pipe in the store is waited for": (
+        "store/files.py",
+        "                if what is not None:\n                    self.set_aside(path",
+        "                if False:\n                    self.set_aside(path",
+        "tests/store/test_odd_files.py",
+    ),
+    "integers that no file holds": (
+        "config/bounds.py",
+        "if type(value) is int and abs(value) > INTEGER:",
+        "if False:",
+        "tests/config/test_bounds.py::test_a_value_beyond_any_use_is_refused_at_once",
+    ),
+    "one component of others costs all orders": (
+        "measures/orders.py",
+        "    except Exception as error:  # anything that a component may raise\n        res",
+        "    except MemoryError as error:\n        res",
+        "tests/measures/test_orders.py::test_one_that_fails_costs_its_own_rows_alone",
+    ),
+    "a floor is drawn as a law": (
+        "report/figures/law.py",
+        "    noise = table[table.floor]",
+        "    noise = table[table.floor & False]",
+        "tests/report/test_foreign_figures.py::test_law",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", UNDONE)
+def test_is_noticed(what: str, tmp_path: Path) -> None:
+    file, mended, undone, test = UNDONE[what]
+    for name in KEPT:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    path = tmp_path / "src" / "rankfall" / file
+    text = path.read_text()
+    assert text.count(mended) >= 1, f"{file} has no longer the lines of this mend"
+    path.write_text(text.replace(mended, undone))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "slow or not slow", "-p", "no:cacheprovider", test]
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 1, f"{test} passes without the mend:\n{found.stdout[-2000:]}{found.stderr[-500:]}"
