@@ -73,7 +73,7 @@ def test_reflection_allows_half() -> None:
     "parts", [{"normaliser": "l2", "mask": "causal"}, {"position": "rope", "sentinels": "bos"}], ids=["l2", "sentinel"]
 )
 def test_what_is_possible_is_learned_and_what_is_not_yet_learned_says_so(parts: dict[str, Any]) -> None:
-    inside = [row for row in probe_trained(trained(epochs=15, **parts)) if not row["beyond"]]
+    inside = [row for row in probe_trained(trained(epochs=30, **parts)) if not row["beyond"]]
     assert all(row["passes"] and row["agreement"] == "agree" and not row["agreement_reason"] for row in inside), inside
     for row in probe_trained(trained(epochs=1, **parts)):
         assert row["theory_rows"] == row["length"]
