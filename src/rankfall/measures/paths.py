@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 TABLE = "paths"
 NEEDS = "cells"
+COST = {"seconds": 1}
 TARGETS = "classes"
 USES = ("weights", "heads")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}

@@ -11,12 +11,13 @@ from rankfall import components
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.loader import Text
+from rankfall.config.match import parse_filter
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
 from rankfall.config.types import Config, parse, read
 from rankfall.design import Architecture, Component, parts
 from rankfall.plan.cell import Cell, digest
-from rankfall.plan.cells import make_cells, module_of
+from rankfall.plan.cells import Costs, make_cells, module_of
 from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.selection import select
 
@@ -148,9 +149,10 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     written = parse(read(source))
     config = resolved(written)
     sources = Sources()
-    cells = make_cells(Grid(config).points(), config.compute, sources)
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
-    selected = select(measures, {name: entry.cells for name, entry in config.measures.items()}, cells)
+    filters = {name: entry.cells for name, entry in config.measures.items()}
+    cells = make_cells(Grid(config).points(), config.compute, sources, _costs(measures, filters))
+    selected = select(measures, filters, cells)
     for name, figure in written.figures.items():
         _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
@@ -200,6 +202,15 @@ def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
         name: replace(measure, tables=tuple(table for table in measure.tables if table in made))
         for name, measure in measures.items()
     }
+
+
+def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[str, Any]]) -> list[Costs]:
+    """Of the measures of cells whose files declare a COST."""
+    return [
+        (parse_filter(filters[name], f"measures.{name}.cells") if filters[name] else {}, measure.cost["seconds"])
+        for name, measure in measures.items()
+        if measure.needs == "cells" and "seconds" in measure.cost
+    ]
 
 
 def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:

@@ -1,12 +1,13 @@
 """From the grid's points to cells: keys, groups and shards; two points that mean the same cell are an error."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankfall import components
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
+from rankfall.config.match import Filter, matches
 from rankfall.config.problems import problem
 from rankfall.config.rules import parts
 from rankfall.config.types import Compute
@@ -20,6 +21,7 @@ from rankfall.plan.history import History, read_history
 # The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
+Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it says it takes for one
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,19 @@ class Drafts:
         return self.modules[kind, component.name]
 
 
-def make_cells(points: Iterable[Point], compute: Compute, sources: Sources) -> list[Cell]:
-    """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration."""
+def make_cells(points: Iterable[Point], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
+    """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration. `costs` are of measures."""
     maker = Drafts(sources, read_history(compute.costs))
     made = [draft for draft in map(maker.draft, points) if draft is not None]
     drafts = sorted(made, key=lambda draft: (*draft.shared.order, draft.point.seed))
-    homes = _shards(drafts, compute.shard_minutes)
+    homes = _shards(drafts, compute.shard_minutes, costs)
     return [_finished(draft, home) for draft, home in zip(drafts, homes)]
 
 
-def _shards(drafts: list[Draft], shard_minutes: float) -> list[str]:
-    """The shard of each cell."""
+def _shards(drafts: list[Draft], shard_minutes: float, costs: Sequence[Costs]) -> list[str]:
+    """The shard of each cell. A shard is trained in one job and measured in one for each measure, so its size follows from what takes
+    longest.
+    """
     known: dict[tuple[str, int], shard.Pack] = {}
     seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
     places = []
@@ -146,7 +150,8 @@ def _shards(drafts: list[Draft], shard_minutes: float) -> list[str]:
         if ident not in known:
             known[ident] = shard.pack(draft.shared.group, draft.point.seed)
         pack, own = known[ident], seconds.setdefault(name, {})
-        own[pack] = own.get(pack, 0.0) + draft.shared.cost.seconds
+        dearest = max([draft.shared.cost.seconds, *(seconds for of, seconds in costs if matches(draft.point, of))])
+        own[pack] = own.get(pack, 0.0) + dearest
         places.append((name, pack))
     homes = {name: shard.shards(own, shard_minutes) for name, own in seconds.items()}
     return [homes[name][pack] for name, pack in places]
