@@ -9,8 +9,10 @@ import pytest
 from plans import VALID, changed
 
 from rankfall.cli import main
+from rankfall.design import Component, Task
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
+from rankfall.plan.cost import sizes
 from rankfall.plan.history import measure_history, write_history
 from rankfall.schedule.wiring import Wiring
 
@@ -99,3 +101,10 @@ def test_file_is_readable(plan: Any, tmp_path: Path) -> None:
     (one,) = json.loads(path.read_text())["groups"].values()
     assert one["what"].startswith(" / ".join(plan.cells[0].labels))
     assert one["seconds"] == 1.23
+
+
+def test_points_of_a_circle_are_no_tokens() -> None:
+    """Its sequences are two tokens long, whatever `points` says: a thousand would be estimated a thousand times as long."""
+    few, many = (Task("circle", Component("circle", {"points": points})) for points in (10, 1000))
+    assert sizes(few) == sizes(many) == (1000, 2)
+    assert sizes(Task("hull", Component("convex_hull", {"points": 12})))[1] == 12

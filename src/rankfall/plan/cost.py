@@ -12,6 +12,7 @@ measured costs are used where a configuration names a file of them (see `history
 from dataclasses import dataclass
 from typing import Any
 
+from rankfall import components
 from rankfall.design import Architecture, Task, Training
 
 CALL = 2.0e-4  # seconds a layer and step
@@ -94,8 +95,10 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
 
 
 def sizes(task: Task) -> tuple[int, int]:
-    """Samples to train on, and tokens of each, where options say so."""
-    return _size(task, "train", SAMPLES), _size(task, "length", 0) or _size(task, "points", LENGTH)
+    """Samples to train on, and tokens of each, where options or the task's facts say so."""
+    found = components.describe("task", task.task.name)
+    tokens = found.facts.get("TOKENS") if found else None
+    return _size(task, "train", SAMPLES), tokens or _size(task, "length", 0) or _size(task, "points", LENGTH)
 
 
 def symbols(task: Task) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from rankfall.tasks._dataset import Dataset, Split
 INPUTS = "vectors"
 TARGETS = "values"
 SEEDED = False
+TOKENS = 2  # whatever `points` says
 LIMITS = {"points": (2, None), "batch": (1, None)}
 
 
