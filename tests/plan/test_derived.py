@@ -13,6 +13,7 @@ from rankfall.code import files
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
 from rankfall.report import tables
+from rankfall.schedule.statements import Statements
 from rankfall.schedule.wiring import Wiring
 
 BOTH = changed("measures", {"paths": {}, "reproduction": {}})
@@ -20,14 +21,16 @@ BOTH = changed("measures", {"paths": {}, "reproduction": {}})
 
 def test_reads_what_is_made_and_waits_for_it() -> None:
     wiring = Wiring(BOTH)
-    assert wiring.plan.measures["reproduction"].tables == ("paths",)
+    assert wiring.plan.measures["reproduction"].tables == ("cells", "paths")
     place = SimpleNamespace(measure="reproduction")
-    assert wiring.free_measure_inputs(place) == [f"{wiring.results}/tables/paths.parquet"]
+    assert wiring.free_measure_inputs(place) == [
+        f"{wiring.results}/tables/{name}.parquet" for name in ("cells", "paths")
+    ]
     assert wiring.table_inputs(SimpleNamespace(table="reproduction")) == [
         f"{wiring.results}/shards/measure/reproduction.parquet"
     ]
     alone = Wiring(changed("measures", {"reproduction": {}}))
-    assert alone.free_measure_inputs(place) == []
+    assert alone.free_measure_inputs(place) == [f"{wiring.results}/tables/cells.parquet"]  # every run makes it
 
 
 def test_takes_no_filter_of_cells() -> None:
@@ -69,7 +72,10 @@ def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
 
 def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
     config, out = tmp_path / "config.json", tmp_path / "out.parquet"
-    config.write_text(json.dumps(BOTH | {"measures": {"reproduction": {}}}))
+    raw = BOTH | {"measures": {"reproduction": {}}}
+    config.write_text(json.dumps(raw))
+    made = Statements(make_plan(raw)).table("cells").record()
+    tables.write("cells", [], tmp_path / "tables" / "cells.parquet", tables.provenance() | made)
     options = {"config": config, "results": tmp_path, "measure": "reproduction", "out": out}
     assert main(["measure", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]) == 0
     found = tables.read_frame(out, "reproduction")
