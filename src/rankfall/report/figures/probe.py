@@ -1,0 +1,197 @@
+"""The probe as a matrix: which attention can tell equal tokens apart, by theory, at random weights, and trained."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.filters import matches_in_table, parts
+from rankfall.report.figures.orders import NAMES
+from rankfall.report.style import Picture, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+TABLES = ["probe", "probe_trained"]
+
+ALL, SOME, ONE, UNKNOWN = "#3d85c0", "#b9dcf2", "#f0a202", "#eeeeee"
+APART = "#c1121f"  # theory and measurement differ
+PARTS = ("attention", "normaliser", "position", "mask", "sentinels")
+ATTENTIONS = {"gau": "gated", "linear": "linear"}
+
+
+def probe(
+    read: "Callable[[str], DataFrame]",
+    *,
+    tokens: int | None = None,
+    depth: int | None = None,
+    attentions: list[str] = [],
+) -> Picture:
+    """`tokens`, `depth`: of the untrained networks, the most that there are if null; `attentions`: those to show, all if none is named."""
+    table = chosen(chosen(read("probe"), "tokens", tokens), "depth", depth)
+    if attentions:
+        table = table[table.attention.map(lambda name: parts(name)[0]).isin(attentions)]
+    if table.empty:
+        raise RankfallError(f"figure probe: no row has one of the attentions {', '.join(attentions) or 'asked for'}")
+    table = table.assign(row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
+    n = int(table.tokens.iloc[0])
+    learned = trained(read("probe_trained"), table)
+    rows, columns = ordered(table, "row"), ordered(table, "position")
+    masks, sentinels = simple_first(table["mask"]), simple_first(table.sentinels)
+    figure, axes = canvas(
+        len(sentinels),
+        len(masks),
+        0.21 * len(columns) * len(masks) + 2.2,
+        0.21 * len(rows) * len(sentinels) + 2.4,
+        sharex=True,
+        sharey=True,
+    )
+    for down, sentinel in enumerate(sentinels):
+        for right, mask in enumerate(masks):
+            panel = axes[down][right]
+            part = table[(table["mask"] == mask) & (table.sentinels == sentinel)]
+            for one in part.itertuples():
+                place = columns.index(one.position), rows.index(one.row)
+                square(panel, place, one, n, learned.get(one.Index))
+            frame(panel, rows, columns)
+            panel.set_title(title(mask, sentinel), fontsize=8.5)
+    key(figure, n, table, bool(learned))
+    return Picture(figure, caption(table, n, learned))
+
+
+def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
+    """The rows with one value of a column: what is asked for, or the greatest there is."""
+    found = table[table[column] == (table[column].max() if wanted is None else wanted)]
+    if found.empty:
+        there = ", ".join(map(str, sorted(table[column].unique()))) or "nothing"
+        raise RankfallError(f"figure probe: no row has {column} {wanted}; there is: {there}")
+    return found
+
+
+def row_name(attention: str, normaliser: Any) -> str:
+    """The normaliser, behind the attention where that is another than multi-head."""
+    name = parts(attention)[0]
+    words = [] if name == "multihead" else [ATTENTIONS.get(name, name)]
+    return " ".join(words + ([short(normaliser)] if isinstance(normaliser, str) else []))
+
+
+def short(component: str) -> str:
+    """A component's name in words, with its options."""
+    name, options = parts(component)
+    said = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
+    return " ".join([NAMES.get(name, name.replace("_", " ")), *said])
+
+
+def ordered(table: "DataFrame", column: str) -> list[str]:
+    """Names by how many rows can be told apart with them, so that like stands beside like."""
+    mean = table.groupby(column).untrained_rows.mean().fillna(-1).sort_values(kind="stable")
+    return [str(name) for name in mean.index]
+
+
+def simple_first(values: Any) -> list[str]:
+    return sorted(set(values), key=lambda name: (name != "none", str(name)))
+
+
+def trained(table: "DataFrame", shown: "DataFrame") -> dict[Any, tuple[int, int]]:
+    """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components."""
+    done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
+    found: dict[Any, tuple[int, int]] = {}
+    for _, part in done.groupby(list(PARTS), dropna=False):
+        at = part[part.length == part.length.max()]
+        for index, row in shown.iterrows():
+            if all(alike(at[name].iloc[0], row[name]) for name in PARTS):
+                passed, seeds = found.get(index, (0, 0))
+                found[index] = passed + int(at.passes.sum()), seeds + len(at)
+    return found
+
+
+def alike(cell: Any, asked: Any) -> bool:
+    """Whether a cell's component is the one of the matrix, which names only the options that it changes; null is only null."""
+    texts = isinstance(cell, str), isinstance(asked, str)
+    return matches_in_table(cell, asked) if all(texts) else not any(texts)
+
+
+def square(panel: "Axes", place: tuple[int, int], one: Any, n: int, passed: tuple[int, int] | None) -> None:
+    from matplotlib.patches import Rectangle
+
+    x, y = place
+    colour = look(one.untrained_rows, n)
+    hatch = (
+        "/////" if one.theory_rows == one.theory_rows and one.theory_rows is not None and one.theory_rows < n else None
+    )
+    panel.add_patch(
+        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="#ffffff", linewidth=0.8, hatch=hatch)
+    )
+    if colour == SOME:
+        panel.text(x, y, str(int(one.untrained_rows)), ha="center", va="center", fontsize=5.5, color="#10304a")
+    if one.agreement not in ("agree", "not measured"):
+        panel.add_patch(Rectangle((x - 0.4, y - 0.4), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
+    if passed is not None:
+        share = passed[0] / passed[1]
+        fill = "#111111" if share == 1 else "#ffffff" if share == 0 else "#888888"
+        panel.plot([x], [y], "o", markersize=4.6, markerfacecolor=fill, markeredgecolor="#111111", markeredgewidth=0.7)
+
+
+def look(rows: Any, n: int) -> str:
+    if rows is None or rows != rows:
+        return UNKNOWN
+    return ALL if rows == n else ONE if rows == 1 else SOME
+
+
+def frame(panel: "Axes", rows: list[str], columns: list[str]) -> None:
+    panel.set_xlim(-0.5, len(columns) - 0.5)
+    panel.set_ylim(len(rows) - 0.5, -0.5)
+    panel.set_xticks(range(len(columns)), [short(name) for name in columns], rotation=60, ha="right", fontsize=7.5)
+    panel.set_yticks(range(len(rows)), rows, fontsize=7.5)
+    panel.grid(False)
+    panel.tick_params(length=0)
+    for side in panel.spines.values():
+        side.set_visible(False)
+
+
+def title(mask: str, sentinels: str) -> str:
+    words = [f"{short(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"]
+    return ", ".join(words) or "no mask, no sentinel"
+
+
+def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    entries: list[Any] = [
+        Patch(color=ALL, label=f"all {n} rows distinct at random weights"),
+        Patch(color=SOME, label="so many of them"),
+        Patch(color=ONE, label="all rows equal"),
+        Patch(facecolor="#ffffff", edgecolor="#555555", hatch="/////", label=f"theory: fewer than {n} for all weights"),
+    ]
+    if table.untrained_rows.isna().any():
+        entries.append(Patch(color=UNKNOWN, label="no such network"))
+    if (~table.agreement.isin(["agree", "not measured"])).any():
+        entries.append(Patch(fill=False, edgecolor=APART, label="theory and random weights differ"))
+    for fill, text in (("#111111", "all"), ("#888888", "some"), ("#ffffff", "no")) if learned else ():
+        style: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": "#111111", "markersize": 5}
+        entries.append(
+            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds find the places", **style)
+        )
+    figure.legend(handles=entries, loc="outside lower center", ncols=4, fontsize=8)
+
+
+def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:
+    """What was found, with counts."""
+    measured = table[table.untrained_rows.notna()]
+    whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
+    apart = measured[~measured.agreement.isin(["agree"])]
+    text = (
+        f"{n} equal tokens through {int(table.depth.iloc[0])} layers. Of {len(measured)} kinds of attention {whole} can tell all places "
+        f"apart, {one} none, {len(measured) - whole - one} some. Theory and random weights agree in {len(measured) - len(apart)}. "
+    )
+    if learned:
+        possible = {index: pair for index, pair in learned.items() if table.theory_rows.get(index) == n}
+        impossible = [pair for index, pair in learned.items() if index not in possible]
+        found = [sum(pair[part] for pair in pairs) for pairs in (possible.values(), impossible) for part in (0, 1)]
+        text += (
+            f"Trained, {found[0]} of {found[1]} networks find the places where theory allows it, and {found[2]} of {found[3]} "
+            "where it does not."
+        )
+    return text.strip()

@@ -1,0 +1,74 @@
+"""The probe's matrix shows what the tables have."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from helpers import cells
+
+from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
+from rankfall.measures.probe import probe as measured
+from rankfall.report import style, tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.figures import probe as module
+
+CHOICE: dict[str, Any] = {
+    "normalisers": ["softmax", "l2"],
+    "positions": ["none", "symmetric", "toeplitz"],
+    "masks": ["none", {"name": "local", "window": 2}],
+    "sentinels": ["none", "bos"],
+    "tokens": 8,
+    "draws": 3,
+}
+LAST = {"length": 8, "asked": 8, "beyond": False, "theory_rows": 8, "argument": "", "untrained_rows": 8, "trained_rows": 8,
+        "chance": 0.1, "ceiling": 1.0, "loss": 0.0, "agreement": "agree", "agreement_reason": ""}  # fmt: skip
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[str], pd.DataFrame]:
+    rows = []
+    for seed, passes in enumerate((True, True, False)):
+        (cell,) = cells(
+            architecture={"position": "toeplitz", "normaliser": "l2", "mask": {"name": "local", "window": 2}}, grid={"seed": seed}
+        )  # fmt: skip
+        about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
+        rows.append(about | LAST | {"accuracy": float(passes), "passes": passes})
+        rows.append(about | LAST | {"accuracy": 0.0, "passes": False, "length": 16, "beyond": True})
+        rows.append(about | LAST | {"accuracy": 0.0, "passes": False, "length": 4})
+    tables.write("probe_trained", rows, tmp_path / "probe_trained.parquet")
+    tables.write("probe", measured(Context(), **CHOICE), tmp_path / "probe.parquet")
+    return lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name)
+
+
+def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    with style.applied():
+        picture = module.probe(read)
+        style.save(picture, tmp_path / "probe.png")
+    assert len(picture.figure.axes) == 4  # two masks by two sentinels
+    squares = [patch for panel in picture.figure.axes for patch in panel.patches]
+    assert len(squares) == 2 * 3 * 4
+    table = read("probe")
+    hatched = [patch for patch in squares if patch.get_hatch()]
+    assert len(hatched) == int((table.theory_rows < 8).sum()) > 0
+    numbers = sorted(int(text.get_text()) for panel in picture.figure.axes for text in panel.texts)
+    assert numbers == sorted(int(rows) for rows in table.untrained_rows if 1 < rows < 8)
+    assert f"{int((table.untrained_rows == 8).sum())} can tell all places apart" in picture.caption
+    assert "2 of 3 networks find the places where theory allows it" in picture.caption
+
+
+def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Callable[[str], pd.DataFrame]) -> None:
+    shown = read("probe")
+    ((index, seeds),) = module.trained(read("probe_trained"), shown).items()
+    row = shown.loc[index]
+    assert (row.normaliser, row.position, row["mask"], row.sentinels) == ("l2", "toeplitz", "local(window=2)", "none")
+    assert seeds == (2, 3)
+
+
+def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> None:
+    with pytest.raises(RankfallError, match="no row has tokens 32; there is: 8"):
+        module.probe(read, tokens=32)
+    with pytest.raises(RankfallError, match="attentions gau"):
+        module.probe(read, attentions=["gau"])
