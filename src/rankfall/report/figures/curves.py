@@ -49,6 +49,7 @@ def curves(
             findings.append((end["mean"], f"{name} {end['mean']:.3f} ± {end['std']:.3f}"))
         if chance == chance:
             axis.axhline(chance, color=CHANCE, linestyle="--", linewidth=1.2, label="chance")
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.set(xlabel="epoch", title=title)
         axis.legend(fontsize=7.5)
     axes[0][0].set_ylabel(f"{split} {metric}")
