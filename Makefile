@@ -30,7 +30,8 @@ run: $(STAMP)
 	then echo "==> nothing to do: $$results is up to date with $(CONFIG) and the code; open $$report"; \
 	else echo "==> writing $$report"; mkdir -p "$$results/logs"; $(SNAKEMAKE) --report "$$report" >"$$log" 2>&1 \
 		|| { cat "$$log"; exit 1; }; \
-		echo "==> done: tables and figures in $$results, all of them in $$report"; fi
+		echo "==> done: tables and figures in $$results, all of them in $$report"; fi; \
+	$(BIN)/rankfall status --config '$(CONFIG)' --brief
 
 smoke:
 	@$(MAKE) --no-print-directory run CONFIG=workflow/presets/smoke.yaml

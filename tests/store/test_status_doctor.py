@@ -70,6 +70,23 @@ def test_off_a_terminal_it_is_plain_text_with_nothing_swallowed(results, capsys)
     assert "ValueError: [bold] is not a number" in output
 
 
+def test_in_brief_it_says_what_failed_and_why(results, capsys):
+    """As at the end of `make run`, which a failed cell ends with status 1; a network that diverged is a result."""
+    assert cli.main(["status", "--config", "c", "--results", str(results), "--brief"]) == 1
+    diverged, failed, last = capsys.readouterr().out.splitlines()
+    assert diverged == "==> diverged: sorting / san / published, depth 6, seed 2: what happened to k2"
+    assert failed == "==> failed: sorting / san / published, depth 6, seed 3: what happened to k3"
+    assert last.startswith("==> 2 of 7 cells") and last.endswith("rankfall status --config c")
+
+
+def test_in_brief_nothing_is_said_where_nothing_failed(tmp_path, monkeypatch, capsys):
+    plan = SimpleNamespace(cells=[a_cell("k1")], config=SimpleNamespace(results=str(tmp_path)))
+    monkeypatch.setattr("rankfall.plan.make_plan", lambda path: plan, raising=False)
+    Store(tmp_path / "store").save_stack("g", ["k1"], {"w": torch.zeros(1)}, [{"status": "done", "reason": ""}])
+    assert cli.main(["status", "--config", "c", "--brief"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 def doctor(results, capsys, *more):
     code = cli.main(["doctor", "--results", str(results), "--json", *more])
     return code, json.loads(capsys.readouterr().out)

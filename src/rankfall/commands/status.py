@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rankfall.store import CellRecord, Store
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
+SHOWN = 5  # reasons that --brief tells
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
 
@@ -22,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--brief", action="store_true", help="only what failed or diverged, a line a reason; status 1 if a cell failed"
+    )
     parser.add_argument(
         "--lines", type=int, default=5, metavar="N", help="lines of the log to show of what failed (default 5)"
     )
@@ -34,6 +39,9 @@ def run(args: argparse.Namespace) -> int:
     plan = make_plan(args.config)
     results = args.results or Path(plan.config.results)
     found = survey(plan, Store(results / "store"), results / "logs", args.lines)
+    if args.brief:
+        print("\n".join(in_brief(found, args.config)), end="\n" * bool(found["not_done"]))
+        return 1 if found["total"]["failed"] else 0
     if args.json:
         print(json.dumps(found, indent=2))
     else:
@@ -93,6 +101,24 @@ def tail(path: Path | None, lines: int) -> list[str]:
         file.seek(max(0, path.stat().st_size - 16_384))
         text = file.read().decode(errors="replace")
     return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def in_brief(found: dict[str, Any], config: Path) -> Iterator[str]:
+    """A line for each state and reason with the number of cells; nothing where all are done."""
+    reasons = Counter((cell["state"], cell["reason"]) for cell in found["not_done"])
+    first = {(cell["state"], cell["reason"]): cell for cell in reversed(found["not_done"])}
+    for (state, reason), count in reasons.most_common(SHOWN):
+        cell = first[state, reason]
+        where = (
+            f"{cell['task']} / {cell['architecture']} / {cell['training']}, depth {cell['depth']}, seed {cell['seed']}"
+        )
+        others = f" and {count - 1} more" if count > 1 else ""
+        yield f"==> {state}: {where}{others}: {reason}"
+    if len(reasons) > SHOWN:
+        yield f"==> ... and {len(reasons) - SHOWN} more reasons"
+    if reasons:
+        count, cells = len(found["not_done"]), sum(found["total"].values())
+        yield f"==> {count} of {cells} cells are rows without numbers of a trained network: rankfall status --config {config}"
 
 
 def show(found: dict[str, Any]) -> None:
