@@ -191,11 +191,11 @@ class Stopping:
 @pytest.mark.parametrize("stop", [1, 3, 5])
 def test_stopped_probes_go_on_bit_for_bit(stop: int) -> None:
     source, recipe = sentences().source, Recipe(epochs=2, batch=64, hidden=4)
-    whole = recover([source], recipe, Uninterrupted(), "mlp")
+    whole = recover([source], {"mlp": recipe}, Uninterrupted())["mlp"]
     checkpoint = Stopping(stop)
     with pytest.raises(InterruptedError):
-        recover([source], recipe, checkpoint, "mlp")
-    again = recover([source], recipe, checkpoint, "mlp")
+        recover([source], {"mlp": recipe}, checkpoint)["mlp"]
+    again = recover([source], {"mlp": recipe}, checkpoint)["mlp"]
     assert [probe.epoch for probe in again.probes] == [probe.epoch for probe in whole.probes]
     for ours, theirs in zip(again.module.parameters(), whole.module.parameters(), strict=True):
         assert torch.equal(ours, theirs)

@@ -1,6 +1,6 @@
 """Training of probes on hidden states: for all networks, layers and losses as one stack; what validated best is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -97,12 +97,13 @@ class Recovery:
 
 def recover(
     sources: Sequence[KnownTokens],
-    recipe: Recipe,
+    recipes: Mapping[str, Recipe],
     checkpoint: Checkpoint,
-    name: str,
     losses: Sequence[str] = LOSSES,
-) -> Trained:
-    """Trains a probe for every network, layer and loss; `name` is what the checkpoint calls it. All sources have the same shapes."""
+) -> dict[str, Trained]:
+    """For each recipe a stack with a probe for every network, layer and loss. The checkpoint calls it as `recipes` does. All sources have
+    the same shapes.
+    """
     layers = range(len(sources[0].states))
     scales = [size(one.embeddings[: one.train]) for one in sources]
     starts = [least_squares(*one.parts(layer, scale)) for one, scale in zip(sources, scales) for layer in layers]
@@ -112,8 +113,6 @@ def recover(
         for layer in layers
         for loss in losses
     ]
-    seeds = [sources[probe.source].seed for probe in probes]
-    module = Probes([probe.start for probe in probes], seeds, recipe.hidden)
     states = [source.states[layer] for source in sources for layer in layers]
     objective = Recovery(
         seen=torch.stack([start.enter(x) for start, x in zip(starts, states)]),
@@ -123,8 +122,13 @@ def recover(
         angular=torch.tensor([[probe.loss == "cosine"] for probe in probes]),
     )
     data = numbered(sources[0].train, len(sources[0].embeddings), len(probes))
-    kept = train(module, seeds, objective, data, recipe, checkpoint, name)
-    return Trained(module, [replace(probe, epoch=epoch) for probe, epoch in zip(probes, kept.tolist())])
+    seeds = [sources[probe.source].seed for probe in probes]
+    found = {}
+    for name, recipe in recipes.items():
+        module = Probes([probe.start for probe in probes], seeds, recipe.hidden)
+        kept = train(module, seeds, objective, data, recipe, checkpoint, name)
+        found[name] = Trained(module, [replace(probe, epoch=epoch) for probe, epoch in zip(probes, kept.tolist())])
+    return found
 
 
 def size(values: Tensor) -> float:

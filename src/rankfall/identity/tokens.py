@@ -14,6 +14,7 @@ from rankfall.identity.sentences import Sentences
 from rankfall.train.resume import Checkpoint
 
 Row = dict[str, Any]
+KINDS = ("linear", "mlp")
 DISTANCES_AT_ONCE = 2**22
 
 
@@ -44,10 +45,8 @@ def token_rates(
     sentences by cosine.
     """
     sources = [one.source for one in networks]
-    stacks = {
-        kind: recover(sources, recipe, checkpoint, f"{kind}{name}")
-        for kind, recipe in (("linear", linear), ("mlp", hidden))
-    }
+    trained = recover(sources, {f"linear{name}": linear, f"mlp{name}": hidden}, checkpoint)
+    stacks = dict(zip(KINDS, trained.values()))
     return [
         {"member": member} | row
         for member, one in enumerate(networks)

@@ -41,6 +41,7 @@ TABLES = [
     "circle",
     "path_counts",
     "model_residuals",
+    "model_token_identity",
     "chains",
     "law",
     "extrapolation",
