@@ -1,0 +1,29 @@
+"""The effect of taking one token's input away: how far each state moves when x_i is replaced by the mean of the sample's tokens.
+
+Not by zero: a state of zero is like no token that the layers have seen.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rankfall.identity.jacobian import MEMORY, Layers
+
+
+@torch.no_grad()
+def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
+    """||e_j^l - e_j^l with token i replaced|| as (L, ..., B, T, T) of states x (..., B, T, D), rows j and columns i."""
+    samples, tokens, _ = x.shape[-3:]
+    whole = torch.stack(list(layers(x)))  # (L, ..., B, T, D)
+    found = whole.new_empty(*whole.shape[:-1], tokens)
+    step = max(1, memory // (16 * x[..., 0, :, :].numel() * x.element_size()))
+    for sample in range(samples):
+        one = x[..., sample, :, :].unsqueeze(-3)  # (..., 1, T, D)
+        for part in torch.arange(tokens, device=x.device).split(step):
+            changed = one.repeat(*[1] * (x.dim() - 3), len(part), 1, 1)  # (..., C, T, D)
+            changed[..., torch.arange(len(part)), part, :] = one.mean(-2)
+            for layer, state in enumerate(layers(changed)):
+                moved = (state - whole[layer][..., sample, :, :].unsqueeze(-3)).norm(dim=-1)  # (..., C, T)
+                found[layer][..., sample, :, part] = moved.transpose(-1, -2)
+    return found

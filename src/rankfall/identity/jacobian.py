@@ -1,0 +1,145 @@
+"""Norms of the blocks d e_j^l / d x_i of a Jacobian: e_j^l is token j's state after layer l, x_i token i's state before the first layer.
+
+    n_ji = ||d e_j^l / d x_i||_F,    the norm of a whole D x D block                      (Brunner et al. 2020, hidden token attribution)
+
+All blocks come from T * D tangents, each carried through all layers in one pass (`every_block`). The blocks of a few tokens j come from
+cotangents, carried back from each layer (`blocks_of`): the D unit vectors give them exactly, m < D orthonormal directions u estimate them
+without bias, since the mean of D |u^T J|^2 over directions is ||J||_F^2. Beside the block, the same derivatives give
+
+    ||d e_j / d x_i diag(x_i)||_F    Jacobian times input (as GlobEnc has it)
+    |d sum(e_j) / d x_i|             the gradient of the summed features, which public code takes for the block
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import jvp, vmap
+
+Layers = Callable[[Tensor], Sequence[Tensor]]  # states before the first layer (..., T, D) -> states after layers 1 .. L
+Squares = dict[str, Tensor]
+
+JACOBIAN, TIMES_INPUT, SUMMED = "jacobian", "jacobian x input", "summed gradient"
+WITHOUT_OUTLIERS = "jacobian without outliers"
+MEMORY = 2**28  # bytes that the tangents of one pass may take, about
+
+
+def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
+    """Squared norms of all blocks, (L, ..., T, T) with rows j and columns i, of states x (..., T, D)."""
+    tokens, width = x.shape[-2:]
+    depth, cost = measured(layers, x)
+    found = {name: x.new_zeros(depth, *x.shape[:-2], tokens, tokens) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
+    carried = vmap(lambda tangent: jvp(lambda states: tuple(layers(states)), (x,), (tangent,))[1])
+    for part in torch.arange(tokens * width, device=x.device).split(max(1, memory // cost)):
+        token, feature = part // width, part % width  # (C,)
+        tangents = x.new_zeros(len(part), *x.shape)
+        tangents[torch.arange(len(part)), ..., token, feature] = 1
+        size = x[..., token, feature].square().unsqueeze(-2)  # (..., 1, C)
+        for layer, moved in enumerate(carried(tangents)):  # (C, ..., T, D)
+            whole = moved.square().sum(-1).movedim(0, -1)  # (..., T, C)
+            for name, value in (
+                (JACOBIAN, whole),
+                (TIMES_INPUT, whole * size),
+                (SUMMED, moved.sum(-1).square().movedim(0, -1)),
+            ):
+                found[name][layer].index_add_(-1, token, value)
+    return found
+
+
+def blocks_of(
+    layers: Layers,
+    x: Tensor,
+    tokens: Tensor,
+    directions: int | None,
+    rng: np.random.Generator,
+    outliers: Sequence[Tensor] | None = None,
+    memory: int = MEMORY,
+) -> Squares:
+    """Squared norms of the blocks of a few tokens j of one sample x (T, D): (M, L, N, T), the mean over M being the (estimated) square.
+
+    `directions`: None for exact blocks, M = 1. `outliers`: for each layer the features (O,) that `jacobian without outliers` leaves out of
+    e_j; they are differentiated exactly, and directions are drawn among the others.
+    """
+    length, width = x.shape
+    _, cost = measured(layers, x)
+    with torch.enable_grad():
+        start = x.detach().clone().requires_grad_()
+        states = list(layers(start))
+    none = torch.zeros(0, dtype=torch.long)
+    rows: dict[str, list[Tensor]] = {}
+    for state, apart in zip(states, outliers or [none] * len(states), strict=True):
+        others = _others(width, apart)
+        count = len(others) if directions is None else min(directions, len(others))
+        drawn = x.new_zeros(len(tokens), count, width)
+        drawn[..., others] = torch.as_tensor(_orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(x.device)
+        fixed = torch.cat([torch.eye(width, dtype=x.dtype, device=x.device)[apart], x.new_ones(1, width)])  # (O + 1, D)
+        vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D)
+        plain = x.new_empty(*vectors.shape[:2], length)
+        scaled = torch.empty_like(plain)
+        for place, gradient in _carried_back(state, start, tokens, vectors, memory // cost):
+            plain.view(-1, length)[place] = gradient.square().sum(-1)
+            scaled.view(-1, length)[place] = (gradient * x).square().sum(-1)
+        end = count + len(apart)
+        parts = 1 if directions is None else count
+        rest, rest_scaled = (_means(value[:, :count], parts, len(others)) for value in (plain, scaled))  # (M, N, T)
+        for name, value in (
+            (JACOBIAN, rest + plain[:, count:end].sum(1)),
+            (TIMES_INPUT, rest_scaled + scaled[:, count:end].sum(1)),
+            (SUMMED, plain[:, end].expand_as(rest)),
+            (WITHOUT_OUTLIERS, rest),
+        ):
+            rows.setdefault(name, []).append(value)
+    if outliers is None:
+        del rows[WITHOUT_OUTLIERS]
+    return {name: torch.stack(values, 1) for name, values in rows.items()}
+
+
+def measured(layers: Layers, x: Tensor) -> tuple[int, int]:
+    """The number of layers, and about how many bytes one tangent needs: what a pass keeps for its gradient, by layer, twice."""
+    kept = 0
+
+    def keep(value: Tensor) -> Tensor:
+        nonlocal kept
+        kept += value.numel() * value.element_size() if value.requires_grad else 0  # weights are no tangent's
+        return value
+
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+        depth = len(layers(x.detach().clone().requires_grad_()))
+    return depth, 2 * kept // depth + (depth + 1) * x.numel() * x.element_size()
+
+
+def _carried_back(
+    state: Tensor, start: Tensor, tokens: Tensor, vectors: Tensor, step: int
+) -> Iterator[tuple[slice, Tensor]]:
+    """u^T d e_j / d x (C, T, D) for all vectors u of all tokens j, some at a time."""
+    token, flat = tokens.repeat_interleave(vectors.shape[1]), vectors.flatten(0, 1)
+    for first in range(0, len(flat), max(1, step)):
+        place = slice(first, min(first + max(1, step), len(flat)))
+        cotangents = torch.zeros(len(flat[place]), *state.shape, dtype=state.dtype, device=state.device)
+        cotangents[torch.arange(len(cotangents)), token[place]] = flat[place]
+        (gradient,) = torch.autograd.grad(state, start, cotangents, is_grads_batched=True, retain_graph=True)
+        yield place, gradient
+
+
+def _means(squares: Tensor, parts: int, width: int) -> Tensor:
+    """(N, C, T) squares along C unit vectors to (M, N, T): each part's estimate of the sum over all `width` of them."""
+    samples, count, length = squares.shape
+    return squares.view(samples, parts, count // parts, length).mean(2).transpose(0, 1) * width
+
+
+def _others(width: int, apart: Tensor) -> Tensor:
+    kept = torch.ones(width, dtype=torch.bool)
+    kept[apart] = False
+    return kept.nonzero().squeeze(-1)
+
+
+def _orthonormal(rng: np.random.Generator, sets: int, count: int, width: int) -> np.ndarray:
+    """`sets` times `count` orthonormal vectors, uniformly distributed; all of them: the unit vectors."""
+    if count == width:
+        return np.broadcast_to(np.eye(width), (sets, width, width))
+    basis, triangle = np.linalg.qr(rng.normal(size=(sets, width, count)))
+    signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))[:, None]  # otherwise QR prefers some directions
+    return np.swapaxes(basis * signs, -1, -2)

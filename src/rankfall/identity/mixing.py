@@ -1,0 +1,110 @@
+"""How a layer of attention mixes tokens, from its weights alone and from the vectors that they weigh.
+
+A layer's output at token j is a sum over tokens i, f_ji = sum_h A_h,ji T_h,i, to which the residual connection adds x_j and which a norm
+then scales. Its matrix of contributions is
+
+    attention        mean over heads of |A_h,ji|
+    rollout          half of that, half the skip connection: (A + 1) / 2        (Abnar and Zuidema 2020); A where there is no skip
+    norms            ||norm(f_ji + [i = j] x_j)||                                 (Kobayashi et al. 2020, 2021)
+
+with rows that sum to one. Over several layers, `rollout` and `norms` are products of the layers' matrices. The mixing ratio of
+Kobayashi et al. 2021 is what the other tokens add, as a share: ||sum_(i != j) ...|| / (||sum_(i != j) ...|| + ||what j itself adds||).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from rankfall.identity.views import AttentionView, JoinView
+
+RATIOS = ("attention", "norms", "attention and skip", "norms and skip", "norms, skip and norm")
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """One layer: matrices (B, T, T) of rows j and columns i that sum to one, and mixing ratios (B, T)."""
+
+    attention: Tensor
+    rollout: Tensor
+    norms: Tensor | None  # None, with a reason, where the layer is no sum of a skip and an attention
+    reason: str
+    ratios: dict[str, Tensor]
+
+
+def mixing(view: AttentionView) -> Mixing:
+    """Of one layer; without the T x T x D vectors themselves: norms come from products of the heads' values at each token."""
+    join = view.join
+    skip = None if isinstance(join, str) else join.skip
+    attention = _rows(view.weights.abs().mean(1))  # (B, T, T)
+    same = torch.eye(view.tokens, dtype=attention.dtype, device=attention.device)
+    skipped = isinstance(join, str) or skip is not None
+    rollout = (attention + same) / 2 if skipped else attention
+    alone = 1 - attention.diagonal(dim1=-2, dim2=-1)
+    own, other = _own_and_other(view, 1.0)
+    ratios = {
+        "attention": alone,
+        "norms": _ratio(own, other),
+        "attention and skip": alone / 2 if skipped else alone,
+    }
+    if isinstance(join, str):
+        return Mixing(attention, rollout, None, join, ratios)
+    if join.norm is not None and join.norm.over != -1:
+        return Mixing(attention, rollout, None, "the norm acts on tokens together", ratios)
+    own, other = _own_and_other(view, join.factor)
+    own = own if skip is None else own + skip
+    ratios["norms and skip"] = _ratio(own, other)
+    whole = own + other + join.factor * view.bias
+    own, other = _normed(join, own, whole), _normed(join, other, whole)
+    ratios["norms, skip and norm"] = _ratio(own, other)
+    return Mixing(attention, rollout, _rows(_sizes(view, join, own, whole)), "", ratios)
+
+
+def rolled(matrices: list[Tensor]) -> Tensor:
+    """The product of the layers' matrices, the last layer's first: what each token of the input contributes after the last of them."""
+    product = matrices[0]
+    for matrix in matrices[1:]:
+        product = matrix @ product
+    return product
+
+
+def _own_and_other(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
+    """What token j itself, and what all others, add to its sum (B, T, D)."""
+    diagonal = view.weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)  # (B, H, T, 1)
+    own = torch.einsum("bhtv,hvd->btd", diagonal * view.values, view.output)
+    return factor * own, factor * (view.attended() - view.bias - own)
+
+
+def _normed(join: JoinView, part: Tensor, whole: Tensor) -> Tensor:
+    return part if join.norm is None else join.norm.part(part, whole)
+
+
+def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> Tensor:
+    """||norm(f_ji + [i = j] x_j)|| (B, T, T). The norm is linear in its parts: it takes the mean over features off, scales features by
+    its gain and the token by a number, so ||.||^2 = spread_j^2 sum_hh' A_h,ji A_h',ji <T_h,i, T_h',i> with centred, scaled T.
+    """
+    vectors = view.mapped() * join.factor  # (B, H, T, D)
+    spread: Tensor | float = 1.0
+    if join.norm is not None:
+        norm = join.norm
+        centred = whole - whole.mean(-1, keepdim=True) if norm.centred else whole
+        spread = (centred.square().mean(-1, keepdim=True) + norm.eps).rsqrt()  # (B, T, 1)
+        vectors = (vectors - vectors.mean(-1, keepdim=True) if norm.centred else vectors) * norm.gain
+    products = torch.einsum("bhtd,bgtd->bthg", vectors, vectors)  # (B, T, H, H) at each token i
+    squares = torch.einsum("bhji,bihg,bgji->bji", view.weights, products, view.weights)
+    sizes = squares.clamp_min(0).sqrt() * spread
+    sizes.diagonal(dim1=-2, dim2=-1).copy_(own.norm(dim=-1))
+    return sizes
+
+
+def _ratio(own: Tensor, other: Tensor) -> Tensor:
+    mine, theirs = own.norm(dim=-1), other.norm(dim=-1)
+    return theirs / (mine + theirs)
+
+
+def _rows(matrix: Tensor) -> Tensor:
+    return matrix / matrix.sum(-1, keepdim=True)

@@ -1,0 +1,61 @@
+"""What a matrix of contributions says: c_ji, how much of token j's state comes from token i, as shares that sum to one over i.
+
+    c_ji = n_ji / sum_k n_jk
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+OWN, NOT_FIRST = "own share", "not first"
+BANDS = {  # |i - j|, from and to
+    "distance 1": (1, 1),
+    "distance 2": (2, 2),
+    "distance 3": (3, 3),
+    "distance 4-5": (4, 5),
+    "distance 6-10": (6, 10),
+    "distance 11+": (11, None),
+}
+
+
+def shares(contributions: Tensor) -> Tensor:
+    """Rows (..., T) divided by their sums; NaN where nothing contributes."""
+    return contributions / contributions.sum(-1, keepdim=True)
+
+
+def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:
+    """Of rows (..., N, T) that belong to the tokens j (..., N): each quantity (..., N)."""
+    share = shares(contributions)
+    own = tokens.unsqueeze(-1)
+    there = torch.arange(share.shape[-1], device=share.device)
+    distance = (there - own).abs()  # (..., N, T)
+    mine = share.gather(-1, own.expand(*share.shape[:-1], 1)).squeeze(-1)
+    others = share.masked_fill(distance == 0, -torch.inf).amax(-1)
+    found = {OWN: mine, NOT_FIRST: torch.where(mine.isnan(), mine, (others > mine).to(share.dtype))}
+    for name, (near, far) in BANDS.items():
+        inside = (distance >= near) & (distance <= (share.shape[-1] if far is None else far))
+        found[name] = (share * inside).sum(-1)
+    return found
+
+
+def ranks(values: Tensor, counted: Tensor) -> Tensor:
+    """Ranks within rows (..., T), ties shared, among the entries that are counted; zero elsewhere."""
+    less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(-2)  # (..., T, T): entry k is less than entry i
+    same = (values.unsqueeze(-2) == values.unsqueeze(-1)) & counted.unsqueeze(-2)
+    return (less.sum(-1) + (same.sum(-1) + 1) / 2) * counted
+
+
+def correlations(by_method: dict[str, Tensor], counted: Tensor) -> dict[tuple[str, str], Tensor]:
+    """Spearman's rank correlation of each pair of methods, row by row (..., N), from contributions (..., N, T)."""
+    spread = {}
+    for method, values in by_method.items():
+        rank = ranks(values.double(), counted)
+        centred = (rank - rank.sum(-1, keepdim=True) / counted.sum(-1, keepdim=True)) * counted
+        spread[method] = centred / centred.norm(dim=-1, keepdim=True)  # NaN where all are equal
+    names = list(by_method)
+    return {
+        (one, other): (spread[one] * spread[other]).sum(-1)
+        for place, one in enumerate(names)
+        for other in names[place + 1 :]
+    }

@@ -1,0 +1,166 @@
+"""Guards norms of Jacobian blocks: against differences of the network itself, a linear network's closed form, and each other."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells
+from torch import Tensor
+
+from rankfall.identity.ablation import ablation
+from rankfall.identity.jacobian import JACOBIAN, SUMMED, TIMES_INPUT, WITHOUT_OUTLIERS, Layers, blocks_of, every_block
+from rankfall.nets.network import Network, Shape, build
+
+TOKENS, WIDTH, MEMBERS, SAMPLES = 5, 8, 2, 2
+
+
+def network(noise: float = 0.3, **architecture: Any) -> Network:
+    """In float64; by default with weights large enough that attention is not uniform."""
+    cell = cells(architecture={"depth": 2, "heads": 2, "width": WIDTH} | architecture)[0]
+    shape = Shape("tokens", "classes", length=TOKENS, size_in=7, size_out=7)
+    made = build(cell.architecture, shape, MEMBERS, torch.float64)
+    made.initialise(list(range(MEMBERS)))
+    generator = torch.Generator().manual_seed(0)
+    for value in made.parameters():
+        value.data += noise * torch.randn(value.shape, generator=generator, dtype=torch.float64)
+    return made.requires_grad_(False)
+
+
+def layers_of(made: Network) -> Layers:
+    return lambda x: list(made.layers(x))[1:]
+
+
+def of_one(made: Network, member: int) -> Layers:
+    """One member as a function of one sample's states (T, D)."""
+    return lambda x: [state[member, 0] for state in layers_of(made)(x.expand(MEMBERS, 1, TOKENS, WIDTH))]
+
+
+def states(seed: int = 1) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(MEMBERS, SAMPLES, TOKENS, WIDTH, dtype=torch.float64, generator=generator)
+
+
+def by_differences(made: Network, x: Tensor, step: float = 1e-5) -> Tensor:
+    """The whole Jacobian by central differences: (L, K, B, T_j, D, T_i, D)."""
+    columns = []
+    for token in range(TOKENS):
+        for feature in range(WIDTH):
+            moved = torch.zeros_like(x)
+            moved[..., token, feature] = step
+            up, down = (torch.stack(list(layers_of(made)(x + sign * moved))) for sign in (1, -1))
+            columns.append((up - down) / (2 * step))
+    return torch.stack(columns, -1).unflatten(-1, (TOKENS, WIDTH))
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        {"mlp": "gelu"},
+        {"mlp": "gelu", "norm_placement": "pre", "mask": "causal", "position": "rope"},
+        {"residual": "none", "normaliser": "l2"},
+        {"attention": "linear", "mlp": "relu"},
+        {"attention": "gau"},
+    ],
+)
+def test_blocks_agree_with_differences(architecture: dict[str, Any]) -> None:
+    made, x = network(**architecture), states()
+    whole = by_differences(made, x)
+    found = every_block(layers_of(made), x)
+    assert found[JACOBIAN].shape == (2, MEMBERS, SAMPLES, TOKENS, TOKENS)
+    scaled = whole * x[:, :, None, None]
+    for name, differences in (
+        (JACOBIAN, whole.square().sum((4, 6))),
+        (TIMES_INPUT, scaled.square().sum((4, 6))),
+        (SUMMED, whole.sum(4).square().sum(-1)),
+    ):
+        expected = differences.sqrt()
+        torch.testing.assert_close(found[name].sqrt(), expected, rtol=1e-6, atol=1e-6 * float(expected.max()))
+
+
+def test_chunks_do_not_matter() -> None:
+    made, x = network(mlp="gelu"), states()
+    for memory in (1, 100_000):
+        for name, value in every_block(layers_of(made), x, memory).items():
+            torch.testing.assert_close(value, every_block(layers_of(made), x)[name], rtol=1e-12, atol=1e-13)
+
+
+def test_a_few_tokens_exactly() -> None:
+    """Carried back from chosen tokens, the blocks are those carried forward; features that are left out are taken off."""
+    made, x = network(mlp="gelu"), states()
+    every = every_block(layers_of(made), x)
+    tokens = torch.tensor([3, 0])
+    apart = [torch.tensor([1, 6]), torch.tensor([2])]
+    for outliers in (None, apart):
+        found = blocks_of(of_one(made, 1), x[1, 1], tokens, None, np.random.default_rng(0), outliers, memory=1)
+        for name in (JACOBIAN, TIMES_INPUT, SUMMED):
+            torch.testing.assert_close(found[name][0], every[name][:, 1, 1, tokens], rtol=1e-10, atol=1e-12)
+    whole = by_differences(made, x)[:, 1, 1, tokens]  # (L, N, D, T, D)
+    for layer, features in enumerate(apart):
+        kept = [feature for feature in range(WIDTH) if feature not in features.tolist()]
+        expected = whole[layer][:, kept].square().sum((1, 3))
+        torch.testing.assert_close(found[WITHOUT_OUTLIERS][0, layer], expected, rtol=1e-6, atol=1e-8)
+
+
+def test_directions_estimate_without_bias() -> None:
+    """The mean over many directions comes as near to the block's square as its spread says; all directions together are exact."""
+    made, x = network(mlp="gelu"), states()
+    tokens, rng = torch.arange(TOKENS), np.random.default_rng(3)
+    exact = every_block(layers_of(made), x)[JACOBIAN][:, 0, 0]
+    apart = [torch.tensor([1]), torch.tensor([4])]
+    drawn = torch.cat([blocks_of(of_one(made, 0), x[0, 0], tokens, 2, rng, apart)[JACOBIAN] for _ in range(100)])
+    error = drawn.std(0) / len(drawn) ** 0.5  # of (200, L, T, T)
+    assert float(((drawn.mean(0) - exact) / error).abs().max()) < 4.5
+    assert float((error / exact).max()) < 0.2
+    full = blocks_of(of_one(made, 0), x[0, 0], tokens, WIDTH, rng)[JACOBIAN].mean(0)
+    torch.testing.assert_close(full, exact, rtol=1e-10, atol=1e-12)
+
+
+def test_a_linear_network() -> None:
+    """Uniform attention (queries zero), no norm, no MLP: a layer is X -> X + C X W, so block (j, i) after two layers is
+    [i = j] 1 + C_ji (W_1 + W_2) + (C C)_ji W_1 W_2, with C the causal average."""
+    made, x = network(norm="none", mask="causal", position="none"), states()
+    maps = []
+    for block in made.blocks:
+        block.attention.query.weight.data.zero_()
+        block.attention.query.bias.data.zero_()
+        maps.append(block.attention.maps()[0].sum(1))  # (K, D, D), of all heads
+    average = torch.ones(TOKENS, TOKENS, dtype=torch.float64).tril()
+    average /= average.sum(1, keepdim=True)
+    same, twice, unit = torch.eye(TOKENS), average @ average, torch.eye(WIDTH, dtype=torch.float64)
+    found = every_block(layers_of(made), x)[JACOBIAN].sqrt()
+    for member in range(MEMBERS):
+        first, second = (values[member] for values in maps)
+        for j in range(TOKENS):
+            for i in range(TOKENS):
+                one = same[j, i] * unit + average[j, i] * first
+                two = same[j, i] * unit + average[j, i] * (first + second) + twice[j, i] * first @ second
+                for layer, block in enumerate((one, two)):
+                    assert float(found[layer, member, 1, j, i]) == pytest.approx(float(block.norm()), rel=1e-12)
+
+
+def test_order_of_tokens_does_not_matter_without_position() -> None:
+    made, x = network(mlp="gelu", position="none"), states()
+    order = torch.tensor([2, 4, 0, 1, 3])
+    for blocks in (lambda y: every_block(layers_of(made), y)[JACOBIAN], lambda y: ablation(layers_of(made), y)):
+        plain, turned = blocks(x), blocks(x[:, :, order])
+        torch.testing.assert_close(turned, plain[..., order, :][..., order], rtol=1e-10, atol=1e-12)
+
+
+def test_ablation_is_a_loop_over_tokens() -> None:
+    made, x = network(mlp="gelu"), states()
+    found = ablation(layers_of(made), x, memory=1)
+    whole = layers_of(made)(x)
+    for token in range(TOKENS):
+        changed = x.clone()
+        changed[:, :, token] = x.mean(2)
+        for layer, state in enumerate(layers_of(made)(changed)):
+            moved = (state - whole[layer]).norm(dim=-1)
+            torch.testing.assert_close(found[layer][..., token], moved, rtol=1e-10, atol=1e-12)
+
+
+def test_the_summed_gradient_vanishes_behind_a_plain_norm() -> None:
+    """Features behind a layer norm whose gain is one sum to the sum of its biases: their summed gradient is rounding."""
+    made, x = network(noise=0.0), states()
+    found = every_block(layers_of(made), x)
+    assert float(found[SUMMED].max()) < 1e-24 < 1e-3 < float(found[JACOBIAN].max())
