@@ -43,7 +43,7 @@ def ranks(values: Tensor, counted: Tensor) -> Tensor:
     """Ranks within rows (..., T), ties shared, among the entries that are counted; zero elsewhere."""
     less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(-2)  # (..., T, T): entry k is less than entry i
     same = (values.unsqueeze(-2) == values.unsqueeze(-1)) & counted.unsqueeze(-2)
-    return (less.sum(-1) + (same.sum(-1) + 1) / 2) * counted
+    return (less.sum(-1) + (same.sum(-1) + 1).to(values.dtype) / 2) * counted
 
 
 def correlations(by_method: dict[str, Tensor], counted: Tensor) -> dict[tuple[str, str], Tensor]:

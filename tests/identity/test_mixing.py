@@ -1,0 +1,115 @@
+"""Guards shares, rollout, mixing ratios and rank correlations: each against a loop over its formula."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells
+from scipy.stats import spearmanr
+
+from rankfall.identity.attribution import mixed
+from rankfall.identity.cells import cell_views
+from rankfall.identity.mixing import mixing
+from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, shares
+from rankfall.nets.network import Network, Shape, build
+
+INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
+BLOCKS: list[dict[str, Any]] = [
+    {},
+    {"norm_placement": "pre"},
+    {"norm": "rms", "residual": {"name": "scaled", "scale": 0.3}},
+    {"norm": "column", "residual": "depth_scaled"},
+    {"norm": "none", "residual": "none", "mask": "causal"},
+]
+
+
+def network(**architecture: Any) -> Network:
+    """Two members in float64 whose weights are all moved away from where they start, so that no bias or gain is trivial."""
+    cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)[0]
+    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
+    made.initialise([0, 1])
+    generator = torch.Generator().manual_seed(0)
+    for value in made.parameters():
+        value.data += 0.3 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    return made.requires_grad_(False)
+
+
+@pytest.mark.parametrize("architecture", BLOCKS, ids=str)
+def test_contributions_and_ratios_by_a_loop(architecture: dict[str, Any]) -> None:
+    """f_ji + [i = j] x_j, vector by vector, through the norm; sizes, and what others add against what the token itself adds."""
+    for view in cell_views(network(**architecture), INPUTS):
+        join, found = view.join, mixing(view)
+        assert not isinstance(join, str)
+        skip = torch.zeros_like(view.inputs) if join.skip is None else join.skip
+        vectors = torch.einsum("bhji,bhid->bjid", view.weights, view.mapped())
+        whole = join.factor * view.attended() + skip
+        if join.norm is not None and join.norm.over != -1:
+            assert found.norms is None and "tokens" in found.reason
+            continue
+        for sample in range(len(whole)):
+            for j in range(view.tokens):
+                parts = [join.factor * vectors[sample, j, i] + (skip[sample, j] if i == j else 0) for i in range(view.tokens)]
+                if join.norm is not None:  # by hand: mean off, divided by the whole's deviation, times the gain
+                    norm, total = join.norm, whole[sample, j]
+                    middle = total - total.mean() * norm.centred
+                    scale = norm.gain.flatten() / (middle.square().mean() + norm.eps).sqrt()
+                    normed = [(part - part.mean() * norm.centred) * scale for part in parts]
+                else:
+                    normed = parts
+                sizes = torch.stack([part.norm() for part in normed])
+                assert found.norms is not None
+                torch.testing.assert_close(found.norms[sample, j], sizes / sizes.sum(), rtol=1e-9, atol=1e-12)
+                plain = [vectors[sample, j, i] for i in range(view.tokens)]
+                for name, each in (("norms", plain), ("norms and skip", parts), ("norms, skip and norm", normed)):
+                    others = sum(part for i, part in enumerate(each) if i != j)
+                    others = others if isinstance(others, torch.Tensor) else torch.zeros(1)
+                    expected = others.norm() / (others.norm() + each[j].norm())
+                    torch.testing.assert_close(found.ratios[name][sample, j], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_rollout_by_a_loop() -> None:
+    views = [view for view in cell_views(network(depth=3), INPUTS) if view.member == 1]
+    matrices, missing, ratios = mixed(views)
+    product = np.eye(views[0].tokens)
+    for view, found, ratio in zip(views, matrices, ratios):
+        layer = np.zeros_like(product)
+        for head in range(view.heads):
+            layer += view.weights[2, head].numpy() / view.heads
+        np.testing.assert_allclose(ratio["attention"][2], 1 - layer.diagonal(), rtol=1e-12)
+        np.testing.assert_allclose(ratio["attention and skip"][2], (1 - layer.diagonal()) / 2, rtol=1e-12)
+        product = (0.5 * layer + 0.5 * np.eye(len(layer))) @ product
+        np.testing.assert_allclose(found["rollout"][2], product, rtol=1e-12)
+    assert not any(missing)
+    for found in matrices:
+        for matrix in found.values():
+            torch.testing.assert_close(matrix.sum(-1), torch.ones_like(matrix[..., 0]), rtol=1e-12, atol=0)
+
+
+def test_shares_by_hand() -> None:
+    contributions = torch.tensor([[4.0, 1, 1, 2], [1, 1, 6, 0], [0, 0, 0, 0]], dtype=torch.float64)
+    tokens = torch.tensor([0, 1, 2])
+    found = quantities(contributions, tokens)
+    assert found[OWN][:2].tolist() == [0.5, 0.125]
+    assert found[NOT_FIRST][:2].tolist() == [0.0, 1.0]
+    assert found["distance 1"][:2].tolist() == [0.125, 0.875]
+    assert found["distance 3"][:2].tolist() == [0.25, 0.0]
+    assert all(value[2].isnan() for value in found.values())  # nothing contributes
+
+
+def test_bands_and_own_share_sum_to_one() -> None:
+    contributions = torch.rand(3, 40, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = quantities(contributions, torch.arange(40).expand(3, -1))
+    total = found[OWN] + sum(found[name] for name in BANDS)
+    torch.testing.assert_close(total, torch.ones(3, 40, dtype=torch.float64), rtol=1e-12, atol=0)
+    torch.testing.assert_close(shares(contributions).sum(-1), torch.ones_like(total), rtol=1e-12, atol=0)
+
+
+def test_rank_correlations_are_scipys() -> None:
+    rng = np.random.default_rng(0)
+    one, other = torch.from_numpy(rng.integers(5, size=(4, 9)) * 1.0), torch.from_numpy(rng.normal(size=(4, 9)))  # with ties
+    counted = torch.from_numpy(rng.random((4, 9)) < 0.8)
+    (found,) = correlations({"one": one, "other": other}, counted).values()
+    for row in range(4):
+        expected = spearmanr(one[row][counted[row]], other[row][counted[row]]).statistic
+        assert float(found[row]) == pytest.approx(expected, rel=1e-12)

@@ -1,0 +1,92 @@
+"""Guards the attribution table: its rows against the functions they come from, what is missing and why, and what the schema asks for."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells, data_of
+
+from rankfall.identity.jacobian import every_block
+from rankfall.identity.shares import BANDS
+from rankfall.measures._context import Context
+from rankfall.measures.attribution import NO_PARTS, attribution
+from rankfall.nets.network import Shape, build
+from rankfall.report import tables
+from rankfall.report.schemas.attribution import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
+
+INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
+
+
+def context(**architecture: Any) -> Context:
+    some = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)
+    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
+    made.initialise([0, 1])
+    return Context(network=made.requires_grad_(False), data=data_of(INPUTS), cells=[some[0], some[0]])
+
+
+def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if all(row[name] == value for name, value in labels.items())]
+
+
+def test_rows_are_what_the_blocks_say() -> None:
+    given = context(mlp="gelu")
+    rows = attribution(given, samples=3)
+    network = given.network.double()
+    with torch.no_grad():
+        blocks = every_block(lambda x: list(network.layers(x))[1:], network.lift(INPUTS[:, :3]))["jacobian"].sqrt()
+    share = blocks[1, 1] / blocks[1, 1].sum(-1, keepdim=True)  # (B, T, T) of the second member's last layer
+    about = {"member": 1, "layer": 2, "method": "jacobian", "kept_tokens": "all"}
+    (row,) = chosen(rows, **about, quantity="own share")
+    own = share.diagonal(dim1=-2, dim2=-1)
+    assert row["value"] == pytest.approx(float(own.mean()), rel=1e-12)
+    assert row["median"] == pytest.approx(float(own.quantile(0.5)), rel=1e-12)
+    assert row["deviation"] == pytest.approx(float(own.mean(1).std()), rel=1e-12)
+    assert (row["samples"], row["tokens"], row["error"], row["directions"]) == (3, 15, None, None)
+    (row,) = chosen(rows, **about, quantity="not first")
+    assert row["value"] == pytest.approx(float((share.argmax(-1) != torch.arange(5)).double().mean()))
+    (row,) = chosen(rows, **about | {"kept_tokens": "without first"}, quantity="own share")
+    fewer = blocks[1, 1, :, 1:, 1:]
+    fewer = fewer / fewer.sum(-1, keepdim=True)
+    assert row["value"] == pytest.approx(float(fewer.diagonal(dim1=-2, dim2=-1).mean()), rel=1e-12)
+    assert row["tokens"] == 12
+    for method in ("jacobian", "jacobian x input", "attention", "rollout", "norms", "ablation"):
+        for kept in ("all", "without first"):
+            parts = [row for row in chosen(rows, member=0, layer=1, method=method, kept_tokens=kept)]
+            total = sum(row["value"] for row in parts if row["quantity"] in ("own share", *BANDS))
+            assert total == pytest.approx(1.0, rel=1e-12)
+    conform(rows)
+
+
+def conform(rows: list[dict[str, Any]]) -> None:
+    """The columns are those of the table, and no two rows have the same key; null only where the schema has it."""
+    columns = {column.name: column for column in ATTRIBUTION_COLUMNS}
+    for row in rows:
+        assert row.keys() - {"member"} == columns.keys()
+        assert all(value is not None or columns[name].nullable for name, value in row.items() if name != "member")
+        assert bool(row["value_reason"]) == (row["value"] is None)
+    keys = [tuple(row[name] for name in ("member", *ATTRIBUTION_KEY)) for row in rows]
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_a_network_has_not_is_named() -> None:
+    rows = attribution(context(attention="gau"), samples=2)
+    conform(rows)
+    reasons = {row["method"]: row["value_reason"] for row in rows if row["quantity"] == "own share"}
+    assert {name for name, reason in reasons.items() if reason == NO_PARTS} == {"attention", "rollout", "norms"}
+    rows = attribution(context(norm="column"), samples=2)
+    assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {"the norm acts on tokens together"}
+    conform(rows)
+
+
+def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
+    (row, *_) = chosen(attribution(context(), samples=1), method="summed gradient", quantity="own share")
+    assert row["value"] is None and "rounding" in row["value_reason"]
+    (row, *_) = chosen(attribution(context(norm="none"), samples=1), method="summed gradient", quantity="own share")
+    assert row["value"] > 0
+
+
+def test_the_table_takes_the_rows() -> None:
+    from rankfall.report.cell_columns import cell_columns
+
+    rows = [cell_columns(cells()[0], None) | row for row in attribution(context(), samples=1) if row.pop("member") == 0]
+    assert tables.conform("attribution", rows).num_rows == len(rows)
