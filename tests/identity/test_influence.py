@@ -1,7 +1,10 @@
 """Guards the closed form of influence at birth: against products of matrices, a sum by hand, and a network whose layers are random."""
 
+import itertools
+
 import numpy as np
 import pytest
+
 from rankfall.identity.influence import averaged, continuum, exact, in_squares
 
 CASES = [(2, 1, 0.3), (7, 3, 1.0), (64, 24, 0.1), (64, 24, 0.5), (200, 12, 0.9)]
@@ -20,7 +23,7 @@ def test_closed_form_is_the_product_of_averages(length: int, depth: int, alpha: 
 def test_density_is_the_limit() -> None:
     """The distance of n equal parts of the density from the exact weights falls with n."""
     far = [np.abs(continuum(n, 12, 0.3) - exact(n, 12, 0.3)).sum() / 2 for n in (16, 64, 256, 1024)]
-    assert all(later < 0.7 * before for before, later in zip(far, far[1:]))
+    assert all(later < 0.7 * before for before, later in itertools.pairwise(far))
     assert far[3] == pytest.approx(far[2] / 2, rel=0.02)
     x = (np.arange(1000) + 0.5) / 1000  # k = 2 by hand: the density is 2 a (1 - a) + a^2 ln 1/x
     by_hand = (2 * 0.4 * 0.6 + 0.4**2 * np.log(1 / x)) / 1000

@@ -49,7 +49,9 @@ def test_contributions_and_ratios_by_a_loop(architecture: dict[str, Any]) -> Non
             continue
         for sample in range(len(whole)):
             for j in range(view.tokens):
-                parts = [join.factor * vectors[sample, j, i] + (skip[sample, j] if i == j else 0) for i in range(view.tokens)]
+                parts = [
+                    join.factor * vectors[sample, j, i] + (skip[sample, j] if i == j else 0) for i in range(view.tokens)
+                ]
                 if join.norm is not None:  # by hand: mean off, divided by the whole's deviation, times the gain
                     norm, total = join.norm, whole[sample, j]
                     middle = total - total.mean() * norm.centred
@@ -107,7 +109,10 @@ def test_bands_and_own_share_sum_to_one() -> None:
 
 def test_rank_correlations_are_scipys() -> None:
     rng = np.random.default_rng(0)
-    one, other = torch.from_numpy(rng.integers(5, size=(4, 9)) * 1.0), torch.from_numpy(rng.normal(size=(4, 9)))  # with ties
+    one, other = (
+        torch.from_numpy(rng.integers(5, size=(4, 9)) * 1.0),
+        torch.from_numpy(rng.normal(size=(4, 9))),
+    )  # with ties
     counted = torch.from_numpy(rng.random((4, 9)) < 0.8)
     (found,) = correlations({"one": one, "other": other}, counted).values()
     for row in range(4):

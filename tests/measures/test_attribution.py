@@ -51,7 +51,7 @@ def test_rows_are_what_the_blocks_say() -> None:
     assert row["tokens"] == 12
     for method in ("jacobian", "jacobian x input", "attention", "rollout", "norms", "ablation"):
         for kept in ("all", "without first"):
-            parts = [row for row in chosen(rows, member=0, layer=1, method=method, kept_tokens=kept)]
+            parts = chosen(rows, member=0, layer=1, method=method, kept_tokens=kept)
             total = sum(row["value"] for row in parts if row["quantity"] in ("own share", *BANDS))
             assert total == pytest.approx(1.0, rel=1e-12)
     conform(rows)
@@ -74,7 +74,9 @@ def test_what_a_network_has_not_is_named() -> None:
     reasons = {row["method"]: row["value_reason"] for row in rows if row["quantity"] == "own share"}
     assert {name for name, reason in reasons.items() if reason == NO_PARTS} == {"attention", "rollout", "norms"}
     rows = attribution(context(norm="column"), samples=2)
-    assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {"the norm acts on tokens together"}
+    assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {
+        "the norm acts on tokens together"
+    }
     conform(rows)
 
 

@@ -22,7 +22,9 @@ ABLATION = "ablation"
 ALL, WITHOUT_FIRST = "all", "without first"
 MIXING, SPEARMAN, SPEARMAN_OTHERS = "mixing ratio", "spearman", "spearman of others"
 QUANTILES = {"low": 0.05, "lower": 0.25, "median": 0.5, "upper": 0.75, "high": 0.95}
-NOTHING: dict[str, Any] = dict.fromkeys(("other", "value", "deviation", "error", "median_error", "directions", *QUANTILES))
+NOTHING: dict[str, Any] = dict.fromkeys(
+    ("other", "value", "deviation", "error", "median_error", "directions", *QUANTILES)
+)
 CONSTANT = "features behind a norm sum to a constant, so that this gradient is rounding"
 Rows = list[dict[str, Any]]
 

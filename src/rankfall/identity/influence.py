@@ -6,8 +6,9 @@ they become a density of the relative place x = i / n,
 
     (1 - a)^H delta(1 - x) + sum_(k >= 1) w_k (ln 1/x)^(k - 1) / (k - 1)!
 
-C is a Hausdorff matrix: (C^k)_ni = binom(n - 1, i - 1) times the integral of x^(i - 1) (1 - x)^(n - i) (ln 1/x)^(k - 1) / (k - 1)! over [0, 1].
-So at any n the weights are this density, smoothed by a binomial: what `exact` computes. `averaged` is the product of matrices.
+C is a Hausdorff matrix: (C^k)_ni is binom(n - 1, i - 1) times the integral over [0, 1] of x^(i - 1) (1 - x)^(n - i) against the k-th term
+of the density. So at any n the weights are the density, smoothed by a binomial: what `exact` computes. `averaged` is the product of
+matrices.
 
 Layers with independent random value maps add in squares instead, since contributions of different sets of layers are orthogonal
 in the mean: E ||d e_n / d x_i||^2 is proportional to sum_k binom(H, k) (1 - a)^(2 (H - k)) a^(2 k) (C^k)_ni^2. This is `in_squares`.

@@ -74,7 +74,9 @@ def blocks_of(
         others = _others(width, apart)
         count = len(others) if directions is None else min(directions, len(others))
         drawn = x.new_zeros(len(tokens), count, width)
-        drawn[..., others] = torch.as_tensor(_orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(x.device)
+        drawn[..., others] = torch.as_tensor(_orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(
+            x.device
+        )
         fixed = torch.cat([torch.eye(width, dtype=x.dtype, device=x.device)[apart], x.new_ones(1, width)])  # (O + 1, D)
         vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D)
         plain = x.new_empty(*vectors.shape[:2], length)

@@ -1,6 +1,6 @@
 """What a matrix of contributions says: c_ji, how much of token j's state comes from token i, as shares that sum to one over i.
 
-    c_ji = n_ji / sum_k n_jk
+c_ji = n_ji / sum_k n_jk
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:
 
 def ranks(values: Tensor, counted: Tensor) -> Tensor:
     """Ranks within rows (..., T), ties shared, among the entries that are counted; zero elsewhere."""
-    less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(-2)  # (..., T, T): entry k is less than entry i
+    less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(
+        -2
+    )  # (..., T, T): entry k is less than entry i
     same = (values.unsqueeze(-2) == values.unsqueeze(-1)) & counted.unsqueeze(-2)
     return (less.sum(-1) + (same.sum(-1) + 1).to(values.dtype) / 2) * counted
 

@@ -33,7 +33,9 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
     """
     model, anatomy = subject.loaded.model, subject.anatomy
     if subject.loaded.streamer is not None:
-        raise RankfallError(f"model {subject.request.source.name!r} is streamed: it cannot be differentiated; load it whole")
+        raise RankfallError(
+            f"model {subject.request.source.name!r} is streamed: it cannot be differentiated; load it whole"
+        )
     exits = {exit_.call: exit_ for exit_ in anatomy.exits if exit_.residual_stream == 0}
     first = next(call for call, exit_ in exits.items() if exit_.layer == 1)
     module = dict(model.named_modules())[first.module]
@@ -70,7 +72,10 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
                 state = value.transpose(0, 1) if anatomy.batch_axis == 1 else value
                 found[exits[call].layer] = state.reshape(*states.shape)
 
-        inputs = {name: value.expand(len(batch), *value.shape[1:]) for name, value in subject.inputs(sample, sample + 1).items()}
+        inputs = {
+            name: value.expand(len(batch), *value.shape[1:])
+            for name, value in subject.inputs(sample, sample + 1).items()
+        }
         handle = module.register_forward_pre_hook(replace, with_kwargs=True)
         try:
             with failing(subject.request, "as a function of its first states"), Frames(model, on_exit=leave), Wide():
@@ -87,6 +92,8 @@ def _laid_out(states: Tensor, batch_axis: int) -> Tensor:
 
 
 def _same(value: Any, states: Tensor) -> bool:
-    return isinstance(value, Tensor) and value.numel() == states.numel() and torch.equal(value.reshape(states.shape), states)
-
-
+    return (
+        isinstance(value, Tensor)
+        and value.numel() == states.numel()
+        and torch.equal(value.reshape(states.shape), states)
+    )

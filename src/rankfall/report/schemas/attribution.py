@@ -18,7 +18,7 @@ ATTRIBUTION_COLUMNS = (
         "quantity",
         "text",
         "own share: c_jj, c_ji being contributions divided by their sum over i; not first: whether another token has the largest share; "
-        "distance ...: share of tokens that far away; mixing ratio: of this layer alone, what other tokens add, |others| / (|others| + |own|); "
+        "distance ...: share of tokens that far away; mixing ratio: what others add in this layer alone, |others| / (|others| + |own|); "
         "spearman: rank correlation over i with the method `other`, of others: without i = j",
     ),
     Column("other", "text", "the method that ranks are compared with; null: not a correlation", nullable=True),
