@@ -22,7 +22,7 @@ from rankfall.pretrained.subject import Subject, failing
 def entering(subject: Subject, start: int, stop: int) -> Tensor:
     """The states that enter the first layer (B, T, D): of a model whose embedding adds positions and has a norm, behind both."""
     found: dict[int, Tensor] = {}
-    subject.run([subject.variants[0]], start, stop, lambda layer, state: found.setdefault(layer, state))
+    subject.run([subject.variants[0]], start, stop, found.__setitem__)
     return found[0][0]
 
 
@@ -55,7 +55,7 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
             calls += 1
             if calls > 1:  # the module serves further layers
                 return args, kwargs
-            given = {**dict(enumerate(args)), **kwargs}
+            given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
             name = next((key for key, value in given.items() if _same(value, original)), None)
             if name is None:
                 raise RankfallError(
