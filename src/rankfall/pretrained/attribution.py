@@ -11,12 +11,15 @@ from torch import Tensor
 from rankfall.identity.ablation import ablation
 from rankfall.identity.attribution import ABLATION, mixed, ratio_rows, share_rows
 from rankfall.identity.jacobian import blocks_of
-from rankfall.pretrained.restart import layers_from
+from rankfall.pretrained.restart import entering, layers_from
 from rankfall.pretrained.subject import Request, Subject, subjects
 from rankfall.pretrained.views import model_views
 from rankfall.streams import stream
 
-OUTLIERS, TIMES = 4, 6.0  # at most so many features of a layer are outliers: those above so many times the median feature
+OUTLIERS, TIMES = (
+    4,
+    6.0,
+)  # at most so many features of a layer are outliers: those above so many times the median feature
 
 
 def model_rows(
@@ -43,9 +46,7 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
     ratios: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
     missing: list[dict[str, str]] = []
     for sample in range(samples):
-        states: list[Tensor] = []
-        subject.run([subject.variants[0]], sample, sample + 1, lambda _, state: states.append(state[0, 0]))
-        x, layers = states[0], layers_from(subject, sample)
+        x, layers = entering(subject, sample, sample + 1)[0], layers_from(subject, sample)
         for name, value in blocks_of(layers, x, chosen[sample], directions, rng, apart).items():
             squares.setdefault(name, []).append(value)  # (M, L, N, T)
         if sample < ablated:
@@ -67,9 +68,7 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
             few = {name: value[:, : len(effects)] for name, value in by_method.items()}
             few[ABLATION] = torch.stack([effect[layer] for effect in effects]).square()[None]
             made += [
-                row
-                for row in share_rows(few, chosen[: len(effects)], {})
-                if ABLATION in (row["method"], row["other"])
+                row for row in share_rows(few, chosen[: len(effects)], {}) if ABLATION in (row["method"], row["other"])
             ]
         made += ratio_rows({name: torch.stack(values) for name, values in ratios[layer].items()}, missing[layer])
         rows += [{"layer": layer + 1, **about, **row} for row in made]

@@ -92,8 +92,8 @@ def _laid_out(states: Tensor, batch_axis: int) -> Tensor:
 
 
 def _same(value: Any, states: Tensor) -> bool:
-    return (
-        isinstance(value, Tensor)
-        and value.numel() == states.numel()
-        and torch.equal(value.reshape(states.shape), states)
-    )
+    """Equal but for rounding: products of another batch size are summed in another order."""
+    if not isinstance(value, Tensor) or value.numel() != states.numel() or not value.is_floating_point():
+        return False
+    limit = 1e3 * torch.finfo(states.dtype).eps * float(states.abs().max())
+    return float((value.reshape(states.shape) - states).abs().max()) <= limit
