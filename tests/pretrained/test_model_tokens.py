@@ -62,3 +62,20 @@ def test_pictures_have_no_words() -> None:
 def test_layers_that_the_model_has_not_are_refused() -> None:
     with pytest.raises(RankfallError, match=r"layers: \[4\] are asked for; the model has 1 to 3"):
         model_token_identity(Context(), model="bert", config=CONFIGS["bert"], layers=[4], **FEW)
+
+
+def test_the_command_prints_and_draws_the_study(tmp_path, capsys) -> None:
+    from rankfall.cli import main
+
+    words = [
+        "measure",
+        "model",
+        "bert",
+        *(part for item in CONFIGS["bert"].items() for part in ("--set", "{}={}".format(*item))),
+    ]
+    words += ["--study", "identity", "--text", "zipf", "--sentences", "20", "--length", "9", "--seeds", "1"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "share of tokens whose own embedding is the nearest" in shown
+    assert {"model_token_identity.parquet", "model_token_identity.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert tables.read(tmp_path / "model_token_identity.parquet", "model_token_identity").num_rows > 0

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankfall.commands import _model_identity
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -23,6 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", type=int, default=2, help="initialisations (phase init)")
     parser.add_argument("--samples", type=int, default=8, help="texts")
+    parser.add_argument(
+        "--study",
+        choices=["rank", "identity"],
+        default="rank",
+        help="what is measured: see docs/models.md, docs/identity.md",
+    )
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        help="identity: texts to train, validate and test maps on; default as in a configuration",
+    )
     parser.add_argument("--length", type=int, default=128, help="tokens of a text")
     parser.add_argument(
         "--text", default="topics", help="topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision"
@@ -51,6 +64,9 @@ def run(args: argparse.Namespace) -> int:
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
     phase = args.phase or ("pretrained" if local else "init")
     config = dict(_setting(text) for text in args.set)
+    out = args.out or Path("results") / "models" / short(args.name)
+    if args.study == "identity":
+        return _model_identity.measure(args, phase, config, out)
     source, texts = (
         ModelSource(args.name, phase, args.revision, args.stream, config),
         Texts(args.text, args.samples, args.length),
@@ -61,7 +77,6 @@ def run(args: argparse.Namespace) -> int:
     rows = profile(
         request, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4
     )
-    out = args.out or Path("results") / "models" / short(args.name)
     data = tables.conform("model_residuals", rows)
     frame = data.to_pandas()
     show(frame, request.source.name)
