@@ -64,7 +64,7 @@ def test_a_position_sees_what_it_says(name: str) -> None:
         return
     q, k = (part.expand(-1, -1, -1, T, -1) for part in drawn(2, 1, 1, 2, 1, 4))  # the same at every place
     q, k = position.rotate(q, k)
-    assert seen(position.bias(q @ k.transpose(-1, -2))) == said["SEES"]
+    assert seen(position.bias(position.products(q, k))) == said["SEES"]
 
 
 def seen(weights: Tensor) -> str:

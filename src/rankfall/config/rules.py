@@ -6,8 +6,9 @@ Facts that components declare as literals in their files, and that are read here
   measure of cells: the same, those that it can deal with, one or a list;
 - an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
 - a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
-- an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that;
-- a position: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it a position may act on (its states it always may);
+- an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that; a position: `BREAKS`, what of it is no
+  longer the whole of attention;
+- a position or normaliser: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it they may act on (a position always on states);
 - a component of a network: `ADMITS = "any" | "trained"`, the lengths that it runs at; a task or measure: `LENGTHS`, its options that
   say at which lengths it runs networks;
 - any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, cells that match a filter
@@ -117,16 +118,21 @@ class Rules:
             raise problem(path, what)
 
     def out_of_reach(self, cell: Designed, path: str) -> str | None:
-        """What the position acts on and the attention does not have."""
-        attention, position = cell.architecture.attention.name, cell.architecture.position.name
+        """What the position or the normaliser acts on and the attention does not have."""
+        attention = cell.architecture.attention.name
         offers = self.of("attention", attention, path).get("OFFERS")
-        touches = self.of("position", position, path).get("TOUCHES")
         if offers is None:
             return None
-        for place in ("queries", "scores") if touches is None else touches:
-            if place not in ("states", *offers):
-                said = "acts on" if touches is not None else "does not say TOUCHES, and may act on"
-                return f"position {position!r} {said} {place}, which attention {attention!r} does not let it reach"
+        for kind, unsaid in (("position", ("queries", "scores")), ("normaliser", ())):
+            component = getattr(cell.architecture, kind)
+            if component is None:
+                continue
+            touches = self.of(kind, component.name, path).get("TOUCHES")
+            for place in unsaid if touches is None else touches:
+                if place not in ("states", *offers):
+                    said = "acts on" if touches is not None else "does not say TOUCHES, and may act on"
+                    what = f"{kind} {component.name!r} {said} {place}"
+                    return f"{what}, which attention {attention!r} does not let it reach"
         return None
 
     def of(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
@@ -149,10 +155,14 @@ def objection(
         for wanted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
                 return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
-    attention = cell.architecture.attention.name
-    lacks = [use for use in facts.get("USES", ()) if use not in facts_of("attention", attention).get("PROVIDES", ())]
+    attention, uses = cell.architecture.attention.name, facts.get("USES", ())
+    lacks = [use for use in uses if use not in facts_of("attention", attention).get("PROVIDES", ())]
     if lacks:
         return f"{kind} {name!r} uses {' and '.join(lacks)}, which attention {attention!r} does not have"
+    position = cell.architecture.position.name
+    broken = [use for use in uses if use in facts_of("position", position).get("BREAKS", ())]
+    if broken:
+        return f"{kind} {name!r} uses {' and '.join(broken)}, which position {position!r} makes an incomplete account of attention"
     return None
 
 

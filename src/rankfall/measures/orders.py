@@ -134,7 +134,7 @@ def compositions(
 ) -> Iterator[Composition]:
     for base in bases(parts["attention"], parts["normaliser"], heads, width):
         offers = fact(base.attention, "OFFERS")
-        positions = [it for it in parts["position"] if offers is None or reached(it, offers)]
+        positions = [it for it in parts["position"] if offers is None or reached("position", it, offers)]
         for biases in (False, True):
             for position in positions:
                 for mask in parts["mask"]:
@@ -153,7 +153,9 @@ def bases(
     for attention in attentions:
         ignored = fact(attention, "IGNORES") or ()
         alone = replace(ALONE, attention=attention, width=width)
-        for normaliser in [None] if "normaliser" in ignored else normalisers:
+        offers = fact(attention, "OFFERS")
+        read_by = [it for it in normalisers if offers is None or reached("normaliser", it, offers)]
+        for normaliser in [None] if "normaliser" in ignored else read_by:
             for count in [None] if "heads" in ignored else heads:
                 read: dict[str, Any] = {"normaliser": normaliser, "heads": count}
                 yield replace(alone, **read)
@@ -164,10 +166,10 @@ def fact(attention: Component, name: str) -> Any:
     return found.facts.get(name) if found else None
 
 
-def reached(position: Component, offers: Sequence[str]) -> bool:
-    """Whether the attention has what the position acts on."""
-    found = components.describe("position", position.name)
-    return found is not None and set(found.facts.get("TOUCHES", ("queries", "scores"))) <= {"states", *offers}
+def reached(kind: str, component: Component, offers: Sequence[str]) -> bool:
+    """Whether the attention has what the position or normaliser acts on."""
+    found, unsaid = components.describe(kind, component.name), ("queries", "scores") if kind == "position" else ()
+    return found is not None and set(found.facts.get("TOUCHES", unsaid)) <= {"states", *offers}
 
 
 def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
@@ -187,7 +189,7 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     if design.normaliser == Component("urpe"):
         # With all factors equal URPE is softmax, so they are drawn at random.
         design = replace(design, normaliser=Component("urpe", {"random": True}))
-    theory, why = expected(design)
+    theory, why = expected(design, one.biases)
     known = {"theory": None if theory is None else float(theory), "theory_reason": why}
     try:
         res, ratio = measured(design, one.biases, draws, tokens)

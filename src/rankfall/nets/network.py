@@ -14,6 +14,7 @@ from rankfall.design import Architecture, Component, declared
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.norms.none import none as no_norm
+from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
 
@@ -123,6 +124,16 @@ def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
     return partial(found, **component.options)
 
 
+def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
+    """What each layer is given: one for all of them, or, if it says `shared = False`, one of its own."""
+    first = make(kind, component, sizes)
+    return [first if is_shared(first) or not layer else make(kind, component, sizes) for layer in range(sizes.depth)]
+
+
+def is_shared(made: Any) -> bool:
+    return bool(getattr(made, "shared", True))
+
+
 def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
     """The network of an architecture, in which the plan has left nothing open, for a task: K members, not yet initialised."""
     a = architecture
@@ -142,9 +153,9 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
     mixer = components.load("attention", a.attention.name)
     # Position and normaliser are made for the heads that the attention has.
     shaped = mixer.sized(sizes, **a.attention.options) if hasattr(mixer, "sized") else sizes
-    position = make("position", a.position, shaped)
+    positions = by_layer("position", a.position, shaped)
     mask = Mask(make("mask", a.mask or Component("none"), sizes))
-    normaliser = make("normaliser", a.normaliser, shaped)
+    normalisers = by_layer("normaliser", a.normaliser, shaped)
     residual = partial(make("residual", a.residual, sizes), depth=a.depth)
     mlp_residual = partial(make("residual", a.mlp_residual or a.residual, sizes), depth=a.depth)
     block = components.load("block", a.block.name)
@@ -153,7 +164,9 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
         mlp = make("mlp", a.mlp, sizes)
         blocks.append(
             block(
-                attention=mixer(sizes, position, normaliser, mask, f"blocks.{index}", **a.attention.options),
+                attention=mixer(
+                    sizes, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
+                ),
                 mlp=mlp,
                 residual=residual,
                 mlp_residual=mlp_residual,
@@ -168,7 +181,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
     network = Network(
         embedding=make("embedding", a.embedding, sizes),
         sentinels=make("sentinels", a.sentinels, sizes),
-        position=position,
+        position=positions[0] if is_shared(positions[0]) else Position(),
         norm_in=make("norm", a.norm, sizes) if a.norm_placement == "post" else no_norm,
         blocks=blocks,
         norm_out=make("norm", a.norm, sizes) if a.norm_placement == "pre" else no_norm,

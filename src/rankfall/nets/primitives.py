@@ -19,6 +19,7 @@ class Sizes:
     mlp_width: int
     size_in: int  # vocabulary, or channels of a vector
     size_out: int  # classes, or channels of a value
+    value_width: int | None = None  # of a head's values, where they are not of its head_width
 
 
 @dataclass(frozen=True)

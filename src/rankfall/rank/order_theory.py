@@ -6,27 +6,47 @@ The new R of attention is the difference between rows of P V, V = 1 v^T + R W:
 
 In bidirectional attention without position, rows differ only by their queries, q_i - q = O(eps).
 
-- softmax, l2, swish with l2: a score common to a row cancels, so rows of P differ by E = R W_QK R^T = O(eps^2), and the second term is
-  O(eps^3). Row sums are 1 for softmax; for rows of length one they are largest, hence stationary, at equal weights: with O(eps) scores
-  and O(eps^2) differences between rows they differ by O(eps^3). So p = 3.
+- softmax, also with log n, of cosines or over normalised keys, l2, swish with l2, relu^2 over its sum: a score common to a row cancels
+  (for the last two, a factor), so rows of P differ by E = R W_QK R^T = O(eps^2), and the second term is O(eps^3). Row sums are 1 for
+  softmax; for rows of length one they are largest, hence stationary, at equal weights: with O(eps) scores and O(eps^2) differences between
+  rows they differ by O(eps^3). So p = 3.
+- softmax - 1/n, whose rows sum to zero: as softmax, but a mask alone leaves all weights O(eps), and p = 2. And v cancels in the common row
+  too, which is left with O(eps^2), or O(eps) where scores depend on the position, and the output bias. Without that bias p is less by as
+  much.
 - exp, sigmoid, relu^2, off-by-one: the query's own O(eps) score changes the row sum. So p = 1.
 - A sentinel is a key that differs from the others, so its weight changes with the query by O(eps): p = 1 for all of them.
 - A mask, a bias or a rotation makes rows of P differ at order one. If rows sum to one and no sentinel is there, the second term is O(eps):
-  p = 1. Otherwise outputs differ however similar the rows were: p = 0. Unequal factors of URPE alone have this effect.
+  p = 1. Otherwise outputs differ however similar the rows were: p = 0. Unequal factors of URPE alone have this effect, and so have
+  positions that act on the values (Shaw et al.). Positions in the states are part of R.
 - A skip connection passes R on: p is at most 1. Norms of single tokens and MLPs are smooth maps of each row: they leave p.
 - A gate (`nets/attentions/gau.py`) differs between rows by O(eps) and multiplies a term of order one: p is at most 1, for softmax too.
 - Linear attention (`nets/attentions/linear.py`) has rows of weights that sum to one and whose common factor cancels: as softmax, p = 3.
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
+from typing import Any
+
+from rankfall import components
 from rankfall.design import Architecture
 
-SHIFT_INVARIANT = ("softmax", "l2", "swish_l2", "urpe")
+BY_SUMS, BY_FACTORS = "row sums depend on the position", "factors by distance make row sums differ"
+
+SHIFT_INVARIANT = (
+    "softmax",
+    "l2",
+    "swish_l2",
+    "urpe",
+    "log_n",
+    "cosine",
+    "key_normalised",
+    "relu2_sum",
+    "zero_sum",
+)
 SHIFT_SENSITIVE = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
 
 
-def expected(design: Architecture) -> tuple[int | None, str]:
-    """The order p of res, and the reason in a few words; None for a normaliser of the user's own."""
+def expected(design: Architecture, biases: bool) -> tuple[int | None, str]:
+    """The order p of res, and the reason in a few words; None for a normaliser of the user's own. `biases`: whether maps have them."""
     name = design.attention.name
     if name not in ("multihead", "gau", "linear"):
         return None, "not worked out for this attention"
@@ -34,10 +54,10 @@ def expected(design: Architecture) -> tuple[int | None, str]:
         return None, "not worked out for this normaliser"
     if name == "linear" and (design.head_width or design.width // design.heads) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
-    order, why = of_linear(design) if name == "linear" else of_attention(design)
+    order, why = of_linear(design) if name == "linear" else of_attention(design, biases and name == "multihead")
     if name == "gau" and order > 1:
         order, why = 1, "the gate passes the residual on"
-    if name == "gau" and order == 0 and undone(design):
+    if name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
         order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
     if design.residual.name != "none" and order > 1:
         order, why = 1, "the skip connection passes the residual on"
@@ -52,6 +72,12 @@ def undone(design: Architecture) -> bool:
     return after and design.sentinels.name == "none"
 
 
+def fact(kind: str, name: str, which: str) -> Any:
+    """A fact of a component; for positions that do not say what they act on, the scores."""
+    found = components.describe(kind, name)
+    return (found.facts if found else {}).get(which, ("scores",) if which == "TOUCHES" else "free")
+
+
 def of_linear(design: Architecture) -> tuple[int, str]:
     """Linear attention alone: rows of weights sum to one."""
     masked, sentinels = design.mask.name != "none", design.sentinels.name != "none"
@@ -64,16 +90,24 @@ def of_linear(design: Architecture) -> tuple[int, str]:
     return 3, "rows of P differ by second differences of the logarithm of features' products"
 
 
-def of_attention(design: Architecture) -> tuple[int, str]:
+def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     """Attention by scores and a normaliser, alone."""
-    name = design.normaliser.name
-    placed = design.mask.name != "none" or design.position.name not in ("none", "learned")
+    name, touches = design.normaliser.name, fact("position", design.position.name, "TOUCHES")
+    placed = design.mask.name != "none" or bool(set(touches) - {"states"})
     sentinels = design.sentinels.name != "none"
+    if "values" in touches:
+        return 0, "the position adds to the values"
     if name == "urpe" and design.normaliser.options.get("random"):
-        return 0, "factors by distance make row sums differ"
-    stochastic = name in ("softmax", "urpe")
-    if placed and not stochastic:
-        return 0, "row sums depend on the position"
+        return 0, BY_FACTORS
+    sums = "one" if name == "urpe" else fact("normaliser", name, "ROWS")
+    if placed and sums == "free":
+        return 0, BY_SUMS
+    if sums == "zero" and not sentinels:
+        scored = bool(set(touches) - {"states"})
+        order, common = (1, 1) if scored else (2, 2) if placed else (3, 2)
+        if biases:
+            return order, "rows of P sum to zero, and the output bias is what rows have in common"
+        return order - common, "rows of P sum to zero, so that what rows have in common vanishes too"
     if placed and sentinels:
         return 0, "the sentinel's weight depends on the position"
     if placed:

@@ -79,7 +79,13 @@ def normaliser(candidate: Candidate, setting: Setting) -> None:
     scores, told = 2 * numbers("scores", *shape), "scores"
     if setting.masked:
         scores, told = scores.masked_fill(~seen(setting.length), -torch.inf), "scores with -inf where masked"
-    ((weights,),) = try_maps(candidate, made(candidate), [Use(told, (scores,), (shape,))], setting)
+    calls = [Use(told, (scores,), (shape,))]
+    if hasattr(candidate.found, "prepare"):
+        heads = (setting.heads, setting.length, setting.head_width)
+        calls.append(
+            Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
+        )
+    weights = try_maps(candidate, made(candidate), calls, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
         what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
@@ -90,12 +96,23 @@ def position(candidate: Candidate, setting: Setting) -> None:
     x, state = states(setting)
     heads = (setting.heads, setting.length, setting.head_width)
     square = (setting.heads, setting.length, setting.length)
+    queries, keys, scores = numbers("queries", *heads), numbers("keys", *heads), numbers("scores", *square)
     calls = [
         Use("states", (x,), (state,), "embed"),
-        Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "rotate"),
-        Use("scores", (numbers("scores", *square),), (square,), "bias", may_mask=True),
+        Use("queries and keys", (queries, keys), (heads, heads), "rotate"),
+        Use("queries and keys", (queries, keys), (square,), "products"),
+        Use("scores", (scores,), (square,), "bias", may_mask=True),
+        Use("weights and values", (scores.softmax(-1), numbers("values", *heads)), (heads,), "context"),
     ]
-    try_maps(candidate, made(candidate), calls, setting)
+    make = made(candidate)
+    one = make(setting.sizes(1))
+    inherited = [isinstance(one, Position) and is_inherited(one, call.method) for call in calls]
+    own = [call for call, skipped in zip(calls, inherited) if not skipped]
+    try_maps(candidate, make, own or calls[:1], setting)
+
+
+def is_inherited(position: Position, method: str) -> bool:
+    return getattr(type(position), method) is getattr(Position, method)
 
 
 def norm(candidate: Candidate, setting: Setting) -> None:

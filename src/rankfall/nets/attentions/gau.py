@@ -26,13 +26,14 @@ from torch.nn.functional import silu
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
+from rankfall.nets.normalisers._prepared import prepared
 from rankfall.nets.primitives import Linear, Sizes, constant
 
 if TYPE_CHECKING:
     from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights",)
-OFFERS = ("queries", "scores")
+OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
 IGNORES = ("heads", "head_width")
 LIMITS = {"key_width": (1, None), "expansion": (1, None)}
@@ -67,16 +68,16 @@ class Gau(nn.Module):
         self.position, self.normaliser, self.mask = position, normaliser, mask
 
     @staticmethod
-    def sized(sizes: Sizes, *, key_width: int = 128, **rest: object) -> Sizes:
-        """What position and normaliser are made for: one head of s dimensions."""
-        return replace(sizes, heads=1, head_width=key_width)
+    def sized(sizes: Sizes, *, key_width: int = 128, expansion: int = 2, **rest: object) -> Sizes:
+        """What position and normaliser are made for: one head with queries of s dimensions and values of e."""
+        return replace(sizes, heads=1, head_width=key_width, value_width=expansion * sizes.width)
 
     def logits(self, x: Tensor) -> Tensor:
         """Scores before the normaliser (K, B, 1, T, T): scaled, with position terms, -inf where masked."""
         z = silu(self.shared(x)).unsqueeze(2)  # (K, B, 1, T, s)
         q, k = ((z.unsqueeze(1) * self.gain + self.bias)[:, part] for part in (0, 1))
-        q, k = self.position.rotate(q, k)
-        scores = self.position.bias(q @ k.transpose(-1, -2) * self.key_width**-0.5)
+        q, k = self.position.rotate(*prepared(self.normaliser, q, k))
+        scores = self.position.bias(self.position.products(q, k) * self.key_width**-0.5)
         allowed = self.mask(x.shape[2], x.device)
         return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
@@ -85,5 +86,6 @@ class Gau(nn.Module):
         return self.normaliser(self.logits(x))
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        weights = drop(self.weights(x), f"{self.site}.weights")[:, :, 0]
-        return self.output(silu(self.gate(x)) * (weights @ silu(self.value(x))))
+        weights = drop(self.weights(x), f"{self.site}.weights")
+        context = self.position.context(weights, silu(self.value(x)).unsqueeze(2))  # (K, B, 1, T, e)
+        return self.output(silu(self.gate(x)) * context[:, :, 0])

@@ -22,7 +22,7 @@ from torch.nn import functional
 from rankfall.errors import RankfallError
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
+from rankfall.nets.positions._base import HOOKS, Position
 from rankfall.nets.primitives import Linear, Sizes
 
 OFFERS = ()
@@ -89,6 +89,7 @@ def causal(mask: Mask) -> bool:
 
 
 def untouched(position: Any) -> None:
-    """Raise for a position that acts on queries or scores."""
-    if any(getattr(type(position), hook) is not getattr(Position, hook) for hook in ("rotate", "bias")):
+    """Raise for a position that acts on anything but states."""
+    hooks = [hook for place, hook in HOOKS.items() if place != "states"]
+    if any(getattr(type(position), hook) is not getattr(Position, hook) for hook in hooks):
         raise RankfallError("linear attention has no scores for a position to act on: its position acts on states")

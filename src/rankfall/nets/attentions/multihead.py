@@ -3,7 +3,8 @@
     SA(X) = sum_h P_h X W_h + 1 b^T,   P_h = normaliser(logits_h),   W_h = W_V,h W_O,h,   b = sum_h b_V,h W_O,h + b_O
 
 The bias b_V,h stays outside P_h only where rows of P_h sum to one; `mix` therefore carries it through P_h, as a
-network does, and `maps` returns W_h and the two biases separately.
+network does, and `maps` returns W_h and the two biases separately. What a position adds to a head's context (`positions/shaw.py`) is in
+`contexts` and `mix`, and in none of the W_h; such a position says BREAKS.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
+from rankfall.nets.normalisers._prepared import prepared
 from rankfall.nets.primitives import Linear, Sizes
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PROVIDES = ("weights", "heads", "values")
-OFFERS = ("queries", "scores")
+OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
 
 
@@ -50,8 +52,9 @@ class Multihead(nn.Module):
 
     def logits(self, x: Tensor) -> Tensor:
         """Scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
-        q, k = self.position.rotate(self.split(self.query(x)), self.split(self.key(x)))
-        scores = self.position.bias(q @ k.transpose(-1, -2) * self.head_width**-0.5)
+        q, k = prepared(self.normaliser, self.split(self.query(x)), self.split(self.key(x)))
+        q, k = self.position.rotate(q, k)
+        scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
         allowed = self.mask(x.shape[2], x.device)
         return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
@@ -60,8 +63,8 @@ class Multihead(nn.Module):
         return self.normaliser(self.logits(x))
 
     def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
-        """The context of each head, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d)."""
-        return weights @ self.split(self.value(x))
+        """The context of each head, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d), and what a position adds to it."""
+        return self.position.context(weights, self.split(self.value(x)))
 
     def mix(self, weights: Tensor, x: Tensor) -> Tensor:
         """sum_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O"""

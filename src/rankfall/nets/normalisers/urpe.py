@@ -1,8 +1,9 @@
-"""A = softmax(B) * C elementwise, C_ij = c_{i-j} learned per head and shared by all layers (Luo et al. 2022).
+"""A = softmax(B) * C elementwise, C_ij = c_{i-j} learned per head (Luo et al. 2022).
 
 Rows no longer sum to one, so that the network can determine positions. What is stored is c - 1, so that the usual start,
 all c = 1, is zero; `random` draws it instead, like a position's weights: then an untrained network is not plain softmax.
-Distances beyond the trained length use the farthest trained one.
+Offsets beyond the trained length use the farthest trained one, or those beyond `clip` that of `clip`, for sequences of variable length.
+`shared`: C by all layers, as published; false: each layer has its own.
 """
 
 from torch import Tensor, nn
@@ -12,12 +13,14 @@ from rankfall.nets.primitives import Initial, Sizes, constant, parameter
 
 ROWS = "free"
 SEES = "offsets"
+LIMITS = {"clip": (1, None)}
 
 
 class Urpe(nn.Module):
-    def __init__(self, sizes: Sizes, *, random: bool = False) -> None:
+    def __init__(self, sizes: Sizes, *, random: bool = False, clip: int | None = None, shared: bool = True) -> None:
         super().__init__()
-        shape = (1, sizes.heads, 2 * sizes.length - 1)
+        self.shared = shared
+        shape = (1, sizes.heads, 2 * (clip or sizes.length - 1) + 1)
         drawn = Initial("position", "weight", sizes.length)
         self.excess = parameter(sizes, *shape, initial=drawn) if random else constant(sizes, *shape, value=0.0)
 

@@ -1,12 +1,37 @@
-"""From one number for each distance i - j to a Toeplitz matrix."""
+"""From numbers or vectors for each offset o = i - j to matrices over pairs of places, and back."""
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def by_offset(values: Tensor, length: int) -> Tensor:
-    """(..., 2n - 1), entry n - 1 + d for distance d = i - j, to (..., T, T); farther distances use the farthest known."""
+    """(..., 2r + 1), entry r + o for offset o = i - j, to (..., T, T); farther offsets use the farthest known."""
     reach = (values.shape[-1] - 1) // 2
     places = torch.arange(length, device=values.device)
     offset = (places.unsqueeze(1) - places).clamp(-reach, reach) + reach  # (T, T)
     return values[..., offset]
+
+
+def rows_of(table: Tensor, length: int) -> Tensor:
+    """(..., 2r + 1, d), row r + o for offset o, to (..., 2T - 1, d) with a row for each offset; farther ones use the farthest known."""
+    reach = (table.shape[-2] - 1) // 2
+    offset = torch.arange(1 - length, length, device=table.device)
+    return table[..., offset.clamp(-reach, reach) + reach, :]
+
+
+def by_places(values: Tensor) -> Tensor:
+    """(..., T, 2T - 1), in row i column T - 1 + o for offset o, to (..., T, T): entry (i, j) is that of row i at offset i - j.
+
+    Each row is shifted by one more than the row above, which is a change of shape: no index is needed, and a gradient adds nothing up.
+    """
+    length = values.shape[-2]
+    flat = functional.pad(values.flatten(-2), (0, length))  # (..., T * 2T)
+    return flat.unflatten(-1, (length, 2 * length))[..., :length].flip(-1)
+
+
+def by_offsets(weights: Tensor) -> Tensor:
+    """The reverse: (..., T, T) to (..., T, 2T - 1), with zeros where an offset leads out of the sequence."""
+    length = weights.shape[-1]
+    flat = functional.pad(weights.flip(-1), (0, length)).flatten(-2)  # (..., T * 2T)
+    return flat[..., : length * (2 * length - 1)].unflatten(-1, (length, 2 * length - 1))

@@ -2,6 +2,8 @@
 al. 2021).
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -11,21 +13,34 @@ from rankfall.nets.primitives import Sizes
 TOUCHES = ("queries",)
 SEES = "offsets"
 ADMITS = "any"
+LIMITS = {"log_n": (2, None)}
 
 
 class Rope(Position):
-    """`base` determines the slowest rotation: coordinate pair p of d/2 turns by base^(-2p/d) per position."""
+    """`base` determines the slowest rotation: coordinate pair p of d/2 turns by base^(-2p/d) per position.
 
-    def __init__(self, sizes: Sizes, *, base: float = 10000.0) -> None:
+    `interpolated`: in a sequence of n tokens, longer than the trained length L, positions are multiplied by L / n, so that they stay within
+    those trained (Chen et al. 2023). `log_n`: queries are multiplied by log n / log(log_n), so that the entropy of attention depends less
+    on the length (Su 2021).
+    """
+
+    def __init__(
+        self, sizes: Sizes, *, base: float = 10000.0, interpolated: bool = False, log_n: int | None = None
+    ) -> None:
         super().__init__()
         self.pairs, self.base = sizes.head_width // 2, base  # a last odd coordinate stays as it is
+        self.trained, self.interpolated, self.log_n = sizes.length, interpolated, log_n
 
     def turned(self, x: Tensor) -> Tensor:
-        places = torch.arange(x.shape[-2], device=x.device, dtype=x.dtype)
+        length = x.shape[-2]
+        places = torch.arange(length, device=x.device, dtype=x.dtype)
+        if self.interpolated and length > self.trained:
+            places = places * (self.trained / length)
         speeds = self.base ** (-torch.arange(self.pairs, device=x.device, dtype=x.dtype) / max(self.pairs, 1))
         cos, sin = (places.unsqueeze(1) * speeds).cos(), (places.unsqueeze(1) * speeds).sin()  # (T, pairs)
         first, second, rest = x.split([self.pairs, self.pairs, x.shape[-1] - 2 * self.pairs], -1)
         return torch.cat([first * cos - second * sin, first * sin + second * cos, rest], -1)
 
     def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return self.turned(q), self.turned(k)
+        scale = 1.0 if self.log_n is None else math.log(q.shape[-2]) / math.log(self.log_n)
+        return scale * self.turned(q), self.turned(k)

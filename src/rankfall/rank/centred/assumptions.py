@@ -52,11 +52,13 @@ def drawn(like: Tensor, seed: int = 0) -> Tensor:
     return (sizes * torch.randn(like.shape, generator=generator, dtype=torch.float64)).to(like)
 
 
-def same(first: Tensor, second: Tensor) -> bool:
-    """Equal but for rounding, for each member (K, ...) by itself; NaN in one member does not affect the others."""
+def same(first: Tensor, second: Tensor, terms: Tensor | None = None) -> bool:
+    """Equal but for rounding, for each member (K, ...) by itself; NaN in one member does not affect the others. `terms`: of what the second
+    are sums, which may cancel.
+    """
     if first.shape != second.shape:
         return False
-    size = second.abs().flatten(1).amax(1).view(-1, *[1] * (second.dim() - 1))
+    size = (second if terms is None else terms).abs().flatten(1).amax(1).view(-1, *[1] * (second.dim() - 1))
     return not bool(((first - second).abs() > SAME * size).any())
 
 
@@ -96,8 +98,9 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
     """Whether rows of weights sum to the same constant for all scores, like (K, B, H, J, J)."""
     scores = drawn(like)
     scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
-    sums = normaliser(scores).sum(-1)
-    return same(sums, sums[..., :1, :1, :1].expand_as(sums))
+    weights = normaliser(scores)
+    sums = weights.sum(-1)
+    return same(sums, sums[..., :1, :1, :1].expand_as(sums), weights)
 
 
 def kept_by(component: Any, family: type, *methods: str) -> bool:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from rankfall.errors import told
 from rankfall.nets.attentions.multihead import Multihead
-from rankfall.rank.centred.assumptions import Unknown, called, constant_sums, kept_by
+from rankfall.nets.positions._base import Position
+from rankfall.rank.centred.assumptions import Unknown, called, constant_sums, drawn, kept_by
 from rankfall.rank.centred.derived import derived
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import Scores, member, reach, scores
@@ -40,6 +41,8 @@ def attend(attention: Multihead, state: State) -> State:
     """SA(X) as a split state."""
     if not kept_by(attention, Multihead, *FORM):
         raise Unknown(f"no centred form of the attention {type(attention).__name__}")
+    if not kept_by(attention.position, Position, "context"):
+        raise Unknown("the position adds to what attention makes of the values: no centred form")
     full = state.full()
     found = weights(attention, state, full)
     split = attention.split
@@ -55,7 +58,33 @@ def attend(attention: Multihead, state: State) -> State:
     context = add(*terms)  # (K, B, H, T, d)
     context = context.map(context.unit - context.unit.mean(-2, keepdim=True))
     merged = context.unit.transpose(2, 3).flatten(-2)  # (K, B, T, H*d)
-    return state.moved(attention(full), context.map(merged @ member(attention.output.weight)))
+    output = attention(full)
+    if rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser):
+        visible_output(attention, full, output[..., state.tokens, :])
+    return state.moved(output, context.map(merged @ member(attention.output.weight)))
+
+
+def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
+    """Raise where the terms of the common output row cancel, as they do where rows sum to zero: what is left is rounding."""
+    v = attention.split(attention.value(full)).abs().sum(-2, keepdim=True)  # (K, B, H, 1, d)
+    size = usual(attention, full)[:, None, None] * (
+        v.transpose(2, 3).flatten(-2) @ member(attention.output.weight.abs())
+    )
+    lost = output.mean(-2).abs().amax(-1) <= SEEN * size[..., 0, :].amax(-1)  # (K, B)
+    if bool(lost.any()):
+        raise Unknown("what attention adds to all rows alike cancels but for rounding: no centred form")
+
+
+def usual(attention: Multihead, full: Tensor) -> Tensor:
+    """The size of weights (K, 1) at scores of order one; there may be smaller ones by cancellation, which are as imprecise."""
+    logits = attention.logits(full)
+    hidden = logits == -torch.inf
+    return (
+        attention.normaliser((drawn(logits) / 10).masked_fill(hidden, -torch.inf))
+        .abs()
+        .flatten(1)
+        .amax(1, keepdim=True)
+    )
 
 
 def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
@@ -66,6 +95,8 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     ordinary = visible(attention, state, full)
     apart = scores(attention, state)
     if apart is None:
+        if rule is None and not is_urpe(attention.normaliser) and vanished(attention, ordinary, full):
+            raise Unknown("attention weights vanish but for rounding, and this position and mask have no centred form")
         return seen(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
     if rule is None:
@@ -123,6 +154,12 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)
     return Weights(rows, plain(sums - sums[..., :1, :]))
+
+
+def vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
+    """Whether weights are so small, beside what they are at other scores, that they may be what is left of a difference."""
+    size = ordinary.rows.log - usual(attention, full).log()  # (K, B)
+    return bool((size <= math.log(SEEN)).any())
 
 
 def seen(ordinary: Weights) -> Weights:

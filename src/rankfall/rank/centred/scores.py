@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import adds
+from rankfall.rank.centred.assumptions import adds, kept_by
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.state import State
 
@@ -35,13 +35,13 @@ class Scores:
 
 def scores(attention: "Multihead", state: State) -> Scores | None:
     """The parts of the scores, rows of tokens only. None where rows differ for identical states too: a mask, a rotation, or a bias that
-    depends on the query's position.
+    depends on the query's position; and where scores are no products of linear maps of the states.
     """
     position = attention.position
     allowed = attention.mask(len(state.tokens) + len(state.others), state.common.device)
     if allowed is not None and not bool(allowed.all()):
         return None
-    if type(position).rotate is not Position.rotate:
+    if not kept_by(position, Position, "rotate", "products") or hasattr(attention.normaliser, "prepare"):
         return None
     bias = key_bias(attention, state)
     if bias is None:

@@ -80,7 +80,7 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
     if level and still(sums, along, *everywhere_level):
         total = "level"
     ones = y.sum(-1, keepdim=True)
-    if still(sums, along, *anywhere) and all(same(sums(z), ones) for z in (x, x / 10 + FAR, x / 10 - FAR)):
+    if still(sums, along, *anywhere) and all(same(sums(z), ones, y) for z in (x, x / 10 + FAR, x / 10 - FAR)):
         total = "constant"
     return Traits(shift, total)
 

@@ -1,0 +1,13 @@
+"""a_ij = softmax_j(b_ij) - 1 / n_i, n_i the number of tokens that i sees: rows sum to zero, so that the mean value is taken off (Saada et
+al. 2024, A - 1 1^T / n, against the loss of rank in long sequences).
+"""
+
+import torch
+from torch import Tensor
+
+ROWS = "zero"
+
+
+def zero_sum(logits: Tensor) -> Tensor:
+    seen = (logits != -torch.inf).to(logits.dtype)
+    return logits.softmax(-1) - seen / seen.sum(-1, keepdim=True)

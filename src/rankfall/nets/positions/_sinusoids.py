@@ -1,0 +1,12 @@
+"""Sinusoids of places, or of offsets between places (Vaswani et al. 2017): sine and cosine at speeds base^(-2p/D), in turn."""
+
+import torch
+from torch import Tensor
+
+
+def sinusoids(places: Tensor, width: int, base: float) -> Tensor:
+    """(N,) to (N, D)"""
+    pairs = (width + 1) // 2  # the last pair of an odd width is cut
+    speeds = base ** (-2 * torch.arange(pairs, device=places.device, dtype=places.dtype) / width)
+    angles = places.unsqueeze(1) * speeds  # (N, pairs)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]
