@@ -17,7 +17,7 @@ from rankfall.errors import RankfallError
 from rankfall.plan import cost, make_plan
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.statements import Statement, Statements
-from rankfall.schedule.wiring import SECONDS, SPARE, Wiring
+from rankfall.schedule.wiring import SPARE, Wiring
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
@@ -203,7 +203,8 @@ def test_limits_grow_with_the_attempt() -> None:
     assert wiring.train_memory(job) > 1000
     asked = SimpleNamespace(task=task, shard=shard, measure="paths")
     cells = wiring.plan.measured_cells("paths", task, shard)
-    assert wiring.measure_minutes(asked) == 15 + math.ceil(3 * len(cells) * SECONDS / 60)
+    seconds = wiring.plan.measure("paths").cost["seconds"]
+    assert wiring.measure_minutes(asked) == 15 + math.ceil(3 * len(cells) * seconds / 60)
 
 
 def test_untrained_networks_ask_for_no_memory_to_train_in() -> None:

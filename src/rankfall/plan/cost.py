@@ -43,13 +43,24 @@ def step_seconds(architecture: Architecture, batch: int, length: int) -> float:
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     parameters = a.depth * (4 * a.width * inner + 2 * a.width * hidden)
-    scores = a.depth * batch * length * length * inner
+    scores = a.depth * batch * length * mixed_width(a, length) * inner
     return a.depth * CALL * (2 if hidden else 1) + (6 * parameters * batch * length + 12 * scores) / RATE
 
 
 def inner_width(a: Architecture) -> int:
     """Of all heads together; of an attention without heads about what a gated unit has."""
     return a.heads * (a.head_width or a.width // a.heads) if a.heads else 2 * a.width
+
+
+def mixed_width(a: Architecture, length: int) -> int:
+    """What a token keeps of the others in each head: a score for each of them, or, where an attention says that it has neither scores nor
+    weights, a sum over them as wide as the head.
+    """
+    found = components.describe("attention", a.attention.name)
+    facts = found.facts if found else {}
+    offers = facts.get("OFFERS")  # an attention that does not say may have them
+    scored = offers is None or "scores" in offers or "weights" in facts.get("PROVIDES", ())
+    return length if scored else inner_width(a) // (a.heads or 1)
 
 
 def _size(task: Task, option: str, default: int) -> int:
@@ -83,7 +94,8 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     weights = a.depth * (4 * a.width * inner + 2 * a.width * hidden) + sum(symbols(task)) * a.width
-    token = 8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * length  # numbers a token and layer
+    mixed = (a.heads or 1) * mixed_width(a, length)
+    token = 8 * a.width + 4 * inner + 3 * hidden + 4 * mixed  # numbers a token and layer
     trained, evaluated = (min(batch, samples) * length for batch in (training.batch, EVALUATED))
     answers = 0 if training.objective.name == "masked_tokens" else symbols(task)[1]
     looked = evaluated * (AT_ONCE * token + 2 * answers)

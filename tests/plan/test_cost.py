@@ -1,0 +1,51 @@
+"""Guards the estimate of a cell's time and memory: what grows with what."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankfall.design import Architecture, Component, Task, Training
+from rankfall.plan.cost import cell_seconds, member_megabytes
+
+OWN = "class Own:\n    def __init__(self, sizes, position, normaliser, mask, site): ...\n"
+
+
+def estimates(attention: str, length: int, **given: Any) -> tuple[float, int]:
+    task = Task("t", Component("sorting", {"train": 256, "length": length}))
+    architecture = Architecture(name="a", attention=Component(attention), depth=4, heads=4, width=32, **given)
+    training = Training(name="t", epochs=10, batch=64)
+    return cell_seconds(task, architecture, training), member_megabytes(task, architecture, training)
+
+
+def growth(attention: str) -> tuple[float, float]:
+    """By how much more than length itself seconds and megabytes grow from 512 to 2,048 tokens."""
+    short, long = estimates(attention, 512), estimates(attention, 2048)
+    return long[0] / short[0] / 4, long[1] / short[1] / 4
+
+
+@pytest.mark.parametrize(("attention", "squared"), [("multihead", True), ("gau", True), ("linear", False)])
+def test_an_attention_without_scores_grows_with_length_and_not_with_its_square(attention: str, squared: bool) -> None:
+    seconds, megabytes = growth(attention)
+    if squared:
+        assert seconds > 2 and megabytes > 2
+    else:
+        assert 0.9 < seconds < 1.02 and 0.9 < megabytes < 1.02
+
+
+@pytest.mark.parametrize(
+    ("facts", "squared"),
+    [
+        ("", True),
+        ("OFFERS = ()\n", False),
+        ("OFFERS = ()\nPROVIDES = ('weights',)\n", True),
+        ("OFFERS = ('scores',)\n", True),
+        ("PROVIDES = ()\n", True),
+    ],
+)
+def test_an_attention_that_does_not_say_may_have_scores(
+    facts: str, squared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "scorelab.py").write_text(facts + OWN)
+    assert (growth("scorelab:Own")[0] > 1.5) == squared
