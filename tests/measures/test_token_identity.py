@@ -84,6 +84,12 @@ def test_the_test_sentences_of_memorization_are_trained_on_once_only() -> None:
     assert len(different(same, 0, 100)) == 30
 
 
+def test_too_few_sentences_are_said_in_one_line() -> None:
+    few = dataset_of(words(0, 4), words(0, 4), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)
+    with pytest.raises(RankfallError, match="the data have 6 different sentences, and 7 are needed"):
+        different(Data.of([few], torch.float32, torch.device("cpu")), 0, 100)
+
+
 def test_members_with_fewer_different_sentences_are_measured_as_well() -> None:
     it = context()
     it.data.splits["train"].inputs[1] = it.data.splits["test"].inputs[1, :1]

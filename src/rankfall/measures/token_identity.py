@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.errors import RankfallError
 from rankfall.identity.recovery import Recipe
 from rankfall.identity.sentences import FEWEST, Sentences, spread
 from rankfall.identity.tokens import token_rates
@@ -83,6 +84,9 @@ def different(data: "Data", member: int, most: int) -> Tensor:
         for words in split.inputs[member]:
             if len(found) < most:
                 found.setdefault(tuple(words.tolist()), words)
+    if len(found) < FEWEST:
+        what = f"token_identity: the data have {len(found)} different sentences, and {FEWEST} are needed to train, validate and test on"
+        raise RankfallError(what)
     return torch.stack(list(found.values())[::-1])
 
 
