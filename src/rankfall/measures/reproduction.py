@@ -45,6 +45,8 @@ TABLES = [
     "chains",
     "law",
     "extrapolation",
+    "probe",
+    "probe_trained",
 ]  # of these, what the run makes
 DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv", "report/published/settings.csv"]
 MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}

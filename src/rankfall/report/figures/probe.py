@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
 from rankfall.report.figures.orders import NAMES
+from rankfall.report.joins import MADE_OF
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ TABLES = ["probe", "probe_trained"]
 
 ALL, SOME, ONE, UNKNOWN = "#3d85c0", "#b9dcf2", "#f0a202", "#eeeeee"
 APART = "#c1121f"  # theory and measurement differ
-PARTS = ("attention", "normaliser", "position", "mask", "sentinels")
+
 ATTENTIONS = {"gau": "gated", "linear": "linear"}
 
 
@@ -97,10 +98,10 @@ def trained(table: "DataFrame", shown: "DataFrame") -> dict[Any, tuple[int, int]
     """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components."""
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
     found: dict[Any, tuple[int, int]] = {}
-    for _, part in done.groupby(list(PARTS), dropna=False):
+    for _, part in done.groupby(list(MADE_OF), dropna=False):
         at = part[part.length == part.length.max()]
         for index, row in shown.iterrows():
-            if all(alike(at[name].iloc[0], row[name]) for name in PARTS):
+            if all(alike(at[name].iloc[0], row[name]) for name in MADE_OF):
                 passed, seeds = found.get(index, (0, 0))
                 found[index] = passed + int(at.passes.sum()), seeds + len(at)
     return found
