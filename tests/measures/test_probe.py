@@ -9,12 +9,29 @@ from rankfall.measures import probe as module
 from rankfall.measures._context import Context
 from rankfall.report import tables
 
+GATED: dict[str, Any] = {"name": "gau", "key_width": 8}
+
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
     return module.probe(
-        Context(), attentions=["multihead", {"name": "gau", "key_width": 8}, "linear"], tokens=12, draws=6
+        Context(),
+        attentions=["multihead", GATED, "linear"],
+        normalisers=["softmax", "zero_sum", "l2", "relu2", "urpe"],
+        positions=["none", "symmetric", "rope", "shaw", "learned"],
+        tokens=12,
+        draws=6,
     )
+
+
+@pytest.mark.slow
+def test_the_whole_matrix_agrees_in_less_than_a_minute_of_two_cores() -> None:
+    started = time.process_time()
+    rows = module.probe(Context(), attentions=["multihead", GATED, "linear"])
+    assert time.process_time() - started < 120
+    assert len(rows) >= 12 * 11 * 4 * 3
+    test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows)
+    test_almost_all_agree(rows)
 
 
 def test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows: list[dict[str, Any]]) -> None:
@@ -22,11 +39,11 @@ def test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows: lis
         assert row["agreement"] in ("agree", "fewer rows than theory allows", "not measured"), row
         assert bool(row["reason"]) == (row["agreement"] != "agree"), row
         if row["agreement"] == "not measured":
-            assert row["attention"] == "linear", row
+            assert row["attention"] == "linear" and ("acts on" in row["reason"] or "needs mask" in row["reason"]), row
             continue
         assert 1 <= row["untrained_least"] <= row["untrained_rows"] <= row["theory_rows"], row
         assert row["widest_equal"] < 1e-13, row
-        assert row["narrowest_distinct"] is None or row["narrowest_distinct"] > 1e-8, row
+        assert row["narrowest_distinct"] is None or row["narrowest_distinct"] > 1e-10, row
 
 
 def test_almost_all_agree(rows: list[dict[str, Any]]) -> None:
@@ -45,13 +62,6 @@ def test_more_parts_do_not_change_a_row(rows: list[dict[str, Any]]) -> None:
         Context(), normalisers=["urpe"], positions=["rope"], masks=["causal"], sentinels=["bos"], tokens=12, draws=6
     )
     assert alone in rows
-
-
-def test_it_is_quick() -> None:
-    """1,600 combinations, 12 x 11 x 4 x 3 and more, in under a minute of two cores."""
-    started = time.process_time()
-    done = len(module.probe(Context(), normalisers=["softmax", "l2"], depths=[2]))
-    assert (time.process_time() - started) / done < 60 / 1600
 
 
 def test_what_a_stranger_does_not_say_stays_open(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

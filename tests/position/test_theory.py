@@ -18,6 +18,7 @@ BASE = Architecture(name="probed", position=Component("none"), depth=2, heads=2,
 def asked(normaliser: str, position: str, mask: str, sentinels: str, depth: int = 2) -> Architecture:
     parts = {"normaliser": normaliser, "position": position, "sentinels": sentinels}
     local = {
+        "dilated": Component("dilated", {"window": 2}),
         "local": Component("local", {"window": 2}),
         "local causal": Component("local", {"window": 2, "causal": True}),
     }
@@ -41,6 +42,12 @@ def asked(normaliser: str, position: str, mask: str, sentinels: str, depth: int 
         (asked("l2", "symmetric", "none", "none"), N // 2, "reflection"),
         (asked("l2", "symmetric", "none", "bos"), N, "sentinel"),
         (asked("urpe", "none", "none", "none"), N, "free sums"),
+        (asked("softmax", "alibi", "none", "none"), 1, "row sums"),
+        (asked("zero_sum", "t5", "none", "none"), 1, "row sums"),
+        (asked("relu2_sum", "shaw_keys", "causal", "none"), 1, "row sums"),
+        (asked("softmax", "shaw", "none", "none"), N, "values"),
+        (asked("softmax", "alibi", "none", "cls_sep"), N, "sentinel"),
+        (asked("l2", "alibi", "none", "none"), N // 2, "reflection"),
     ],
     ids=lambda value: "" if isinstance(value, int) else "-".join(part_names(value)),
 )
@@ -90,18 +97,20 @@ MASKS: dict[str, Callable[[int, int], bool]] = {
     "causal": lambda i, j: j <= i,
     "local": lambda i, j: abs(i - j) <= 2,
     "local causal": lambda i, j: 0 <= i - j <= 2,
+    "dilated": lambda i, j: abs(i - j) in (0, 2, 4),
 }
 
 
-def rows_by_loops(normaliser: str, position: str, mask: str, sentinels: int, seed: int) -> np.ndarray:
+def rows_by_loops(normaliser: str, position: str, mask: str, sentinels: str, seed: int) -> np.ndarray:
     """The n last rows of two layers."""
     rng = np.random.default_rng(seed)
-    total = N + sentinels
+    before, after_it = {"none": (0, 0), "bos": (1, 0), "cls_sep": (1, 1)}[sentinels]
+    total = before + N + after_it
     token = rng.normal(size=WIDTH)
-    x = [rng.normal(size=WIDTH) if i < sentinels else token for i in range(total)]
+    x = [token if before <= i < before + N else rng.normal(size=WIDTH) for i in range(total)]
     if position == "learned":
         x = [row + rng.normal(size=WIDTH) for row in x]
-    bias = rng.normal(size=2 * total)
+    bias, added = rng.normal(size=2 * total), rng.normal(size=(2 * total, WIDTH))
     for _ in range(2):
         query, key = (rng.normal(size=(WIDTH, HEAD)) / 3 for _ in range(2))
         value = rng.normal(size=(WIDTH, WIDTH)) / 3
@@ -116,11 +125,11 @@ def rows_by_loops(normaliser: str, position: str, mask: str, sentinels: int, see
                     q, k = turned(q, i), turned(k, j)
                 score = float(q @ k) / math.sqrt(HEAD)
                 score += {"toeplitz": bias[i - j + total], "symmetric": bias[abs(i - j)]}.get(position, 0.0)
-                seen.append(x[j] @ value)
+                seen.append(x[j] @ value + (added[i - j + total] if position == "shaw" else 0.0))
                 scores.append(score)
             after.append(x[i] + sum(a * v for a, v in zip(NORMALISERS[normaliser](scores), seen)))
         x = [row / np.linalg.norm(row) for row in after]
-    return np.array(x[sentinels:])
+    return np.array(x[before : before + N])
 
 
 def turned(vector: np.ndarray, place: int) -> np.ndarray:
@@ -142,7 +151,7 @@ def number_of_distinct(rows: np.ndarray) -> int:
 @pytest.mark.parametrize("mask", MASKS)
 def test_theory_counts_what_loops_count(normaliser: str, mask: str) -> None:
     for seed, (position, sentinels) in enumerate(
-        itertools.product(("none", "learned", "toeplitz", "symmetric", "rope"), ("none", "bos"))
+        itertools.product(("none", "learned", "toeplitz", "symmetric", "rope", "shaw"), ("none", "bos", "cls_sep"))
     ):
-        counted = number_of_distinct(rows_by_loops(normaliser, position, mask, int(sentinels == "bos"), seed))
+        counted = number_of_distinct(rows_by_loops(normaliser, position, mask, sentinels, seed))
         assert decide(asked(normaliser, position, mask, sentinels), N).rows == counted, (position, sentinels)
