@@ -27,7 +27,7 @@ LIMITS = {"draws": (1, None), "enough": (0, 1)}
 
 def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -> list[dict[str, Any]]:
     """`draws`: networks of the same architecture at random weights; `enough`: the accuracy that passes."""
-    network, data, cells = copy.deepcopy(context.network).double(), context.data, context.cells
+    network, data, cells = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
     design, longest = cells[0].architecture, data.train.inputs.shape[2]
     if bool((data.train.inputs != data.train.inputs[..., :1]).any()):
         raise RankfallError(
@@ -39,10 +39,10 @@ def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -
     for name, split in data.splits.items():
         if name == TRAIN:
             continue
-        inputs, targets = split.inputs[:, :1], split.targets[:, :1]
+        inputs, targets = split.inputs[:, :1].cpu(), split.targets[:, :1].cpu()
         found = answers(network, inputs, targets)
         verdict = decide(design, found.length)
-        possible = int(distinct(last_rows(untrained, found.length).to("cpu")).rows.max())
+        possible = int(distinct(last_rows(untrained, found.length)).rows.max())
         zeros = zero_share(network, inputs)
         for member in range(len(cells)):
             agreement, reason = compared(found, member, verdict, possible, longest, enough, float(zeros[member]))

@@ -69,10 +69,12 @@ def verdict(key: Key) -> Verdict:
     if len(set(seen.start[here])) > 1:
         return Verdict(rows, "states", "every place has a vector of its own in its state")
     if rows == 1 and final == 1:
-        if seen.fixed and not seen.values.any() and len(here) == len(seen.start):
+        others = np.setdiff1d(np.arange(len(seen.start)), here)
+        if seen.fixed and not plain.values.any() and not seen.visible[np.ix_(here, others)].any():
             said = "rows of weights sum to one constant and all values are equal, so all outputs are equal"
             return Verdict(1, "row sums", said)
-        return Verdict(1, "exchange", "nothing depends on places, so exchanging two tokens changes nothing")
+        if exchangeable(plain):
+            return Verdict(1, "exchange", "nothing depends on places, so exchanging two tokens changes nothing")
     if rows < final:
         return Verdict(
             rows, "reach", f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
@@ -89,6 +91,12 @@ def verdict(key: Key) -> Verdict:
         return Verdict(n, "values", "what is added to values depends on places, so equal row sums do not help")
     by = [name for name, there in (("the mask", not seen.visible.all()), ("the scores", seen.scores.any())) if there]
     return Verdict(n, "free sums", f"row sums may differ, and {' and '.join(by)} make them differ from place to place")
+
+
+def exchangeable(sight: Sight) -> bool:
+    """Whether all pairs of different places look the same."""
+    pairs = ~np.eye(len(sight.start), dtype=bool)
+    return all(len(np.unique(part[pairs])) <= 1 for part in (sight.visible, sight.scores, sight.values))
 
 
 def count(colours: Places) -> int:

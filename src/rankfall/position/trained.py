@@ -35,7 +35,7 @@ def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
     found, wanted = distinct(state[:, 0]), targets[:, 0]
     asked = int((wanted[0] != -1).sum())
     known, scores = wanted[:, :asked], scores[:, :asked]
-    groups = torch.stack([group[:asked].unique().numel() * torch.ones(()) for group in found.groups])
+    groups = torch.tensor([len(group[:asked].unique()) for group in found.groups])
     return Answers(
         length=inputs.shape[2],
         asked=asked,
