@@ -49,7 +49,7 @@ def test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows: lis
 def test_almost_all_agree(rows: list[dict[str, Any]]) -> None:
     """Where weights may be zero, few draws need not show all that is possible."""
     apart = [row for row in rows if row["agreement"] == "fewer rows than theory allows"]
-    assert len(apart) < 0.01 * len(rows)
+    assert len(apart) <= 0.002 * len(rows)
     assert {row["normaliser"] for row in apart} <= {"relu2"}
 
 

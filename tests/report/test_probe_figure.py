@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from helpers import cells
+from matplotlib.colors import to_rgba
 
 from rankfall.errors import RankfallError
 from rankfall.measures._context import Context
@@ -65,6 +66,15 @@ def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Call
     row = shown.loc[index]
     assert (row.normaliser, row.position, row["mask"], row.sentinels) == ("l2", "toeplitz", "local(window=2)", "none")
     assert seeds == (2, 3)
+
+
+def test_networks_that_cannot_be_are_grey(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    tables.write("probe", measured(Context(), **CHOICE | {"attentions": ["linear"]}), tmp_path / "probe.parquet")
+    squares = [patch for panel in module.probe(read).figure.axes for patch in panel.patches]
+    grey = [patch for patch in squares if patch.get_facecolor() == to_rgba(module.UNKNOWN)]
+    assert (
+        len(grey) == int(read("probe").untrained_rows.isna().sum()) == 10
+    )  # a local mask, or a position in the scores
 
 
 def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> None:

@@ -30,6 +30,23 @@ NAMES = {
     "rope": "RoPE",
     "causal": "causal",
     "bos": "BOS",
+    "log_n": "softmax, log n",
+    "cosine": "cosine",
+    "key_normalised": "keys normalised",
+    "relu2_sum": "relu² over sum",
+    "zero_sum": "softmax less its mean",
+    "alibi": "ALiBi",
+    "t5": "T5",
+    "transformer_xl": "Transformer-XL",
+    "deberta": "DeBERTa",
+    "fire": "FIRE",
+    "shaw": "Shaw",
+    "shaw_keys": "Shaw, keys only",
+    "learned": "learned",
+    "sinusoidal": "sinusoidal",
+    "local": "local",
+    "dilated": "dilated",
+    "cls_sep": "CLS and SEP",
 }
 ATTENTIONS = {"gau": "gated unit", "linear": "linear attention"}
 BARE = "attention alone"

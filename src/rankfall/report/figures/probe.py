@@ -35,7 +35,8 @@ def probe(
         table = table[table.attention.map(lambda name: parts(name)[0]).isin(attentions)]
     if table.empty:
         raise RankfallError(f"figure probe: no row has one of the attentions {', '.join(attentions) or 'asked for'}")
-    table = table.assign(row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
+    counts = {name: table[name].astype("Float64").astype(float) for name in ("theory_rows", "untrained_rows")}
+    table = table.assign(**counts, row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
     n = int(table.tokens.iloc[0])
     learned = trained(read("probe_trained"), table)
     rows, columns = ordered(table, "row"), ordered(table, "position")
@@ -118,9 +119,7 @@ def square(panel: "Axes", place: tuple[int, int], one: Any, n: int, passed: tupl
 
     x, y = place
     colour = look(one.untrained_rows, n)
-    hatch = (
-        "/////" if one.theory_rows == one.theory_rows and one.theory_rows is not None and one.theory_rows < n else None
-    )
+    hatch = "/////" if one.theory_rows < n else None
     panel.add_patch(
         Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="#ffffff", linewidth=0.8, hatch=hatch)
     )
@@ -134,8 +133,8 @@ def square(panel: "Axes", place: tuple[int, int], one: Any, n: int, passed: tupl
         panel.plot([x], [y], "o", markersize=4.6, markerfacecolor=fill, markeredgecolor="#111111", markeredgewidth=0.7)
 
 
-def look(rows: Any, n: int) -> str:
-    if rows is None or rows != rows:
+def look(rows: float, n: int) -> str:
+    if rows != rows:
         return UNKNOWN
     return ALL if rows == n else ONE if rows == 1 else SOME
 

@@ -33,7 +33,9 @@ def probe() -> Table:
                 nullable=True,
             ),
             Column("untrained_least", "int", "the fewest of all draws", nullable=True),
-            Column("draws", "int", "networks at random weights"),
+            Column(
+                "draws", "int", "networks at random weights; more where the first show fewer rows than theory allows"
+            ),
             Column(
                 "widest_equal",
                 "float",
