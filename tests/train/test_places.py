@@ -1,4 +1,4 @@
-"""Guards the theory by training: on fresh tokens a network without positions stays at 1 / n, one with URPE does not, and repeated data let the
+"""Guards the theory by training: on fresh tokens a network without positions stays at 1 / n, one with URPE does not; repeated data let the
 first exceed it on what it has seen, and on nothing else."""
 
 from functools import partial
