@@ -3,8 +3,8 @@
 The input is one symbol n times, the question how many different rows the last layer can have. Theory (`position/theory.py`) gives an upper
 bound for all weights, from what components say of themselves, and the argument that decides. The measured answer is the most that one
 of `draws` networks in float64 has, whose parameters are all drawn, also what usually starts symmetric: rows are equal if they differ by
-less than 1e-12 of their size (`position/rows.py`). Where all draws stay below theory, there are 16 times as many. A difference between the two
-has its reason in the table. Trained networks are measured by `probe_trained`.
+less than 1e-12 of their size (`position/rows.py`). Where all draws stay below theory, there are 16 times as many. A difference between the
+two has its reason in the table. Trained networks are measured by `probe_trained`.
 """
 
 from collections.abc import Iterator

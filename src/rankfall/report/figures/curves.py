@@ -26,6 +26,8 @@ def curves(
 ) -> Picture:
     """`panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that most cells have.
     `where`: only these cells, by any column."""
+    from matplotlib.ticker import MaxNLocator
+
     whole = finished(read("training"), "curves", where)
     table, task = one_of(whole, "curves", "task", task)
     table, training = one_of(table, "curves", "training", training)
@@ -49,7 +51,7 @@ def curves(
             findings.append((end["mean"], f"{name} {end['mean']:.3f} ± {end['std']:.3f}"))
         if chance == chance:
             axis.axhline(chance, color=CHANCE, linestyle="--", linewidth=1.2, label="chance")
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         axis.set(xlabel="epoch", title=title)
         axis.legend(fontsize=7.5)
     axes[0][0].set_ylabel(f"{split} {metric}")
