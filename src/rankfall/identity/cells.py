@@ -35,8 +35,8 @@ def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[A
         weights = attention.weights(read)  # (K, B, H, T', T')
         identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device).expand_as(weights)
         values = attention.contexts(identity, read)  # (K, B, H, T', d)
-        output = attention.output.weight.unflatten(1, (attention.heads, -1))  # (K, H, d, D)
-        bias = attention.output.bias  # (K, 1, D)
+        output = attention.output.weight.detach().unflatten(1, (attention.heads, -1))  # (K, H, d, D)
+        bias = None if attention.output.bias is None else attention.output.bias.detach()  # (K, 1, D)
         allowed = _allowed(attention, weights)
         after = attention(read)
         for member in range(x.shape[0]):
@@ -84,8 +84,8 @@ def _norm(norm: Any, member: int) -> NormView | str | None:
         return None
     if not isinstance(norm, (Layer, Rms, ColumnNorm)):
         return f"the form of the norm {type(norm).__name__} is not known"
-    gain = norm.gain[member]  # (1, 1, D)
-    bias = torch.zeros_like(gain) if isinstance(norm, Rms) else norm.bias[member]
+    gain = norm.gain[member].detach()  # (1, 1, D)
+    bias = torch.zeros_like(gain) if isinstance(norm, Rms) else norm.bias[member].detach()
     over = -2 if isinstance(norm, ColumnNorm) else -1
     return NormView(gain, bias, norm.eps, centred=not isinstance(norm, Rms), over=over)
 

@@ -63,14 +63,14 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
 
     weight, bias = found.output
     attended = states(found.attended)
-    output = weight.double().reshape(heads, -1, width)
+    output = weight.detach().double().reshape(heads, -1, width)
     view = AttentionView(
         layer=layer,
         inputs=states(found.read),
         weights=weights,
         values=found.values.double(),
         output=output,
-        bias=output.new_zeros(width) if bias is None else bias.double(),
+        bias=output.new_zeros(width) if bias is None else bias.detach().double(),
         score_width=found.score_width,
         allowed=(found.scores > MASKED).flatten(0, 1).any(0)[:, :tokens],
         join=_join(subject.loaded.model, found, attended, states),
@@ -112,10 +112,10 @@ def _norm(module: Any) -> NormView | None:
     eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
     if eps is None or getattr(module, "weight", None) is None:
         return None
-    gain = module.weight.double()
+    gain = module.weight.detach().double()
     bias = getattr(module, "bias", None)
     return NormView(
-        gain, torch.zeros_like(gain) if bias is None else bias.double(), eps, isinstance(module, nn.LayerNorm)
+        gain, torch.zeros_like(gain) if bias is None else bias.detach().double(), eps, isinstance(module, nn.LayerNorm)
     )
 
 

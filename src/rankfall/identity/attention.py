@@ -1,0 +1,235 @@
+"""Everything that is measured on the attention of one layer, as rows of a table: a number for each head and quantity, over samples.
+
+`left_out` says what the numbers are computed without: nothing, the first token (as if it were not there), the outlier channels of the
+residual stream (columns of T), or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.identity import effective, programs, scores, witness
+from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
+from rankfall.identity.nullspace import effective as effective_attention
+from rankfall.identity.rows import GroupedRows, outlier_channels, rows_of
+from rankfall.identity.views import KINDS, AttentionView
+from rankfall.streams import stream
+
+TOLERANCE = 1e-10
+LEFT_OUT = ("nothing", "first token", "outlier channels", "both")
+PROGRAMS = (
+    "distance", "distance_error", "interval_low", "interval_high", "interval_value", "width", "width_largest", "width_error",
+)  # fmt: skip
+SCORED = 2  # samples of a part whose scores' ranks are looked at
+Key = tuple[
+    str, str, str | None, float | None, str | None
+]  # left out, quantity, kind, tolerance, why there may be none
+
+
+@dataclass(frozen=True)
+class AttentionOptions:
+    """What is measured. `entries`: sampled rows of each head, on which linear programs are solved; `masked`: rows of a head where each
+    has a mask of its own.
+    """
+
+    tolerances: Sequence[float] = (1e-3, 1e-6, TOLERANCE, 1e-13)
+    entries: int = 2
+    masked: int = 8
+    left_out: Sequence[str] = ("nothing",)
+
+
+@dataclass
+class LayerNumbers:
+    """What is found on one layer, part of the samples after part; `rows` when all are in."""
+
+    layer: int
+    options: AttentionOptions
+    seed: int  # determines which entries the linear programs are solved for
+    outliers: Tensor | None = None  # (D,), from the first part
+    found: dict[Key, list[list[Tensor | str]]] = field(default_factory=dict)  # for each head, what each part gave
+    tokens: int = 0
+
+    def add(self, view: AttentionView) -> None:
+        """The numbers of some samples; linear programs are solved for the first part only."""
+        first = self.outliers is None
+        outliers = outlier_channels(view.inputs) if self.outliers is None else self.outliers
+        self.outliers, self.tokens = outliers, view.tokens
+        known: dict[tuple[bool, bool], list[Any]] = {}
+        for left_out in self.options.left_out:
+            without_first = left_out in ("first token", "both")
+            without_channels = left_out in ("outlier channels", "both") and bool(outliers.any())
+            if (without_first, without_channels) not in known:  # without outliers, leaving them out changes nothing
+                channels = ~outliers if without_channels else None
+                rows = rows_of(view, masked=self.options.masked, without_first=without_first, channels=channels)
+                seed = self.seed if first else None
+                known[without_first, without_channels] = list(_quantities(view, rows, self.options, seed, without_first))
+            for name, values, labels in known[without_first, without_channels]:
+                key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
+                parts = self.found.setdefault(key, [[] for _ in range(view.heads)])
+                for head in range(view.heads):
+                    parts[head].append(values[head])
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row for each head and quantity: mean, deviation and range over samples; where there are none, why."""
+        assert self.outliers is not None
+        about = {"layer": self.layer, "tokens": self.tokens}
+        count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
+        yield about | {"head": None} | count | summary([self.outliers.sum().double().view(1)])
+        for (left_out, quantity, kind, tolerance, none), heads in self.found.items():
+            what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
+            for head, parts in enumerate(heads):
+                yield about | {"head": head} | what | summary(parts, none)
+
+
+def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:
+    """Of all finite numbers; a part that is a text says why it has none."""
+    numbers = np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts if not isinstance(part, str))])
+    numbers = numbers[np.isfinite(numbers)]
+    said = [part for part in parts if isinstance(part, str)]
+    some = len(numbers) > 0
+    return {
+        "value": float(numbers.mean()) if some else None,
+        "deviation": float(numbers.std(ddof=1)) if len(numbers) > 1 else None,
+        "least": float(numbers.min()) if some else None,
+        "most": float(numbers.max()) if some else None,
+        "count": len(numbers),
+        "reason": None if some else said[0] if said else none or "not defined for any sample",
+    }
+
+
+Found = Iterator[tuple[str, Sequence[Tensor | str] | Tensor, dict[str, Any]]]  # quantity, (H, values), labels
+
+
+def _quantities(
+    view: AttentionView, rows: GroupedRows, options: AttentionOptions, seed: int | None, without_first: bool
+) -> Found:
+    for tolerance in options.tolerances:
+        at = {"tolerance": tolerance}
+        yield "rank", _over_groups(rank(rows, tolerance)), at
+        yield "null", _over_groups(null_dimension(rows, tolerance)), at
+        yield "null_simplex", _over_groups(null_dimension_simplex(rows, tolerance)), at
+    projected = effective_attention(rows, TOLERANCE)
+    yield "effective_error", effective.identity_error(rows, projected).T, {}
+    yield "correlation", effective.correlation(rows, projected).T, {"none": "all weights are equal"}
+    yield "effective_sum", _over_rows(projected.sum(-1)), {}
+    yield "effective_below_zero", _below_zero(rows, projected), {}
+    for name, weights in (("share", rows.weights), ("effective_share", projected)):
+        found = effective.shares(weights, view.kinds)  # (B, H, kinds)
+        present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
+        found = torch.where(present[:, None], found, torch.nan)
+        for number, kind in enumerate(KINDS):
+            yield name, found[..., number].T, {"kind": kind, "none": f"no {kind} in the samples"}
+    yield (
+        "first_mass",
+        ["the first token is left out"] * view.heads if without_first else effective.first_mass(rows).T,
+        {},
+    )
+    yield "entropy", effective.entropy(rows).T, {}
+    if bool((rows.weights < 0).any()):
+        for name in ("step_distance", "step_error", *PROGRAMS):
+            yield name, ["weights are negative: no distribution"] * view.heads, {}
+    else:
+        moved = witness.stepped(rows)
+        yield "step_distance", _over_rows(witness.distance(moved, rows.weights)), {}
+        yield "step_error", torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T, {}
+        if seed is not None:
+            yield from _programs(view, rows, options.entries, seed)
+    if not without_first:
+        yield from _realisable(view, rows.values)
+
+
+def _over_groups(values: Tensor) -> Tensor:
+    """(B, H, G) to (H, B): mean over rows with masks of their own."""
+    return values.double().mean(-1).T
+
+
+def _over_rows(values: Tensor) -> Tensor:
+    """(B, H, G, R) to (H, B)"""
+    return values.mean((2, 3)).T
+
+
+def _below_zero(rows: GroupedRows, projected: Tensor) -> Tensor:
+    """Share of allowed entries of effective attention that are below zero by more than rounding, (H, B)."""
+    count = rows.sizes.sum() * rows.weights.shape[3]
+    return ((projected < -1e-12).sum((2, 3, 4)) / count).T
+
+
+def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int) -> Found:
+    """For a few rows of each head: how far the farthest distribution is, and what the largest entry and a drawn one can be."""
+    names = PROGRAMS
+    found: dict[str, list[Tensor]] = {name: [] for name in names}
+    batch, _, groups, count, _ = rows.weights.shape
+    basis = column_space(rows)
+    for head in range(view.heads):
+        rng = stream(seed, "attention_identity", "entries", view.layer, head)
+        drawn: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(entries):
+            sample, group, row = int(rng.integers(batch)), int(rng.integers(groups)), int(rng.integers(count))
+            allowed = rows.allowed[group]
+            solved = _solve(
+                rows.weights[sample, head, group, row, allowed].numpy(),
+                basis[sample, head, group, allowed].numpy(),
+                rng,
+            )
+            for name, value in solved.items():
+                drawn[name].append(value)
+        for name in names:
+            found[name].append(torch.tensor(drawn[name], dtype=torch.float64))
+    for name in names:
+        yield name, found[name], {"none": "no linear program was solved"}
+
+
+def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
+    basis = basis[:, np.abs(basis).sum(0) > 0]
+    entry, largest = int(rng.integers(len(row))), int(row.argmax())
+    solved: dict[str, float] = {}
+
+    def error(other: np.ndarray) -> float:
+        return float(np.abs(basis.T @ (other - row)).max())
+
+    far = programs.farthest(row, basis)
+    if far is not None:
+        solved |= {"distance": 0.5 * float(np.abs(far - row).sum()), "distance_error": error(far)}
+    one, top = programs.interval(row, basis, entry), programs.interval(row, basis, largest)
+    if one is not None:
+        solved |= {"interval_low": one.low, "interval_high": one.high, "interval_value": float(row[entry])}
+        solved |= {"width": one.high - one.low, "width_error": max(map(error, one.attained))}
+    if top is not None:
+        solved["width_largest"] = top.high - top.low
+    return solved
+
+
+def _realisable(view: AttentionView, values: Tensor) -> Found:
+    """Rank of the scores that A and a second distribution beside it come from, against the width of queries and keys."""
+    block, least = scores.free_block(view.allowed), view.score_width + 1
+    reason = ""
+    if block is None:
+        reason = "no large block of rows and columns without a mask"
+    elif min(block[0].stop - block[0].start, block[1].stop) <= least:
+        reason = f"any weights come from scores of width {view.score_width} at this length"
+    elif bool((view.weights[:, :, block[0], block[1]] <= 0).any()):
+        reason = "weights are zero: no softmax of finite scores"
+    if reason or block is None:
+        for name in ("score_rank", "witness_score_rank"):
+            yield name, [reason] * view.heads, {}
+        return
+    inside = GroupedRows(
+        weights=view.weights[:SCORED, :, None, block[0], block[1]],
+        values=values[:SCORED, :, -1:, block[1]],
+        allowed=torch.ones(1, block[1].stop, dtype=torch.bool),
+        places=torch.arange(block[0].start, block[0].stop)[None],
+    )
+    moved = witness.stepped(inside, extent=0.5)
+    yield "score_rank", scores.score_rank(inside.weights[:, :, 0]).T, {}
+    unmoved = bool((moved == inside.weights).all())
+    yield (
+        "witness_score_rank",
+        ["there is no second distribution"] * view.heads if unmoved else scores.score_rank(moved[:, :, 0]).T,
+        {},
+    )

@@ -1,0 +1,46 @@
+"""What raw and effective attention have in common, and which tokens they go to."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rankfall.identity.rows import GroupedRows
+from rankfall.identity.views import KINDS
+
+
+def correlation(rows: GroupedRows, other: Tensor) -> Tensor:
+    """Pearson correlation of A and other weights (B, H, G, R, n) over all allowed entries of a head, (B, H); NaN where one is constant."""
+    mask = rows.allowed[:, None].expand_as(rows.weights).to(rows.weights.dtype)
+    count = mask.sum((2, 3, 4))[:, :, None, None, None]
+
+    def centred(x: Tensor) -> Tensor:
+        return (x - (x * mask).sum((2, 3, 4), keepdim=True) / count) * mask
+
+    a, b = centred(rows.weights), centred(other)
+    return (a * b).sum((2, 3, 4)) / (a.square().sum((2, 3, 4)) * b.square().sum((2, 3, 4))).sqrt()
+
+
+def identity_error(rows: GroupedRows, other: Tensor) -> Tensor:
+    """max |A_eff T - A T| over max |A T|, (B, H): the identity that makes attention `effective`."""
+    before = rows.weights @ rows.values
+    size = before.abs().amax((2, 3, 4))
+    return (other @ rows.values - before).abs().amax((2, 3, 4)) / size.clamp_min(torch.finfo(size.dtype).tiny)
+
+
+def shares(weights: Tensor, kinds: Tensor) -> Tensor:
+    """Share of |weights| (B, H, G, R, n) that goes to each kind of token, (B, H, len(KINDS)); kinds is (B, n)."""
+    going = weights.abs().sum((2, 3))  # (B, H, n)
+    hot = torch.nn.functional.one_hot(kinds, len(KINDS)).to(weights.dtype)  # (B, n, 4)
+    return (going @ hot) / going.sum(-1, keepdim=True)
+
+
+def entropy(rows: GroupedRows) -> Tensor:
+    """Entropy of rows in nats, mean over rows, (B, H)."""
+    return torch.special.entr(rows.weights).sum(-1).mean((2, 3))
+
+
+def first_mass(rows: GroupedRows) -> Tensor:
+    """Weight on the first token, mean over the rows of all other tokens, (B, H): the attention sink."""
+    others = (rows.places > 0).to(rows.weights.dtype)  # (G, R)
+    return (rows.weights[..., 0] * others).sum((2, 3)) / others.sum()

@@ -1,0 +1,74 @@
+"""Rows of attention weights with the values they may combine: every row of a layer where all rows may attend to the same tokens, a few
+rows, evenly spaced, where a mask gives each row tokens of its own.
+
+A row i with a mask combines T_i, the rows of T that it may attend to. What it may not attend to is kept as rows of zeros, which change
+neither singular values nor left singular vectors, so that all rows of a layer have the same shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from rankfall.identity.views import AttentionView
+
+OUTLIER = 6.0  # times the median channel
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """G groups of R rows; the rows of a group may attend to the same tokens."""
+
+    weights: Tensor  # (B, H, G, R, n), zero where not allowed
+    values: Tensor  # (B, H, G, n, r): T in coordinates of its row space, zero where not allowed
+    allowed: Tensor  # (G, n)
+    places: Tensor  # (G, R): where in the sequence
+
+    @property
+    def sizes(self) -> Tensor:
+        """How many tokens a row may attend to, (G,)."""
+        return self.allowed.sum(-1)
+
+    @cached_property
+    def svd(self) -> tuple[Tensor, Tensor]:
+        """Left singular vectors (B, H, G, n, r) and singular values over the largest (B, H, G, r) of T."""
+        u, s, _ = torch.linalg.svd(self.values, full_matrices=False)
+        return u, s / s[..., :1].clamp_min(torch.finfo(s.dtype).tiny)
+
+
+def rows_of(
+    view: AttentionView, *, masked: int = 8, without_first: bool = False, channels: Tensor | None = None
+) -> GroupedRows:
+    """`masked`: so many rows where each may attend to tokens of its own. `without_first`: as if the first token were not there, the
+    weights of the others as large as all were. `channels` (D,): those of the residual stream that count; None: all.
+    """
+    allowed = view.allowed.clone()
+    if without_first:
+        allowed[:, 0] = False
+    first = 1 if without_first else 0
+    if bool((allowed[first:] == allowed[-1]).all()):
+        places = torch.arange(first, view.tokens)[None]  # (1, R)
+    else:
+        count = min(masked, view.tokens - first)
+        places = torch.linspace(view.tokens - 1, first, count).round().long().unique()[:, None]  # (G, 1)
+    allowed = allowed[places[:, 0]]  # (G, n)
+    values = view.compact() if channels is None else _compact(view, channels)
+    weights = view.weights[:, :, places]  # (B, H, G, R, n)
+    if without_first:
+        rest = weights.masked_fill(~allowed[:, None], 0.0)
+        sums = rest.sum(-1, keepdim=True)
+        weights = rest * torch.where(sums == 0, 0.0, weights.sum(-1, keepdim=True) / sums)
+    return GroupedRows(weights, values[:, :, None] * allowed[:, :, None], allowed, places)
+
+
+def _compact(view: AttentionView, channels: Tensor) -> Tensor:
+    return view.values @ torch.linalg.qr(view.output[..., channels].transpose(-1, -2)).R.transpose(-1, -2)
+
+
+def outlier_channels(states: Tensor) -> Tensor:
+    """Channels (D,) of states (B, T, D) whose root mean square over tokens and samples is above 6 times the median of all channels."""
+    size = states.square().mean((0, 1)).sqrt()
+    return size > OUTLIER * size.median()

@@ -1,0 +1,283 @@
+"""Guards attention identifiability: null dimensions, second distributions, intervals and effective attention against known answers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells, data_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankfall.identity import effective, programs, scores, witness
+from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers
+from rankfall.identity.cells import cell_views
+from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
+from rankfall.identity.nullspace import effective as effective_attention
+from rankfall.identity.rows import outlier_channels, rows_of
+from rankfall.identity.views import AttentionView
+from rankfall.nets.network import Shape, build
+from rankfall.train.fit import Course, fit
+from rankfall.train.members import Hyperparameters, Members
+from rankfall.train.objectives.classes import classes
+from rankfall.train.optimizers.adam import Adam
+
+DTYPE = torch.float64
+
+
+def drawn(
+    tokens: int, *, width: int = 12, head: int = 4, causal: bool = False, seed: int = 0, spread: float = 1.0
+) -> AttentionView:
+    """Three samples and two heads with normal E, W_V, H, and softmax weights of queries and keys as wide as a head."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=DTYPE)
+
+    inputs = normal(3, tokens, width)
+    values = torch.einsum("btd,hdv->bhtv", inputs, normal(2, width, head) / width**0.5)
+    allowed = torch.ones(tokens, tokens, dtype=torch.bool)
+    allowed = allowed.tril() if causal else allowed
+    logits = spread * normal(3, 2, tokens, head) @ normal(3, 2, head, tokens) / head**0.5
+    weights = logits.masked_fill(~allowed, -torch.inf).softmax(-1)
+    output = normal(2, head, width) / head**0.5
+    kinds = torch.arange(tokens).clamp(max=3).expand(3, tokens)
+    return AttentionView(1, inputs, weights, values, output, normal(width), head, allowed, "", kinds)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "null", "simplex"), [(3, 0, 0), (4, 0, 0), (5, 1, 0), (6, 2, 1), (8, 4, 3), (16, 12, 11)]
+)
+def test_null_dimensions_around_the_head_width(tokens: int, null: int, simplex: int) -> None:
+    """max(n - d_v, 0) and max(n - d_v - 1, 0), for random heads; by an SVD of the whole of T and of [T, 1] as a second way."""
+    view = drawn(tokens)
+    rows = rows_of(view)
+    assert (null_dimension(rows, 1e-10) == null).all()
+    assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
+    whole = view.mapped()
+    with_ones = torch.cat([whole, torch.ones(3, 2, tokens, 1, dtype=DTYPE)], -1)
+    assert (tokens - torch.linalg.matrix_rank(whole, rtol=1e-10) == null).all()
+    assert (tokens - torch.linalg.matrix_rank(with_ones, rtol=1e-10) == simplex).all()
+
+
+@pytest.mark.parametrize(("tokens", "null", "simplex"), [(64, 0, 0), (65, 1, 0), (66, 2, 1), (128, 64, 63)])
+def test_null_dimensions_of_bert_s_size(tokens: int, null: int, simplex: int) -> None:
+    rows = rows_of(drawn(tokens, width=768, head=64))
+    assert (null_dimension(rows, 1e-10) == null).all()
+    assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
+
+
+@pytest.mark.parametrize("norm", ["layer", "none"])
+@pytest.mark.parametrize(("tokens", "null", "simplex"), [(3, 0, 0), (4, 0, 0), (5, 1, 0), (6, 2, 1), (8, 4, 3)])
+def test_null_dimensions_of_trained_heads(norm: str, tokens: int, null: int, simplex: int) -> None:
+    """With symbols that all differ, so that rows of T do."""
+    generator = torch.Generator().manual_seed(3)
+    symbols = torch.stack([torch.randperm(12, generator=generator)[:tokens] for _ in range(6)]).view(2, 3, tokens)
+    network = _trained(norm)
+    for view in cell_views(network, symbols):
+        rows = rows_of(view)
+        assert (null_dimension(rows, 1e-10) == null).all()
+        assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
+
+
+def _trained(norm: str) -> Any:
+    cell = cells(architecture={"depth": 2, "heads": 2, "width": 16, "head_width": 4, "position": "none", "norm": norm})[
+        0
+    ]
+    made = build(cell.architecture, Shape("tokens", "classes", 5, 12, 12), 2, torch.float32)
+    made.initialise([0, 1])
+    inputs = torch.randint(12, (2, 60, 5), generator=torch.Generator().manual_seed(1))
+    members = Members(made, [0, 1], Adam(), [Hyperparameters(lr=3e-3)] * 2)
+    fit(members, data_of(inputs), classes, Course(epochs=2, batch=20))
+    return made.double().requires_grad_(False)
+
+
+def test_repeated_tokens_and_equal_rows_lower_the_rank() -> None:
+    """Four different rows among eight have rank 4, and all rows equal rank 1, with the ones among their combinations."""
+    view = drawn(8, head=6)
+    few = AttentionView(**{**view.__dict__, "values": view.values[:, :, [0, 1, 2, 3, 0, 1, 2, 3]]})
+    assert (rank(rows_of(few), 1e-10) == 4).all()
+    same = AttentionView(**{**view.__dict__, "values": view.values[:, :, :1].expand(-1, -1, 8, -1)})
+    assert (rank(rows_of(same), 1e-10) == 1).all()
+    assert (null_dimension_simplex(rows_of(same), 1e-10) == 7).all()  # the ones are a multiple of a column of T
+
+
+def test_rank_falls_with_the_tolerance() -> None:
+    view = drawn(8)
+    scale = torch.tensor([1.0, 1e-4, 1e-8, 1e-12], dtype=DTYPE)
+    u = torch.linalg.qr(view.values).Q * scale
+    eye = torch.eye(4, 12, dtype=DTYPE).expand(2, 4, 12)
+    rows = rows_of(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
+    found = [int(rank(rows, tolerance)[0, 0, 0]) for tolerance in (1e-3, 1e-6, 1e-10, 1e-13)]
+    assert found == [1, 2, 3, 4]
+
+
+@given(st.integers(3, 14), st.booleans(), st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 4.0]))
+@settings(max_examples=40, deadline=None)
+def test_a_second_distribution_has_the_same_output(tokens: int, causal: bool, seed: int, spread: float) -> None:
+    rows = rows_of(drawn(tokens, causal=causal, seed=seed, spread=spread))
+    moved = witness.stepped(rows)
+    assert (moved >= 0).all() and (moved[~rows.allowed[:, None].expand_as(moved)] == 0).all()
+    assert float(witness.output_error(rows, moved).max()) < 1e-10
+    assert float(witness.sum_error(rows, moved).max()) < 1e-12
+    apart, free = witness.distance(moved, rows.weights), null_dimension_simplex(rows, 1e-10)
+    assert ((apart > 0) == (free > 0).unsqueeze(-1)).all()  # another one exactly where there are directions for it
+
+
+def one_row(tokens: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    rows = rows_of(drawn(tokens, **options))
+    return rows.weights[0, 0, -1, -1].numpy(), column_space(rows)[0, 0, -1].numpy()
+
+
+@pytest.mark.parametrize("tokens", [4, 6, 9, 16])
+def test_intervals_contain_the_weight_and_their_ends_are_attained(tokens: int) -> None:
+    row, basis = one_row(tokens)
+    for entry in range(tokens):
+        found = programs.interval(row, basis, entry)
+        assert found is not None
+        assert found.low - 1e-12 <= row[entry] <= found.high + 1e-12
+        for end, attained in zip((found.low, found.high), found.attained):
+            assert attained[entry] == end and (attained >= 0).all()
+            assert np.abs(basis.T @ (attained - row)).max() < 1e-10
+            assert attained.sum() == pytest.approx(row.sum(), abs=1e-12)
+        assert (found.high - found.low > 1e-6) == (tokens > 5)
+
+
+def test_with_one_direction_intervals_and_the_farthest_point_are_those_of_a_line() -> None:
+    """n = d_v + 2: all distributions lie on a segment, whose ends are known without a program."""
+    row, basis = one_row(6)
+    free = np.linalg.svd(basis, full_matrices=True)[0][:, -1]
+    back, ahead = (-row / free)[free < 0].min(), (row / free)[free > 0].min()
+    ends = (row + back * free, row - ahead * free)
+    for entry in range(6):
+        found = programs.interval(row, basis, entry)
+        assert found is not None
+        expected = sorted(end[entry] for end in ends)
+        assert [found.low, found.high] == pytest.approx(expected, abs=1e-11)
+    far = programs.farthest(row, basis)
+    assert far is not None
+    assert np.abs(far - row).sum() == pytest.approx(max(np.abs(end - row).sum() for end in ends), abs=1e-11)
+    rows = rows_of(drawn(6))
+    stepped = witness.distance(witness.stepped(rows), rows.weights)[0, 0, -1, -1]
+    assert 2 * float(stepped) == pytest.approx(np.abs(far - row).sum(), rel=1e-9)  # both directions of a line are tried
+
+
+def test_the_farthest_distribution_is_a_local_best_and_beats_steps() -> None:
+    rows = rows_of(drawn(12))
+    stepped = witness.distance(witness.stepped(rows), rows.weights)
+    basis = column_space(rows)
+    for place in range(12):
+        row = rows.weights[0, 0, 0, place].numpy()
+        far = programs.farthest(row, basis[0, 0, 0].numpy())
+        assert far is not None
+        assert 0.5 * np.abs(far - row).sum() >= float(stepped[0, 0, 0, place]) - 1e-9
+        assert np.abs(basis[0, 0, 0].numpy().T @ (far - row)).max() < 1e-10
+
+
+def test_effective_attention_is_the_projection_and_gives_the_same_output() -> None:
+    for tokens in (3, 4, 6, 16):
+        view = drawn(tokens)
+        rows = rows_of(view)
+        found = effective_attention(rows, 1e-10)
+        t = view.mapped()
+        by_hand = view.weights @ t @ torch.linalg.pinv(t, rtol=1e-10)
+        torch.testing.assert_close(found[:, :, 0], by_hand, rtol=1e-9, atol=1e-11)
+        assert float(effective.identity_error(rows, found).max()) < 1e-12
+        if tokens <= 4:
+            torch.testing.assert_close(found, rows.weights, rtol=1e-9, atol=1e-11)
+        expected = np.corrcoef(view.weights[1, 0].flatten(), by_hand[1, 0].flatten())[0, 1]
+        assert float(effective.correlation(rows, found)[1, 0]) == pytest.approx(expected, abs=1e-10)
+
+
+def test_effective_attention_of_a_masked_row_stays_on_its_tokens() -> None:
+    """For row i it is the projection with the rows of T up to i alone, not with those after it."""
+    view = drawn(9, causal=True)
+    rows = rows_of(view, masked=9)
+    found = effective_attention(rows, 1e-10)
+    t = view.mapped()[0, 1]
+    for group, place in enumerate(rows.places[:, 0].tolist()):
+        part = t[: place + 1]
+        by_hand = view.weights[0, 1, place, : place + 1] @ part @ torch.linalg.pinv(part, rtol=1e-10)
+        torch.testing.assert_close(found[0, 1, group, 0, : place + 1], by_hand, rtol=1e-9, atol=1e-11)
+        assert (found[0, 1, group, 0, place + 1 :] == 0).all()
+
+
+def test_scores_of_a_head_s_width_are_recognised() -> None:
+    """Log-weights of a softmax of q k^T have the rank of q k^T; those of a second distribution have not (Bhardwaj et al. 2021)."""
+    view = drawn(12, head=4)
+    rows = rows_of(view)
+    assert (scores.score_rank(view.weights) == 4).all()
+    moved = witness.stepped(rows, extent=0.5)
+    assert (scores.score_rank(moved[:, :, 0]) > 4).all()
+    assert scores.free_block(view.allowed) == (slice(0, 12), slice(0, 12))
+    block = scores.free_block(view.allowed.tril())
+    assert block == (slice(6, 12), slice(0, 7)) and bool(view.allowed.tril()[block].all())
+    assert scores.free_block(view.allowed.tril().triu(-3)) is None
+
+
+def test_shares_entropy_and_the_first_token() -> None:
+    view = drawn(6)
+    rows = rows_of(view)
+    found = effective.shares(rows.weights, view.kinds)
+    torch.testing.assert_close(found[..., 0], view.weights[..., 0].mean(-1), rtol=1e-12, atol=0)
+    torch.testing.assert_close(found[..., 3], view.weights[..., 3:].sum(-1).mean(-1), rtol=1e-12, atol=0)
+    torch.testing.assert_close(effective.first_mass(rows), view.weights[:, :, 1:, 0].mean(-1), rtol=1e-12, atol=0)
+    by_hand = -(view.weights * view.weights.log()).sum(-1).mean(-1)
+    torch.testing.assert_close(effective.entropy(rows), by_hand, rtol=1e-12, atol=0)
+
+
+def test_without_the_first_token_it_is_as_if_it_were_not_there() -> None:
+    view = drawn(7)
+    without = rows_of(view, without_first=True)
+    assert without.sizes.tolist() == [6] and (null_dimension(without, 1e-10) == 2).all()
+    rest = view.weights[:, :, 1:, 1:]
+    torch.testing.assert_close(without.weights[:, :, 0, :, 1:], rest / rest.sum(-1, keepdim=True), rtol=1e-12, atol=0)
+    short = AttentionView(
+        **{**view.__dict__, "values": view.values[:, :, 1:], "weights": rest, "allowed": view.allowed[1:, 1:]}
+    )
+    torch.testing.assert_close(without.svd[1], rows_of(short).svd[1], rtol=1e-10, atol=1e-12)
+
+
+def test_outlier_channels_are_those_above_the_rule_and_leave_t() -> None:
+    view = drawn(8)
+    states = view.inputs.clone()
+    states[..., 5] *= 40
+    assert outlier_channels(states).nonzero().flatten().tolist() == [5]
+    kept = ~outlier_channels(states)
+    t = view.mapped()[..., kept]
+    found = rows_of(view, channels=kept).values[:, :, 0]
+    torch.testing.assert_close(found @ found.mT, t @ t.mT, rtol=1e-10, atol=1e-12)
+
+
+def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
+    """But for the linear programs, which are solved for rows of the first part."""
+    view = drawn(8)
+    options = AttentionOptions(left_out=LEFT_OUT, entries=0)
+    whole, parts = LayerNumbers(1, options, 0), LayerNumbers(1, options, 0)
+    whole.add(view)
+    parts.outliers = outlier_channels(view.inputs)
+    for part in (slice(0, 2), slice(2, 3)):
+        names = ("inputs", "weights", "values", "kinds")
+        parts.add(AttentionView(**{**view.__dict__, **{name: getattr(view, name)[part] for name in names}}))
+    found = {
+        tuple(row[key] for key in ("head", "left_out", "quantity", "kind", "tolerance")): row for row in whole.rows()
+    }
+    for row in parts.rows():
+        if row["quantity"] in ("witness_score_rank", "score_rank"):
+            continue
+        other = found[tuple(row[key] for key in ("head", "left_out", "quantity", "kind", "tolerance"))]
+        assert row["count"] == other["count"] and row["reason"] == other["reason"]
+        if row["value"] is not None and not row["quantity"].endswith("error"):
+            assert row["value"] == pytest.approx(other["value"], rel=1e-9, abs=1e-12)
+
+
+def test_what_has_no_number_has_a_reason() -> None:
+    view = drawn(6)
+    signed = AttentionView(**{**view.__dict__, "weights": view.weights - 0.2})
+    numbers = LayerNumbers(1, AttentionOptions(), 0)
+    numbers.add(signed)
+    rows = list(numbers.rows())
+    assert all((row["value"] is None) == (row["reason"] is not None) for row in rows)
+    reasons = {row["quantity"]: row["reason"] for row in rows if row["reason"]}
+    assert reasons["distance"] == "weights are negative: no distribution"
+    assert reasons["score_rank"] == "weights are zero: no softmax of finite scores"
