@@ -11,14 +11,19 @@ from rankfall.identity.cells import cell_views
 from rankfall.measures._context import Context
 from rankfall.measures.attention_identity import at_length, attention_identity
 from rankfall.nets.network import Shape, build
-from rankfall.report.schemas.attention_identity import COLUMNS, KEY, QUANTITIES, attention_identity as table
+from rankfall.report.schemas.attention_identity import COLUMNS, KEY, QUANTITIES
+from rankfall.report.schemas.attention_identity import attention_identity as table
 
 INPUTS = torch.randint(6, (2, 20, 5), generator=torch.Generator().manual_seed(1))
 
 
 def context(**architecture: Any) -> Context:
-    found = cells(architecture={"depth": 2, "heads": 2, "width": 8, "position": "none"} | architecture, grid={"seed": [0, 1]})
-    network = build(found[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
+    found = cells(
+        architecture={"depth": 2, "heads": 2, "width": 8, "position": "none"} | architecture, grid={"seed": [0, 1]}
+    )
+    network = build(
+        found[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32
+    )
     network.initialise([0, 1])
     return Context(network=network.requires_grad_(False), data=data_of(INPUTS), cells=found)
 
@@ -52,7 +57,9 @@ def test_a_number_by_hand() -> None:
     views = [view for view in cell_views(given.network.double(), INPUTS[:, :3]) if (view.layer, view.member) == (2, 1)]
     entropies = torch.special.entr(views[0].weights[:, 1]).sum(-1).mean(-1)
     (row,) = [
-        row for row in rows if (row["member"], row["layer"], row["head"], row["quantity"]) == (1, 2, 1, "entropy")
+        row
+        for row in rows
+        if (row["member"], row["layer"], row["attention_head"], row["quantity"]) == (1, 2, 1, "entropy")
     ]
     assert row["value"] == pytest.approx(float(entropies.mean()), rel=1e-6) and row["count"] == 3
     assert row["deviation"] == pytest.approx(float(entropies.std()), rel=1e-4)
@@ -71,11 +78,17 @@ def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     from rankfall.measures.model_attention_identity import model_attention_identity
     from rankfall.report import tables
 
-    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40, "vocab_size": 99}
+    sizes = {
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 40,
+        "vocab_size": 99,
+    }
     rows = model_attention_identity(Context(), model="bert", config=sizes, text="zipf", samples=2, lengths=[6, 9])
     tables.write("model_attention_identity", rows, tmp_path / "x.parquet")
     frame = tables.conform("model_attention_identity", rows).to_pandas()
     null = frame[(frame.quantity == "null_simplex") & (frame.tolerance == 1e-10) & (frame.left_out == "nothing")]
     assert null[null.tokens == 6].value.max() <= 1 and null[null.tokens == 9].value.min() >= 2
     first = frame[(frame.quantity == "first_mass") & (frame.left_out == "first token")]
-    assert first.value.isna().all() and set(first.reason) == {"the first token is left out"}
+    assert first.value.isna().all() and set(first.missing) == {"the first token is left out"}

@@ -68,7 +68,9 @@ class LayerNumbers:
                 channels = ~outliers if without_channels else None
                 rows = rows_of(view, masked=self.options.masked, without_first=without_first, channels=channels)
                 seed = self.seed if first else None
-                known[without_first, without_channels] = list(_quantities(view, rows, self.options, seed, without_first))
+                known[without_first, without_channels] = list(
+                    _quantities(view, rows, self.options, seed, without_first)
+                )
             for name, values, labels in known[without_first, without_channels]:
                 key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
                 parts = self.found.setdefault(key, [[] for _ in range(view.heads)])
@@ -80,11 +82,11 @@ class LayerNumbers:
         assert self.outliers is not None
         about = {"layer": self.layer, "tokens": self.tokens}
         count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
-        yield about | {"head": None} | count | summary([self.outliers.sum().double().view(1)])
+        yield about | {"attention_head": None} | count | summary([self.outliers.sum().double().view(1)])
         for (left_out, quantity, kind, tolerance, none), heads in self.found.items():
             what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
             for head, parts in enumerate(heads):
-                yield about | {"head": head} | what | summary(parts, none)
+                yield about | {"attention_head": head} | what | summary(parts, none)
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str,
         "least": float(numbers.min()) if some else None,
         "most": float(numbers.max()) if some else None,
         "count": len(numbers),
-        "reason": None if some else said[0] if said else none or "not defined for any sample",
+        "missing": None if some else said[0] if said else none or "not defined for any sample",
     }
 
 

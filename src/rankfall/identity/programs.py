@@ -30,6 +30,8 @@ class Interval:
 
 def interval(row: Array, basis: Array, entry: int) -> Interval | None:
     """Of one entry of a row (n,); `basis` (n, r): orthonormal columns that span the columns of [T, 1]."""
+    if determined(basis):
+        return Interval(float(row[entry]), float(row[entry]), (row, row))
     slope = np.zeros_like(row)
     slope[entry] = 1.0
     low, high = best(row, basis, -slope), best(row, basis, slope)
@@ -40,6 +42,8 @@ def interval(row: Array, basis: Array, entry: int) -> Interval | None:
 
 def farthest(row: Array, basis: Array) -> Array | None:
     """A distribution (n,) as far from the row as the ascent gets: it starts away from the entries that hold most of the weight."""
+    if determined(basis):
+        return row
     order = np.argsort(-row)
     heavy = order[: 1 + int(np.searchsorted(np.cumsum(row[order]), 0.5 * row.sum()))]
     slope = np.ones_like(row)
@@ -55,6 +59,11 @@ def farthest(row: Array, basis: Array) -> Array | None:
         found, reached = vertex, gone
         slope = np.where(vertex >= row, 1.0, -1.0)
     return found
+
+
+def determined(basis: Array) -> bool:
+    """Whether there are as many conditions as entries, so that the row itself is all there is."""
+    return basis.shape[1] >= basis.shape[0]
 
 
 def best(row: Array, basis: Array, slope: Array) -> Array | None:

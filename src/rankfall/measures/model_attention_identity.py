@@ -43,7 +43,6 @@ def model_attention_identity(
         "nothing",
         "first token",
         "outlier channels",
-        "both",
     ],
     optional: bool = False,
 ) -> list[dict[str, Any]]:

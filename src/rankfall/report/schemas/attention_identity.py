@@ -20,7 +20,7 @@ QUANTITIES = (
 )
 COLUMNS = (
     Column("layer", "int", "1 is the first block"),
-    Column("head", "int", "null: of the whole layer", nullable=True),
+    Column("attention_head", "int", "null: of the whole layer", nullable=True),
     Column("tokens", "int", "n: tokens of a sequence, sentinels included", unit="tokens"),
     Column(
         "left_out",
@@ -46,9 +46,9 @@ COLUMNS = (
     Column("least", "float", "smallest", nullable=True),
     Column("most", "float", "largest", nullable=True),
     Column("count", "int", "how many samples, or sampled rows, gave a number"),
-    Column("reason", "text", "why there is none", nullable=True),
+    Column("missing", "text", "why there is no value", nullable=True),
 )
-KEY = ("layer", "head", "tokens", "left_out", "quantity", "kind", "tolerance")
+KEY = ("layer", "attention_head", "tokens", "left_out", "quantity", "kind", "tolerance")
 
 
 def attention_identity() -> Table:

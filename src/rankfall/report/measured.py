@@ -1,0 +1,19 @@
+"""The rows of a table of real models that a figure draws."""
+
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def measured(table: "DataFrame", figure: str, models: list[str] | None) -> "DataFrame":
+    """Of these models, or of all; an error if one was not measured."""
+    there = sorted(table.model.unique())
+    for model in models or []:
+        if model not in there:
+            raise RankfallError(
+                f"figure {figure}: model {model} was not measured; there is: {', '.join(there) or 'nothing'}"
+            )
+    return table[table.model.isin(models)] if models else table
