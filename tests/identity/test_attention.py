@@ -267,7 +267,7 @@ def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
         if row["quantity"] in ("witness_score_rank", "score_rank"):
             continue
         other = found[tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance"))]
-        assert row["count"] == other["count"] and row["missing"] == other["missing"]
+        assert row["count"] == other["count"] and row["value_reason"] == other["value_reason"]
         if row["value"] is not None and not row["quantity"].endswith("error"):
             assert row["value"] == pytest.approx(other["value"], rel=1e-9, abs=1e-12)
 
@@ -278,7 +278,7 @@ def test_what_has_no_number_has_a_reason() -> None:
     numbers = LayerNumbers(1, AttentionOptions(), 0)
     numbers.add(signed)
     rows = list(numbers.rows())
-    assert all((row["value"] is None) == (row["missing"] is not None) for row in rows)
-    reasons = {row["quantity"]: row["missing"] for row in rows if row["missing"]}
+    assert all((row["value"] is None) == (row["value_reason"] is not None) for row in rows)
+    reasons = {row["quantity"]: row["value_reason"] for row in rows if row["value_reason"]}
     assert reasons["distance"] == "weights are negative: no distribution"
     assert reasons["score_rank"] == "weights are zero: no softmax of finite scores"

@@ -91,4 +91,4 @@ def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     null = frame[(frame.quantity == "null_simplex") & (frame.tolerance == 1e-10) & (frame.left_out == "nothing")]
     assert null[null.tokens == 6].value.max() <= 1 and null[null.tokens == 9].value.min() >= 2
     first = frame[(frame.quantity == "first_mass") & (frame.left_out == "first token")]
-    assert first.value.isna().all() and set(first.missing) == {"the first token is left out"}
+    assert first.value.isna().all() and set(first.value_reason) == {"the first token is left out"}

@@ -101,7 +101,7 @@ def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str,
         "least": float(numbers.min()) if some else None,
         "most": float(numbers.max()) if some else None,
         "count": len(numbers),
-        "missing": None if some else said[0] if said else none or "not defined for any sample",
+        "value_reason": None if some else said[0] if said else none or "not defined for any sample",
     }
 
 

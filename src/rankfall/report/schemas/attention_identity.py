@@ -46,7 +46,7 @@ COLUMNS = (
     Column("least", "float", "smallest", nullable=True),
     Column("most", "float", "largest", nullable=True),
     Column("count", "int", "how many samples, or sampled rows, gave a number"),
-    Column("missing", "text", "why there is no value", nullable=True),
+    Column("value_reason", "text", "why there is no value", nullable=True),
 )
 KEY = ("layer", "attention_head", "tokens", "left_out", "quantity", "kind", "tolerance")
 

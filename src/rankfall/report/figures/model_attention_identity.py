@@ -21,9 +21,9 @@ PANELS = (
 )
 
 
-def attention_identity(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
+def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
-    table = measured(read("model_attention_identity"), "attention_identity", models)
+    table = measured(read("model_attention_identity"), "model_attention_identity", models)
     table = table[(table.left_out == "nothing") & table.value.notna()]
     figure, axes = canvas(2, 3, 9.6, 5.4)
     panels = [panel for row in axes for panel in row]
