@@ -46,9 +46,9 @@ def test_integer_is_a_count_unless_limits_say_otherwise(tmp_path: Path, monkeypa
 
 
 READERS = {
-    "": "its component does not say which TABLES it reads; allowed: cells, ",
+    "": "its component does not say which TABLES it reads; allowed: ",
     "TABLES = []\n": "TABLES must be a list of tables, not []",
-    "TABLES = ['path']\n": "its component says TABLES = ['path']; allowed: cells, ",
+    "TABLES = ['path']\n": "its component says TABLES = ['path']; allowed: ",
 }
 
 
