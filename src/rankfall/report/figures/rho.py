@@ -10,7 +10,7 @@ from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of, said
 from rankfall.report.shares import most_frequent
-from rankfall.report.style import CHANCE, Picture, band, canvas, palette
+from rankfall.report.style import WHOLE, Picture, band, canvas, palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,9 @@ def rho(
         part = table[table.kind == kind]
         for index, (colour, name) in enumerate(zip(palette(len(names)), names)):
             line = part[part.architecture == name].groupby("x").value.agg(["mean", "std"]).fillna(0.0).reset_index()
-            band(panel, line.x, line["mean"], line["std"], colour, name, marker="osD^vP*X"[index % 8], markersize=4)
+            # Lines that lie on each other: open marks, each smaller than the one before.
+            look = {"marker": "osD^vP*X"[index % 8], "markersize": 10 - index, "fillstyle": "none"}
+            band(panel, line.x, line["mean"], line["std"], colour, name, **look)
         references(panel, part, kind)
         ticked(panel, part)
         panel.set_title({"places": "places", "even_tokens": "even tokens, informative half"}[kind])
@@ -83,7 +85,7 @@ def references(panel: "Axes", part: "DataFrame", kind: str) -> None:
     values = (
         points.chance if kind == "places" else [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
     )
-    panel.plot(points.x, values, linestyle="--", color=CHANCE, linewidth=1.2, label="computed", zorder=1)
+    panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
 
 
 def ticked(panel: "Axes", part: "DataFrame") -> None:
