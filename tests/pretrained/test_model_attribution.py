@@ -77,3 +77,17 @@ def test_rows_of_a_small_model() -> None:
     assert (np.abs(own.value.to_numpy() - true.value.to_numpy()) < 6 * own.error.to_numpy() + 0.01).all()
     effects = table[(table.method == "ablation") & (table.quantity == "own share")]
     assert (effects.samples == 2).all() and effects.value.notna().all()
+
+
+def test_the_figure_says_what_the_table_has() -> None:
+    from rankfall.report.figures.model_attribution import model_attribution as figure
+
+    rows = model_attribution(
+        Context(), model="bert", config=CONFIGS["bert"], text="zipf", samples=2, length=8, tokens=2, ablated=1
+    )
+    table = tables.conform("model_attribution", rows).to_pandas()
+    picture = figure(lambda name: table)
+    own = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
+    for layer in (1, 3):
+        assert f"{float(own[own.layer == layer]['median'].iloc[0]):.1%} after layer {layer}" in picture.caption
+    assert len(picture.figure.axes) == 4

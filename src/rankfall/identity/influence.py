@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import comb, gammaincc, gammaln
-from scipy.stats import binom
+from scipy.stats import binom, spearmanr
 
 STEP, LOWEST, HIGHEST = 0.005, -40.0, 6.7  # of ln(ln 1/x), for sums that stand for integrals
 
@@ -74,3 +74,8 @@ def in_squares(length: int, depth: int, alpha: float) -> np.ndarray:
 def weights(depth: int, alpha: float) -> np.ndarray:
     """w_k, k = 0 .. H: the share of paths that go through k of H attentions."""
     return binom.pmf(np.arange(depth + 1), depth, alpha)
+
+
+def agreement(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+    """Spearman's rank correlation of two sets of shares, and half the sum of their differences (0: equal, 1: nothing in common)."""
+    return float(spearmanr(one, other).statistic), float(np.abs(one - other).sum() / 2)

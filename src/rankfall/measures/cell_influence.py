@@ -1,0 +1,53 @@
+"""Influence of each place on the last token of networks of ours: shares of the exact norms of blocks d e_n / d x_i, by layer.
+
+For causal networks, at initialisation and trained: what training makes of the influence of place that `influence` derives at birth.
+"""
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+
+from rankfall.identity.jacobian import JACOBIAN, blocks_of
+from rankfall.identity.shares import shares
+
+if TYPE_CHECKING:
+    from rankfall.measures._context import Context, Rows
+
+TABLE = "cell_influence"
+REQUIRES = [
+    (
+        {"mask": "causal"},
+        "the last token of a network without a causal mask is like any other; choose cells with `mask: causal`",
+    )
+]
+LIMITS = {"samples": (1, None)}
+
+
+def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
+    """Over the first test samples."""
+    network = copy.deepcopy(context.network).double()
+    inputs = context.data.test.inputs[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    with torch.no_grad():
+        x = network.lift(inputs)  # (K, B, T, D)
+    last = torch.tensor([x.shape[2] - 1])
+    rows: Rows = []
+    for member in range(x.shape[0]):
+        made = []
+        for sample in range(x.shape[1]):
+
+            def layers(states: torch.Tensor, member: int = member) -> list[torch.Tensor]:
+                given = states.expand(x.shape[0], 1, *states.shape)
+                return [state[member, 0] for state in list(network.layers(given))[1:]]
+
+            rng = context.stream("cell_influence", member=member)  # nothing is drawn: blocks are exact
+            made.append(shares(blocks_of(layers, x[member, sample], last, None, rng)[JACOBIAN][0, :, 0].sqrt()))
+        found = torch.stack(made)  # (B, L, T)
+        mean, deviation = found.mean(0), found.std(0) if len(made) > 1 else None
+        for layer in range(found.shape[1]):
+            for place in range(found.shape[2]):
+                spread = None if deviation is None else float(deviation[layer, place])
+                about = {"member": member, "layer": layer + 1, "place": place + 1, "places": found.shape[2]}
+                rows.append(about | {"share": float(mean[layer, place]), "deviation": spread, "samples": len(made)})
+    return rows

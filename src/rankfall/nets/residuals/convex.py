@@ -1,0 +1,7 @@
+"""(1 - a) X + a F(X): a weighted mean, which keeps the scale of what it is given."""
+
+from torch import Tensor
+
+
+def convex(x: Tensor, branch: Tensor, depth: int, *, alpha: float = 0.5) -> Tensor:
+    return (1 - alpha) * x + alpha * branch

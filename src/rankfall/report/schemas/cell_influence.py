@@ -1,0 +1,24 @@
+"""cell_influence.parquet: influence of each place on the last token of causal networks of ours."""
+
+from rankfall.report.schema import Column, Table
+
+
+def cell_influence() -> Table:
+    """One row a place."""
+    return Table(
+        "cell_influence",
+        "a cell x layer x place",
+        (
+            Column("layer", "int", "1 is the first block"),
+            Column("place", "int", "1 is the first token, sentinels included"),
+            Column("places", "int", "how many there are", unit="tokens"),
+            Column(
+                "share",
+                "float",
+                "of the influence on the last token: norm of d e_n / d x_i over the sum, mean over samples",
+            ),
+            Column("deviation", "float", "over samples; null: one sample", nullable=True),
+            Column("samples", "int", "samples that it is over"),
+        ),
+        key=("layer", "place"),
+    )

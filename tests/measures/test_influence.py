@@ -1,0 +1,92 @@
+"""Guards the influence tables: shares sum to one, networks of averaging layers agree with the closed form, training is what cells are."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells, data_of
+
+from rankfall.measures._context import Context
+from rankfall.measures.cell_influence import cell_influence
+from rankfall.measures.influence import influence, measured, stack
+from rankfall.nets.network import Shape, build
+from rankfall.report import tables
+
+
+def test_an_untrained_stack_is_near_the_closed_form() -> None:
+    rows = influence(Context(), length=24, depths=[2, 6], alphas=[0.3], width=16, heads=2, seeds=1)
+    table = tables.conform("influence", rows).to_pandas()
+    places = table[table.place.notna()]
+    sums = places.groupby(["source", "network", "position", "alpha", "depth", "seed"], dropna=False).share.sum()
+    assert list(sums) == pytest.approx([1.0] * len(sums), abs=1e-12)
+    whole = table[table.place.isna()]
+    attention = whole[(whole.network == "attention") & (whole.depth == 6)]
+    assert (attention.spearman > 0.95).all() and len(attention) == 2
+    assert (
+        attention.from_squares < 0.5 * attention.distance
+    ).all()  # random maps add in squares, as the formula for it has it
+    assert (whole[whole.source == "smoothed density"].distance < 1e-12).all()
+    assert (whole[whole.source == "density"].distance > 1e-4).all()
+    assert whole[whole.network == "pre-norm"].fitted.between(0, 1).all()
+    first = {  # RoPE has no part in a network without scores, and some in one with them
+        position: whole[(whole.network == "attention") & (whole.position == position)].distance.tolist()
+        for position in ("none", "rope")
+    }
+    assert first["none"] != first["rope"]
+
+
+def test_many_draws_add_in_squares() -> None:
+    """Without scores, the mean square over seeds of a network's blocks is that of independent random maps."""
+    from rankfall.identity.influence import in_squares
+
+    total = 0.0
+    for seed in range(12):
+        network = stack(3, 0.4, "none", 16, 2, 8, seed)
+        for block in network.blocks:
+            block.attention.query.weight.data.zero_()
+        total = total + measured(network, [3], 8, seed, 1, 16)[0]
+    assert total / 12 == pytest.approx(in_squares(8, 3, 0.4), rel=0.1)
+
+
+def context(**architecture: Any) -> Context:
+    some = cells(architecture={"depth": 2, "heads": 2, "width": 8, "mask": "causal"} | architecture)
+    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
+    made.initialise([0, 1])
+    inputs = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
+    return Context(network=made.requires_grad_(False), data=data_of(inputs), cells=[some[0], some[0]])
+
+
+def test_cells_have_one_share_a_place() -> None:
+    from rankfall.measures.attribution import attribution
+
+    rows = cell_influence(context(sentinels="bos"), samples=2)
+    assert {row["places"] for row in rows} == {6}
+    for member in (0, 1):
+        for layer in (1, 2):
+            part = [row["share"] for row in rows if (row["member"], row["layer"]) == (member, layer)]
+            assert len(part) == 6 and sum(part) == pytest.approx(1.0, rel=1e-12)
+    given = context()
+    (own,) = (  # of one sample, the mean over all tokens of their own shares; the last one's lies in the other table
+        row["value"]
+        for row in attribution(given, samples=1)
+        if (row["member"], row["layer"], row["method"], row["quantity"], row["kept_tokens"])
+        == (1, 2, "jacobian", "own share", "all")
+    )
+    last = [row["share"] for row in cell_influence(given, samples=1) if (row["member"], row["layer"]) == (1, 2)][-1]
+    assert 0 < last < 5 * own
+
+
+def test_the_figure_says_what_the_tables_have() -> None:
+    from rankfall.report.cell_columns import cell_columns
+    from rankfall.report.figures.influence import influence as figure
+
+    rows = influence(Context(), length=12, depths=[3], alphas=[0.3], width=8, heads=2, seeds=1, samples=2)
+    labels = cell_columns(cells(architecture={"depth": 2})[0], {"status": "done"})
+    of_cells = [labels | row for row in cell_influence(context(), samples=2) if row.pop("member") == 0]
+    given = {
+        name: tables.conform(name, found).to_pandas()
+        for name, found in (("influence", rows), ("cell_influence", of_cells))
+    }
+    picture = figure(given.__getitem__, depth=3)
+    early = sum(row["share"] for row in of_cells if row["layer"] == 2 and row["place"] <= 2.5)
+    assert f"short {early:.2f}" in picture.caption
