@@ -141,7 +141,7 @@ def _others(width: int, apart: Tensor) -> Tensor:
 def _orthonormal(rng: np.random.Generator, sets: int, count: int, width: int) -> np.ndarray:
     """`sets` times `count` orthonormal vectors, uniformly distributed; all of them: the unit vectors."""
     if count == width:
-        return np.broadcast_to(np.eye(width), (sets, width, width))
+        return np.tile(np.eye(width), (sets, 1, 1))
     basis, triangle = np.linalg.qr(rng.normal(size=(sets, width, count)))
     signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))[:, None]  # otherwise QR prefers some directions
     return np.swapaxes(basis * signs, -1, -2)

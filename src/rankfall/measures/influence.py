@@ -60,7 +60,8 @@ def influence(
             for name, form in FORMS.items():
                 rows += found(form(length, depth, alpha), reference, about | {"source": name})
     for position in positions:
-        for alpha in (*alphas, None):
+        weights: list[float | None] = [*alphas, None]
+        for alpha in weights:
             for seed in range(seeds):
                 network = stack(max(depths), alpha, position, width, heads, length, seed)
                 for depth, shares in zip(
@@ -82,8 +83,11 @@ def influence(
 def found(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> "Rows":
     """A row for each place, and one, without a place, for all: agreement with uniform averaging."""
     spearman, distance = agreement(shares, reference)
-    places = [NONE | about | {"place": place, "share": float(share)} for place, share in enumerate(shares, 1)]
-    return [*places, NONE | about | {"spearman": spearman, "distance": distance} | more]
+    about = NONE | about
+    places = [
+        about | {"quantity": "share", "place": place, "share": float(share)} for place, share in enumerate(shares, 1)
+    ]
+    return [*places, about | {"quantity": "agreement", "spearman": spearman, "distance": distance} | more]
 
 
 def best(shares: np.ndarray, depth: int) -> float:

@@ -42,6 +42,8 @@ TABLES = [
     "path_counts",
     "model_residuals",
     "model_token_identity",
+    "model_attribution",
+    "influence",
     "chains",
     "law",
     "extrapolation",

@@ -20,7 +20,7 @@ def influence(
 ) -> Picture:
     """`depth`, `alpha`: which untrained stack; `architecture`: which causal cells, by default the first."""
     table = read("influence")
-    whole, places = table[table.place.isna()], table[table.place.notna() & (table.depth == depth)]
+    whole, places = table[table.quantity == "agreement"], table[(table.quantity == "share") & (table.depth == depth)]
     if places.empty or not (places.alpha == alpha).any():
         raise RankfallError(
             f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"

@@ -31,6 +31,7 @@ def influence() -> Table:
             Column("depth", "int", "layers"),
             Column("length", "int", "places", unit="tokens"),
             Column("seed", "int", "draw of weights and inputs; null: a formula", nullable=True),
+            Column("quantity", "text", "share: of one place; agreement: of all places with uniform averaging"),
             Column("place", "int", "1 is the first token; null: the row is about all places", nullable=True),
             Column("share", "float", "of the influence on the last token; sums to one over places", nullable=True),
             Column(
