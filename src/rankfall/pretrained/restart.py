@@ -39,6 +39,7 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
     exits = {exit_.call: exit_ for exit_ in anatomy.exits if exit_.residual_stream == 0}
     first = next(call for call, exit_ in exits.items() if exit_.layer == 1)
     module = dict(model.named_modules())[first.module]
+    model.requires_grad_(False)  # only states are differentiated
     plain = entering(subject, sample, sample + 1)
     accepted = inspect.signature(model.forward).parameters
     off: dict[str, Any] = {name: False for name in ("use_cache", "use_mems") if name in accepted}
