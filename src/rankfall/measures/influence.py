@@ -54,11 +54,11 @@ def influence(
     `samples` random inputs, since which tokens are alike is chance, and over `directions` of the last token's state for each."""
     rows: Rows = []
     for depth in depths:
-        for alpha in alphas:
-            about = {"network": "none", "alpha": alpha, "depth": depth, "length": length}
-            reference = averaged(length, depth, alpha)
+        for given in alphas:
+            about: dict[str, Any] = {"network": "none", "alpha": given, "depth": depth, "length": length}
+            reference = averaged(length, depth, given)
             for name, form in FORMS.items():
-                rows += found(form(length, depth, alpha), reference, about | {"source": name})
+                rows += found(form(length, depth, given), reference, about | {"source": name})
     for position in positions:
         weights: list[float | None] = [*alphas, None]
         for alpha in weights:
