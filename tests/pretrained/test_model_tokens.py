@@ -64,6 +64,7 @@ def test_layers_that_the_model_has_not_are_refused() -> None:
         model_token_identity(Context(), model="bert", config=CONFIGS["bert"], layers=[4], **FEW)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_draws_the_study(tmp_path, capsys) -> None:
     from rankfall.cli import main
 
@@ -77,5 +78,6 @@ def test_the_command_prints_and_draws_the_study(tmp_path, capsys) -> None:
     assert main([*words, "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "share of tokens whose own embedding is the nearest" in shown
-    assert {"model_token_identity.parquet", "model_token_identity.png"} <= {path.name for path in tmp_path.iterdir()}
-    assert tables.read(tmp_path / "model_token_identity.parquet", "model_token_identity").num_rows > 0
+    for name in ("model_token_identity", "model_attention_identity"):
+        assert tables.read(tmp_path / f"{name}.parquet", name).num_rows > 0
+        assert (tmp_path / f"{name}.png").stat().st_size > 0

@@ -16,7 +16,7 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
     from rankfall.measures._context import Context
     from rankfall.report import style, tables
 
-    given = {"phase": phase, "config": config, "model": args.name}
+    given = {"phase": phase, "config": config, "model": args.name, "lengths": [args.length]}
     asked = ("revision", "seeds", "text", "samples", "sentences", "length", "variants")
     given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
     for name, show in PARTS.items():
@@ -25,7 +25,8 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
         rows = found(Context(), **{option: value for option, value in given.items() if option in accepted})
         tables.write(name, rows, out / f"{name}.parquet")
         frame = tables.read_frame(out / f"{name}.parquet", name)
-        show(frame, args.name)
+        if show is not None:
+            show(frame, args.name)
         with style.applied():
             picture = components.load("figure", name)(lambda _, frame=frame: frame)
         style.save(picture, out / f"{name}.png", out / f"{name}.rst")
@@ -57,4 +58,7 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
 
 
 # A measure of models has a figure of the same name; it is given those of the command's options that it has.
-PARTS: "dict[str, Callable[[DataFrame, str], None]]" = {"model_token_identity": show_tokens}
+PARTS: "dict[str, Callable[[DataFrame, str], None] | None]" = {
+    "model_token_identity": show_tokens,
+    "model_attention_identity": None,  # its caption says what there is to see
+}

@@ -1,0 +1,90 @@
+"""Rank and identity on one axis of depth, from tables made by hand: when each is halved, and how they go together."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+from helpers import config
+
+from rankfall.errors import RankfallError
+from rankfall.plan import make_plan
+from rankfall.report import style
+from rankfall.report.figures.together import spearman, together
+
+VARIANTS = ("SAN", "SAN+skip", "SAN+MLP", "transformer")
+LEFT = {"SAN": 0.1, "SAN+MLP": 0.2, "SAN+skip": 0.9, "transformer": 0.95}  # a layer
+DEPTH = 4
+
+
+def rates(left: float) -> list[dict[str, Any]]:
+    rows = []
+    for candidates, distance in itertools.product(("sentence", "distinct", "vocabulary"), ("cosine", "l2")):
+        asked = {"candidates": candidates, "distance": distance, "chance": 0.05, "sentences": 9, "tokens": 90}
+
+        def row(layer: Any, name: str, loss: Any, trained: Any, rate: float, asked: Any = asked) -> None:
+            about = {"layer": layer, "map": name, "loss": loss, "trained_layer": trained, "rate": rate}
+            rows.append(about | {"low": rate - 0.02, "high": rate + 0.02, "epoch": None, "rate_reason": ""} | asked)
+
+        for layer in range(DEPTH + 1):
+            row(layer, "naive", None, None, left**layer)
+            if layer:
+                for name, loss in itertools.product(("linear", "mlp"), ("cosine", "l2")):
+                    row(layer, name, loss, layer, left**layer)
+        if (candidates, distance) == ("sentence", "cosine"):
+            for layer, other in itertools.permutations(range(1, DEPTH + 1), 2):
+                row(layer, "linear", "cosine", other, 0.3)
+        row(None, "position", None, None, 0.25)
+    return rows
+
+
+def cells(rows_of: Callable[[float], list[dict[str, Any]]]) -> pd.DataFrame:
+    rows = []
+    for variant, training, seed in itertools.product(VARIANTS, ("init", "converged"), range(2)):
+        about = {
+            "key": f"{variant} {training} {seed}",
+            "task": "sorting",
+            "architecture": variant,
+            "training": training,
+        }
+        rows += [about | {"seed": seed, "depth": DEPTH, "status": "done"} | row for row in rows_of(LEFT[variant])]
+    return pd.DataFrame(rows).convert_dtypes()
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    layers = range(DEPTH + 1)
+    residual = {"place": "state", "quantity": "residual", "matrix_norm": "composite", "centre": "mean"}
+    rank = {"quantity": "rank", "left_out": "nothing", "attention_head": 0, "tokens": 8, "tolerance": 1e-6}
+    share = {"method": "jacobian", "kept_tokens": "all", "quantity": "own share"}
+    return {
+        "token_identity": cells(rates),
+        "residuals": cells(lambda left: [residual | {"layer": n, "value": left**n} for n in layers]),
+        "attention_identity": cells(
+            lambda left: [rank | {"layer": n, "value": 8 * left ** (n - 1)} for n in layers[1:]]
+        ),
+        "attribution": cells(lambda left: [share | {"layer": n, "value": left ** (2 * n)} for n in layers[1:]]),
+    }
+
+
+def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tmp_path: Any) -> None:
+    with style.applied():
+        picture = together(tables().__getitem__)
+        style.save(picture, tmp_path / "figure.png")
+    caption = picture.caption
+    assert "init: SAN: residual 1, rank of T 1, identity 1, own share 2;" in caption
+    assert "SAN+skip: residual never, rank of T never, identity never, own share never" in caption
+    assert "init: residual and rank of T 1.00, residual and identity 1.00" in caption
+    assert "2 seeds" in caption
+
+
+def test_rank_correlation_by_hand() -> None:
+    assert spearman(pd.Series([1, 2, 3, 4]), pd.Series([10, 30, 20, 40])) == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert spearman(pd.Series([1, 2, 3]), pd.Series([9, 4, 1])) == -1
+
+
+def test_a_table_that_no_measure_makes_is_said_in_one_line() -> None:
+    with pytest.raises(RankfallError) as caught:
+        make_plan(config(measures={"residuals": {}, "token_identity": {}}, figures={"together": {}}))
+    assert "drawn from table 'attention_identity', which no measure of this configuration makes" in str(caught.value)
+    assert "\n" not in str(caught.value)
