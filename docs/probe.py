@@ -36,7 +36,7 @@ def networks(trained: pd.DataFrame) -> None:
     keys = ["attention", "normaliser", "position", "mask", "sentinels"]
     names = done[keys].apply(lambda row: ", ".join(str(part).partition("(")[0] for part in row), axis=1)
     by_length = done.assign(name=names).pivot_table(index="name", columns="length", values="accuracy", aggfunc="mean")
-    at = done.assign(name=names)[done.length == 16].groupby("name")
+    at = done.assign(name=names)[done.length == 8].groupby("name")
     about = pd.DataFrame(
         {"theory": at.theory_rows.first(), "seeds that pass": at.passes.sum(), "of": at.seed.nunique()}
     )
