@@ -3,8 +3,10 @@ another's have none."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.schema import schema
@@ -23,26 +25,29 @@ def beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -
     """
     alike = table
     for column in MADE_OF:
-        alike = alike[alike[column].map(name_of) == name_of(about[column])]
+        wanted = whole(column, about[column])[0]
+        alike = alike.loc[[whole(column, value)[0] == wanted for value in alike[column]]]
     same = alike
     for column in MADE_OF:
-        same = same[same[column].map(text_of) == text_of(about[column])]
+        same = same.loc[[whole(column, value) == whole(column, about[column]) for value in same[column]]]
     found = same if len(same) else alike
     if len(found) > 1:
         keys = [column for column in (*MADE_OF, *schema(name).key) if found[column].map(str).nunique() > 1]
         differ = "; ".join(f"{key}: {', '.join(sorted(found[key].map(str).unique()))}" for key in dict.fromkeys(keys))
-        wanted = ", ".join(text_of(about[column]) or "none" for column in MADE_OF)
+        asked = ", ".join(about[column] for column in MADE_OF if isinstance(about[column], str))
         raise RankfallError(
-            f"figure {figure}: {len(found)} rows of the table {name} fit {wanted}, and it is not known which is meant; "
+            f"figure {figure}: {len(found)} rows of the table {name} fit {asked}, and it is not known which is meant; "
             f"they differ in {differ or 'no column that says what they are'}"
         )
     return (found.iloc[0] if len(found) else None), len(same) > 0
 
 
-def text_of(value: Any) -> str:
-    """A component as tables have it; empty where nothing reads it."""
-    return value if isinstance(value, str) else ""
-
-
-def name_of(value: Any) -> str:
-    return parts(value)[0] if isinstance(value, str) else ""
+def whole(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
+    """Name and all options of a component as a table has it: tables of cells write all options, others only those that a
+    configuration names. Where nothing reads the field the name is empty."""
+    if not isinstance(value, str):
+        return "", {}
+    name, given = parts(value)
+    described = components.describe(kind, name)
+    usual = {key: option.default for key, option in (described.options if described else {}).items() if option.literal}
+    return name, usual | {key: json.loads(option) for key, option in given.items()}

@@ -23,6 +23,7 @@ TABLES = ["extrapolation", "probe", "orders"]
 BARE = "attention alone"
 AREAS = (40.0, 420.0)  # points^2, of the best masked accuracy and of one that is FAR below it
 FAR = 0.10
+SIMILAR = 0.05  # accuracies that differ by less are compared by what is kept
 NEAR = 0.12  # points whose outcomes of the probe differ by less share a column of labels
 HIGH = 0.042  # of a label, as a share of the axis
 ORDERS = {3: "3: doubly exponential", 1: "1: exponential", 0: "0: rows stay different", None: "not measured"}
@@ -59,7 +60,7 @@ def conflict(
     best = max(point["accuracy"] for point in points)
     figure, axes = canvas(1, 1, 8.8, 5.2)
     (axis,) = axes[0]
-    for point in points:
+    for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
         axis.errorbar(point["rows"], point["kept"], point["deviation"], color="#999999", linewidth=1, zorder=1)
         size = area(best - point["accuracy"])
         colour = look(point["order"])[0]
@@ -151,7 +152,8 @@ def keys(figure: "Figure", orders: dict[str, float]) -> None:
 
 def caption(found: list[dict[str, Any]], times: float, best: float, task: str) -> str:
     points = [point for point in found if not point["missing"]]
-    both = [point for point in points if point["rows"] == 1]
+    both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
+    alone = max((p for p in points if p["rows"] < 0.5), key=lambda point: point["kept"], default=None)
     values = "; ".join(
         f"{p['name']} {p['rows']:.2f}, {p['kept']:.2f} ± {p['deviation']:.2f}, {p['accuracy']:.3f}"
         for p in sorted(points, key=lambda point: -point["kept"])
@@ -163,9 +165,13 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str) -
     )
     if both:
         top = max(both, key=lambda point: point["kept"])
-        text += f"Of those with all rows distinct {top['name']} keeps most, {top['kept']:.2f}. "
+        text += (
+            f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, {top['name']} keeps most, "
+            f"{top['kept']:.2f}; of those with fewer than half their rows distinct "
+            + (f"{alone['name']}, {alone['kept']:.2f}. " if alone else "there is none. ")
+        )
     else:
-        text += "None has all rows distinct. "
+        text += f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best. "
     by_name = [point["name"] for point in points if point["by_name"]]
     if by_name:
         text += f"For {', '.join(by_name)} probe or orders have the same components with other options. "
