@@ -16,6 +16,7 @@ from rankfall.code.unchanged import Edited
 from rankfall.design import Component
 from rankfall.jobs import training as job
 from rankfall.jobs import trials
+from rankfall.jobs.cells import dataset_of
 from rankfall.jobs.engine import Settings
 from rankfall.nets.network import Shape
 from rankfall.plan import Plan, make_plan
@@ -65,9 +66,9 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = trials.try_component
 
-    def counting(kind: str, component: Any, setting: Any) -> Any:
+    def counting(kind: str, component: Any, *given: Any) -> Any:
         names.append(f"{kind} {component.name}")
-        return real(kind, component, setting)
+        return real(kind, component, *given)
 
     monkeypatch.setattr(trials, "try_component", counting)
     return names
@@ -123,7 +124,7 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == []
     plan = plan_of(seed="0..99")
     began = time.monotonic()
-    assert trials.refused_cells(plan.cells, store, print, lambda cell: SHAPE) == {}
+    assert trials.refused_cells(plan.cells, store, print, lambda cell: dataset_of(cell, store)) == {}
     assert tried == [] and time.monotonic() - began < 0.3  # some 0.02 s: keys of 15 components
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]
@@ -160,7 +161,7 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
     lab(MENDED)
     plan, store = plan_of(), Store(tmp_path / "store")
 
-    def edited(kind: str, component: Any, setting: Any) -> Any:
+    def edited(kind: str, *given: Any) -> Any:
         (tmp_path / "mylab_tried.py").write_text(MIXING)
         raise Refused("half an edit")
 
@@ -214,3 +215,19 @@ def test_the_trial_is_no_part_of_any_key() -> None:
     files = {file for code in codes for file in code}
     assert "rankfall/nets/network.py" in files
     assert not [file for file in files if "trial" in file]
+
+
+def test_a_task_is_drawn_once_more_than_its_data_are_needed(tmp_path: Path, lab: Callable[[str], None]) -> None:
+    """Once for each seed, and once to see that the same generator gives the same; with other data for it the task is refused."""
+    counted = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\ncalls = []\n"
+    counted += "def drawn(rng, *, train: int = 20):\n    calls.append(1)\n"
+    lab(counted + "    return sorting(rng, train=train, test=5, length=4, symbols=5)\n")
+    raw = config(grid={"seed": [3, 4]})
+    raw["tasks"]["sorting"] = {"task": "mylab_tried:drawn"}
+    store = Store(tmp_path / "store")
+    for draws in (3, 3):
+        run(make_plan(raw), store)
+        assert len(sys.modules["mylab_tried"].calls) == draws
+    lab(counted + "    return sorting(rng, train=train, test=5 + len(calls) // 2, length=4, symbols=5)\n")
+    lines = run(make_plan(raw), store)
+    assert any("draws other test inputs when it is given the same generator again" in line for line in lines)

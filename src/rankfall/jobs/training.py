@@ -49,7 +49,7 @@ def train_cells(
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         job = TrainingWork(store, settings, progress, code, stopped)
-        refused = refused_cells(missing, store, progress.note, lambda cell: shape_of(cell, dataset_of(cell, store)))
+        refused = refused_cells(missing, store, progress.note, lambda cell: dataset_of(cell, store))
         for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
             fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
         for _ in Engine(job, store, settings.stack, stopped).run([c for c in missing if c.key not in refused]):

@@ -20,11 +20,13 @@ from rankfall.code.unchanged import check_unchanged
 from rankfall.config.rules import parts
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
+from rankfall.jobs.cells import shape_of
 from rankfall.nets.network import Shape
 from rankfall.plan.cell import digest
 from rankfall.plan.cells import module_of
 from rankfall.store.trials import Trials
-from rankfall.trial.candidate import Refused
+from rankfall.tasks._dataset import Dataset
+from rankfall.trial.candidate import Drawn, Refused
 from rankfall.trial.kinds import KINDS, try_component
 from rankfall.trial.setting import MOST_SYMBOLS, Setting, longest
 
@@ -46,11 +48,11 @@ class Bench:
         self.known: dict[str, str] = {}  # key -> the line that refuses it, or nothing
         self.passed: dict[str, dict[str, Any]] = {}
 
-    def refusal(self, kind: str, component: Component, setting: Setting) -> str:
-        """Why a component cannot be used, in one line; nothing if it can."""
+    def refusal(self, kind: str, component: Component, setting: Setting, drawn: Drawn = None) -> str:
+        """Why a component cannot be used, in one line; nothing if it can. `drawn`: data that a task has drawn."""
         key = self.key(kind, component, setting)
         if key not in self.known:
-            self.known[key] = "" if self.store.holds(key) else self.tried(key, kind, component, setting)
+            self.known[key] = "" if self.store.holds(key) else self.tried(key, kind, component, setting, drawn)
         return self.known[key]
 
     def key(self, kind: str, component: Component, setting: Setting) -> str:
@@ -60,9 +62,9 @@ class Bench:
         code = self.code[kind, component.name], files_of(kind, component, kind)
         return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
 
-    def tried(self, key: str, kind: str, component: Component, setting: Setting) -> str:
+    def tried(self, key: str, kind: str, component: Component, setting: Setting, drawn: Drawn) -> str:
         try:
-            candidate = try_component(kind, component, setting)
+            candidate = try_component(kind, component, setting, drawn)
         except Refused as refused:
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
@@ -85,26 +87,30 @@ class Bench:
 
 
 def refused_cells(
-    cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None], shape_of: "Callable[[Cell], Shape]"
+    cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None], data_of: "Callable[[Cell], Dataset]"
 ) -> dict[str, str]:
-    """Cell key -> why one of its components cannot be used. `shape_of` makes or reads a cell's data."""
+    """Cell key -> why one of its components cannot be used. `data_of` makes or reads a cell's data."""
     if not cells:
         return {}
     bench = Bench(store, note)
     reasons: dict[tuple[Task, Architecture, Training], str] = {}
-    shapes: dict[Task, Shape] = {}
+    drawn: dict[Task, Drawn] = {}
 
     def reason(cell: "Cell") -> str:
-        if found := bench.refusal("task", cell.task.task, Setting()):
-            return found
-        if cell.task not in shapes:
+        if cell.task not in drawn:
             try:
-                shapes[cell.task] = shape_of(cell)
+                drawn[cell.task] = data_of(cell), cell.data_seed
             except (StoreError, Unproved):
                 raise
-            except Exception:  # the task has data for one seed and none for this one: its training will say so
-                return ""
-        setting = setting_of(cell, shapes[cell.task])
+            except (
+                Exception
+            ):  # the trial says why; or else the task has no data for this one seed, and its training will say so
+                drawn[cell.task] = None
+        known = drawn[cell.task]
+        found = bench.refusal("task", cell.task.task, Setting(), known)
+        if found or known is None:
+            return found
+        setting = setting_of(cell, shape_of(cell, known[0]))
         used = parts(cell.task, cell.architecture, cell.training)
         return next(filter(None, (bench.refusal(kind, part, setting) for kind, part in used)), "")
 

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 from rankfall import components
 from rankfall.errors import RankfallError, told
 from rankfall.nets.primitives import Sizes
+from rankfall.tasks._dataset import Dataset
+
+Drawn = tuple[Dataset, int | None] | None  # data that a task has drawn already, and their seed
 
 
 class Named(Protocol):
@@ -29,8 +32,8 @@ class Refused(RankfallError):
 
 
 class Candidate:
-    def __init__(self, kind: str, component: Named, contract: str) -> None:
-        self.kind, self.component, self.contract = kind, component, contract
+    def __init__(self, kind: str, component: Named, contract: str, drawn: Drawn = None) -> None:
+        self.kind, self.component, self.contract, self.drawn = kind, component, contract, drawn
         self.calls, self.seconds = 0, 0.0
         self.location = components.locate(kind, component.name)
         assert self.location is not None, f"{kind} {component.name} was left open"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rankfall.trial import data, nets, training
-from rankfall.trial.candidate import Candidate, Named
+from rankfall.trial.candidate import Candidate, Drawn, Named
 from rankfall.trial.setting import Setting
 from rankfall.trial.watch import global_random_numbers
 
@@ -54,10 +54,10 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def try_component(kind: str, component: Named, setting: Setting) -> Candidate:
+def try_component(kind: str, component: Named, setting: Setting, drawn: Drawn = None) -> Candidate:
     """Raise `Refused` if the component is not what its kind must be; what is returned knows how long that took."""
     entry = KINDS[kind]
-    candidate = Candidate(kind, component, entry.contract)
+    candidate = Candidate(kind, component, entry.contract, drawn)
     candidate.refuse_kind(entry.wanted)
     with global_random_numbers(candidate):
         entry.tried(candidate, setting)
