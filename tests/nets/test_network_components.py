@@ -75,6 +75,34 @@ def test_local_mask() -> None:
     assert torch.equal(local(5, window=4), torch.ones(5, 5, dtype=torch.bool))
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_dilated_mask(causal: bool) -> None:
+    dilated = components.load("mask", "dilated")
+    for length, window, rate in ((1, 1, 2), (7, 1, 2), (7, 2, 3), (6, 0, 2), (6, 9, 1)):
+        got = dilated(length, window=window, rate=rate, causal=causal)
+        for i in range(length):
+            seen = {i - rate * step for step in range(0 if causal else -window, window + 1)}
+            assert set(got[i].nonzero().flatten().tolist()) == seen & set(range(length))
+    near = components.load("mask", "local")(7, window=2, causal=causal)
+    assert torch.equal(dilated(7, window=2, rate=1, causal=causal), near)
+    if not causal:
+        assert torch.equal(dilated(9, window=2, rate=3).flip(0, 1), dilated(9, window=2, rate=3))
+
+
+def test_cls_and_sep_stand_around_the_sequence_and_are_cut_off_again() -> None:
+    ends = components.load("sentinels", "cls_sep")(SIZES).double()
+    ends.first.data, ends.last.data = drawn(2, 1, 1, 6), drawn(2, 1, 1, 6).flip(-1)
+    x = drawn(2, 4, 5, 6)
+    longer = ends.add(x)
+    assert torch.equal(ends.strip(longer), x) and longer.shape == (2, 4, 7, 6)
+    for member in range(2):
+        for sample in range(4):
+            assert torch.equal(longer[member, sample, 0], ends.first[member, 0, 0])
+            assert torch.equal(longer[member, sample, 6], ends.last[member, 0, 0])
+    found = components.describe("sentinels", "cls_sep")
+    assert found is not None and found.facts["COUNT"] == 2
+
+
 def test_residuals() -> None:
     x, branch = drawn(2, 3), drawn(2, 3).flip(0)
     torch.testing.assert_close(components.load("residual", "scaled")(x, branch, 9, scale=0.25), x / 4 + branch)

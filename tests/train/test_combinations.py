@@ -1,0 +1,134 @@
+"""Parts of attention together: each trains in a stack as it does alone, and any that the plan accepts trains without NaN."""
+
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train import recipe
+from rankfall.train.data import Data
+from rankfall.train.fit import fit
+from rankfall.train.history import TrainingHistory
+from rankfall.train.members import RUNNING, Members
+
+CPU = torch.device("cpu")
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "attention": {"gau": {"key_width": 16}},
+    "position": {
+        "t5": {"buckets": 8, "farthest": 8},
+        "shaw": {"reach": 3, "shared": False},
+        "deberta": {"shared": False},
+    },
+    "normaliser": {"urpe": {"clip": 3, "shared": False}},
+    "mask": {"local": {"window": 2}, "dilated": {"window": 1, "rate": 2, "causal": True}},
+}
+KINDS = ("normaliser", "position", "mask", "sentinels", "attention")
+
+
+def choices(kind: str) -> list[Any]:
+    """Every component of a kind, and where OPTIONS has some with them too."""
+    named: list[Any] = list(components.names(kind))
+    return named + [{"name": name} | options for name, options in OPTIONS.get(kind, {}).items()]
+
+
+def trained(architecture: dict[str, Any], seeds: list[int], samples: int = 30, **training: Any) -> tuple[Members, Any]:
+    (cell,) = cells(architecture=architecture, training={"epochs": 1, "batch": 10} | training)
+    stack = recipe.initial(
+        cell.architecture, Shape("tokens", "classes", 5, 6, 6), seeds, [cell.training] * len(seeds), CPU
+    )
+    drawn = [sorting(stream(seed, "data"), train=samples, test=10, length=5, symbols=6) for seed in seeds]
+    data = Data.of(drawn, getattr(torch, cell.training.dtype), CPU)
+    history = TrainingHistory(len(seeds), cell.training.epochs, CPU)
+    fit(stack, data, recipe.objective(cell.training), recipe.course(cell.training), history, lambda: None)
+    return stack, history
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [(kind, part) for kind in KINDS for part in choices(kind)],
+    ids=lambda it: it if isinstance(it, str) else f"{it['name']}_with_options",
+)
+def test_two_steps_in_a_stack_are_those_alone(kind: str, part: Any) -> None:
+    chosen = {"normaliser": "exp", "position": "none", "mlp": "gelu"} | {kind: part}
+    alone = trained(chosen, [7], samples=20, dtype="float64")[0]
+    stacked = trained(chosen, [3, 7, 5], samples=20, dtype="float64")[0]
+    assert alone.step_count == 2 and int(alone.fate[0]) == RUNNING
+    torch.testing.assert_close(stacked.weights[1], alone.weights[0], rtol=1e-12, atol=1e-12)
+
+
+def test_layers_of_their_own_are_drawn_and_trained_apart() -> None:
+    for chosen in ({"position": {"name": "shaw", "shared": False}}, {"normaliser": {"name": "urpe", "shared": False}}):
+        found = trained({"position": "none"} | chosen, [0])[0].tensors()
+        names = [name for name in found if name.endswith(("keys", "excess"))]
+        assert len(names) == 2 and not torch.equal(found[names[0]], found[names[1]])
+    names = list(trained({"position": "shaw"}, [0])[0].tensors())
+    assert [name for name in names if name.endswith("keys")] == ["position.keys"]
+
+
+def pairs(row: tuple[Any, ...]) -> set[Any]:
+    return {(a, b, str(row[a]), str(row[b])) for a, b in combinations(range(len(row)), 2)}
+
+
+def covering(axes: list[list[Any]]) -> list[tuple[Any, ...]]:
+    """Rows of one choice an axis in which every pair of choices of two axes occurs: always the row with most pairs that are new."""
+    left = set().union(
+        *(pairs(row) for row in ()),
+        *({(a, b, str(x), str(y)) for x in axes[a] for y in axes[b]} for a, b in combinations(range(len(axes)), 2)),
+    )
+    rows = []
+    while left:
+        a, b, x, y = min(left)
+        fixed = {a: x, b: y}
+        row: list[Any] = []
+        for axis, options in enumerate(axes):
+            if axis in fixed:
+                row.append(next(it for it in options if str(it) == fixed[axis]))
+                continue
+            known = {**{i: str(it) for i, it in enumerate(row)}, **fixed}
+            new = [
+                sum(
+                    (min(i, axis), max(i, axis), *((s, str(it)) if i < axis else (str(it), s))) in left
+                    for i, s in known.items()
+                )
+                for it in options
+            ]
+            row.append(options[new.index(max(new))])
+        rows.append(tuple(row))
+        left -= pairs(tuple(row))
+    return rows
+
+
+def test_covering_covers() -> None:
+    axes = [["a", "b", "c"], [1, 2], ["x", {"y": 1}, "z", "w"]]
+    rows = covering(axes)
+    for (i, one), (j, two) in combinations(enumerate(axes), 2):
+        for x, y in product(one, two):
+            assert any(row[i] == x and row[j] == y for row in rows)
+    assert len(rows) < 3 * 2 * 4
+
+
+@pytest.mark.slow  # some hundred architectures
+def test_whatever_the_plan_accepts_trains() -> None:
+    """Default depth, width, heads, learning rate, 5 seeds in a stack: finite losses in every epoch."""
+    broken, refused, tried = {}, {}, 0
+    for row in covering([choices(kind) for kind in KINDS]):
+        chosen = dict(zip(KINDS, row)) | {"depth": 6, "width": 48, "heads": 2, "mlp": ("none", "gelu")[tried % 2]}
+        try:
+            stack, history = trained(chosen, list(range(5)), samples=60, epochs=2)
+        except RankfallError as why:
+            refused[str(row)] = str(why)
+            continue
+        tried += 1
+        losses = [history.mean("train", "loss", epoch) for epoch in range(2)]
+        if bool((stack.fate != RUNNING).any()) or not all(bool(loss.isfinite().all()) for loss in losses):
+            broken[str(row)] = stack.fate.tolist()
+    assert not broken
+    assert tried > 150
+    assert all("linear" in row or "does not let it reach" in why for row, why in refused.items())
