@@ -140,7 +140,8 @@ def test_linear_attention_makes_no_matrix_of_all_pairs(mask: str) -> None:
 
 def test_the_gated_unit_starts_as_its_analysis_says() -> None:
     """relu^2 weights on the diagonal over others: (s^2 nu^4 + ...) / (s^2 mu^4 + ...), 69 for many dimensions s and less for few; and
-    about s nu^6 / n, a hundredth of the input, from each token's own value."""
+    about s nu^6 / n, a hundredth of the input, from each token's own value. The whole output is five times as large: values have a mean,
+    mu, and the small weights of all other tokens add up."""
     z = silu_moments()
     assert z[1] == pytest.approx(0.2066, abs=1e-4) and z[2] == pytest.approx(0.3557, abs=1e-4)
     assert z[2] ** 2 / z[1] ** 4 == pytest.approx(69, abs=0.5)
@@ -157,6 +158,12 @@ def test_the_gated_unit_starts_as_its_analysis_says() -> None:
     assert diagonal / rest == pytest.approx(expected, rel=0.1)
     assert diagonal == pytest.approx((s**2 * z[2] ** 2 + s * (z[4] - z[2] ** 2)) / (s * n), rel=0.05)
     assert size == pytest.approx(float(weights.diagonal().square().mean().sqrt()) * z[2], rel=0.05)
+    assert size == pytest.approx(s * z[2] ** 3 / n, rel=0.25) and s * z[2] ** 3 / n == pytest.approx(0.011, abs=5e-4)
+    sums, squares = weights.sum(-1).square().mean(), weights.square().sum(-1).mean()
+    whole = math.sqrt(z[2] * float(sums * z[1] ** 2 + squares * (z[2] - z[1] ** 2)))
+    with torch.no_grad():
+        assert float(unit(x).square().mean().sqrt()) == pytest.approx(whole, rel=0.1)
+    assert 4 < whole / size < 7
 
 
 def silu_moments() -> dict[int, float]:

@@ -43,7 +43,31 @@ def normalised(name: str, row: list[Any], factors: list[Any]) -> list[Any]:
     if name == "sigmoid":
         shift = mp.mpf(-math.log(n))  # the float that the network adds
         return [zero if b is None else 1 / (1 + mp.exp(-b - shift)) for b in row]
+    seen = sum(b is not None for b in row)
+    if name in ("cosine", "key_normalised"):
+        return [v / mp.fsum(e) for v in e]
+    if name == "log_n":
+        unit = mp.mpf(math.log(seen) / math.log(512))  # the float that the network multiplies with
+        powers = [zero if b is None else mp.exp(b * unit) for b in row]
+        return [v / mp.fsum(powers) for v in powers]
+    if name == "relu2_sum":
+        squares = [zero if b is None or b < 0 else b * b for b in row]
+        return [v / mp.fsum(squares) if any(squares) else mp.mpf(b is not None) / seen for b, v in zip(row, squares)]
+    if name == "zero_sum":
+        return [zero if b is None else v / mp.fsum(e) - mp.mpf(1) / seen for b, v in zip(row, e)]
     return [v / (1 + mp.fsum(e)) for v in e]
+
+
+def prepared(layer: Any, name: str, q: list[list[Any]], k: list[list[Any]], count: int) -> Any:
+    """Queries and keys of lengths that the normaliser gives them; cosines times log n here already."""
+    root = mp.sqrt(len(q[0]))
+    unit = lambda x: [v / mp.sqrt(mp.fsum(w * w for w in x)) for v in x]  # noqa: E731
+    if name == "key_normalised":
+        return [[root * v for v in x] for x in q], [unit(x) for x in k]
+    if name == "cosine":
+        by = root * mp.mpf(layer.normaliser.scale) * mp.log(count)
+        return [[by * v for v in unit(x)] for x in q], [unit(x) for x in k]
+    return q, k
 
 
 def attention(layer: Any, name: str, x: list[list[Any]]) -> list[list[Any]]:
@@ -55,6 +79,7 @@ def attention(layer: Any, name: str, x: list[list[Any]]) -> list[list[Any]]:
     for h in range(layer.heads):
         part = slice(h * width, (h + 1) * width)
         q, k, v = (affine(m, x, part) for m in (layer.query, layer.key, layer.value))
+        q, k = prepared(layer, name, q, k, count)
         factors = matrix(layer.normaliser.factors(count)[0, 0, h]) if name == "urpe" else x
         for i in range(count):
             row = [

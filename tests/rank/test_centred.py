@@ -18,6 +18,7 @@ SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)
 INPUTS = torch.tensor([[[0, 1, 2, 3]]])
 URPE_DRAWN = {"name": "urpe", "random": True}
 NORMALISERS = ("softmax", "l2", "swish_l2", "exp", "sigmoid", "relu2", "softmax_off_by_one", "urpe", URPE_DRAWN)
+DERIVED = ("log_n", "relu2_sum", "zero_sum", "cosine", "key_normalised")  # whose centred form nobody has written
 
 
 def network(spread: float, **architecture: Any) -> Network:
@@ -52,14 +53,15 @@ def error_of_block(made: Network, log10: float) -> tuple[float, float]:
         state = scaled_to(state, torch.full_like(state.rest.log, log10 * math.log(10)))
         got = step(made.blocks[0], state)
         normaliser = made.blocks[0].attention.normaliser
-        name = normaliser.func.__name__ if hasattr(normaliser, "func") else "urpe"
+        module = type(normaliser).__module__.rpartition(".")[2]
+        name = normaliser.func.__name__ if hasattr(normaliser, "func") else module
         output = exact.block(made.blocks[0], name, whole(state))
         wanted = exact.rest([output[i] for i in state.tokens.tolist()])
         return exact.distance(got.rest.unit[0, 0], float(got.rest.log), wanted), exact.size_log10(wanted)
 
 
 @pytest.mark.parametrize("log10", [-1, -4, -30, -100])
-@pytest.mark.parametrize("normaliser", NORMALISERS, ids=lambda n: n if isinstance(n, str) else "urpe_drawn")
+@pytest.mark.parametrize("normaliser", NORMALISERS + DERIVED, ids=lambda n: n if isinstance(n, str) else "urpe_drawn")
 def test_normaliser_keeps_its_digits(normaliser: Any, log10: float) -> None:
     """One layer of attention alone: the hardest case, where only what is left after all cancellation counts."""
     error, size = error_of_block(network(0.7, normaliser=normaliser), log10)

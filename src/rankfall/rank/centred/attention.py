@@ -18,8 +18,8 @@ from rankfall.nets.positions._base import Position
 from rankfall.rank.centred.assumptions import Unknown, called, constant_sums, drawn, kept_by
 from rankfall.rank.centred.derived import derived
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
-from rankfall.rank.centred.scores import Scores, member, reach, scores
-from rankfall.rank.centred.state import State
+from rankfall.rank.centred.scores import Scores, reach, scores
+from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.traits import Map, alike, single, traits
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 from rankfall.rank.centred.written import check_rule, written_rule

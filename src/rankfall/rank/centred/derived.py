@@ -17,9 +17,10 @@ Integrals are Gauss-Legendre sums. Where R is large enough they are compared wit
 from collections.abc import Iterator
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.assumptions import Unknown, drawn
 from rankfall.rank.centred.scaled import Scaled, add, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.traits import Map, Traits, slope
@@ -51,7 +52,7 @@ def derived(function: Map, traits: Traits, s: Scores) -> Weights:
         rows = first(function, base + r.value(), g)
         total = [first(sums, base + r.value(), g)]
     found = Weights(rows, None if traits.sums == "constant" else add(*total))
-    return Weights(rows, found.sums, agrees(function, s, found))
+    return Weights(rows, found.sums, agrees(function, s, found, traits.sums == "constant"))
 
 
 def of_rows(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
@@ -105,14 +106,15 @@ def nodes(g: Scaled) -> list[tuple[float, float]]:
     return [(float(node + 1) / 2, float(share) / 2) for node, share in zip(nodes_, shares)]
 
 
-def agrees(f: Map, s: Scores, found: Weights) -> Tensor:
+def agrees(f: Map, s: Scores, found: Weights, constant: bool) -> Tensor:
     """Where (K, B) the weights agree with the plain difference, within its precision; not where the slope of f changes too fast between
-    them.
+    them. Weights whose sums are constant may be small because terms cancel in them: their precision is that of their usual size.
     """
     q = f((s.base + s.key.value()).expand_as(s.both.unit))
     x = s.base + s.key.value() + s.query.value() + s.both.value()
     p = f(x)
-    lost = LOST * largest(p) * (1 + largest(x))
+    size = torch.maximum(largest(p), largest(f(drawn(x) / 10))) if constant else largest(p)
+    lost = LOST * size * (1 + largest(x))
     direct = p - q
     good = largest(direct - found.rows.value()) <= lost + CLOSE * largest(direct)
     if found.sums is not None:

@@ -9,15 +9,18 @@ base is of order one, key and query are of the order of R, and both is of the or
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from rankfall.nets.normalisers.cosine import Cosine
+from rankfall.nets.normalisers.key_normalised import KeyNormalised
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import adds, kept_by
+from rankfall.rank.centred.assumptions import Unknown, adds, kept_by
 from rankfall.rank.centred.scaled import Scaled, normal
-from rankfall.rank.centred.state import State
+from rankfall.rank.centred.state import State, member
+from rankfall.rank.centred.tokenwise import increment
 
 if TYPE_CHECKING:
     from rankfall.nets.attentions.multihead import Multihead
@@ -35,14 +38,18 @@ class Scores:
 
 def scores(attention: "Multihead", state: State) -> Scores | None:
     """The parts of the scores, rows of tokens only. None where rows differ for identical states too: a mask, a rotation, or a bias that
-    depends on the query's position; and where scores are no products of linear maps of the states.
+    depends on the query's position.
     """
     position = attention.position
     allowed = attention.mask(len(state.tokens) + len(state.others), state.common.device)
     if allowed is not None and not bool(allowed.all()):
         return None
-    if not kept_by(position, Position, "rotate", "products") or hasattr(attention.normaliser, "prepare"):
+    if not kept_by(position, Position, "rotate", "products"):
         return None
+    normaliser: Any = attention.normaliser
+    prepares = hasattr(normaliser, "prepare")
+    if prepares and not any(kept_by(normaliser, one, "prepare") for one in (Cosine, KeyNormalised)):
+        raise Unknown("the normaliser prepares queries and keys in a way of its own: no centred form")
     bias = key_bias(attention, state)
     if bias is None:
         return None
@@ -51,6 +58,12 @@ def scores(attention: "Multihead", state: State) -> Scores | None:
     q, k = split(query(state.common)), split(key(state.common))  # (K, B, H, 1, d)
     rho, kappa = split(state.rest.unit @ member(query.weight)), split(state.rest.unit @ member(key.weight))
     k_other = split(key(state.sentinels)) if len(state.others) else k[..., :0, :]  # (K, B, H, S, d)
+    if (
+        prepares
+    ):  # each query and key by itself: q + rho_i and k + kappa_j become others, with increments of the order of R again
+        to_q, to_k = (lambda x: normaliser.prepare(x, x)[0]), (lambda x: normaliser.prepare(x, x)[1])
+        rho, kappa = (increment(f, x, Scaled(y, state.rest.log)) for f, x, y in ((to_q, q, rho), (to_k, k, kappa)))
+        q, k, k_other = to_q(q), to_k(k), to_k(k_other)
 
     def columns(tokens: Tensor, others: Tensor) -> Tensor:
         """(K, B, H, rows, T or 1) and (K, B, H, rows, S) to (K, B, H, rows, J)."""
@@ -81,11 +94,6 @@ def key_bias(attention: "Multihead", state: State) -> Tensor | None:
     share = position.bias(zero)
     bias = share[..., state.tokens, :]
     return bias[..., :1, :] if bool((bias == bias[..., :1, :]).all()) and adds(position.bias, share) else None
-
-
-def member(weight: Tensor) -> Tensor:
-    """(K, in, out) -> (K, 1, in, out), to multiply (K, B, T, in)."""
-    return weight.unsqueeze(1)
 
 
 def reach(x: Scaled) -> Tensor:

@@ -44,6 +44,11 @@ class State:
         return replace(self, common=common, rest=centre(rest), sentinels=full[..., self.others, :])
 
 
+def member(weight: Tensor) -> Tensor:
+    """(K, in, out) -> (K, 1, in, out), to multiply (K, B, T, in)."""
+    return weight.unsqueeze(1)
+
+
 def centre(rest: Scaled) -> Scaled:
     """R minus its column means."""
     return normal(rest.unit - rest.unit.mean(-2, keepdim=True), rest.log)

@@ -17,8 +17,7 @@ from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
 from rankfall.rank.centred.assumptions import Unknown, factors, kept_by, token_wise, unbound
 from rankfall.rank.centred.scaled import Scaled, add, spread
-from rankfall.rank.centred.scores import member
-from rankfall.rank.centred.state import State, centre
+from rankfall.rank.centred.state import State, centre, member
 
 ENTRYWISE = (functional.relu, functional.gelu)  # functions of one number each
 NODES = 8  # of the quadrature; enough for full precision where it is used
@@ -76,12 +75,17 @@ def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
 
 def difference(f: Callable[[Tensor], Tensor], state: State) -> Scaled:
     """f(x + R_i) - f(x) of any smooth function of one token's state (..., D); `token_wise` tests that it is one."""
-    x = state.common.expand_as(state.rest.unit)
-    slope = mean_slope(f, x, state.rest)
+    return state.rest.map(increment(f, state.common, state.rest))
+
+
+def increment(f: Callable[[Tensor], Tensor], common: Tensor, rest: Scaled) -> Tensor:
+    """f(x + R_i) - f(x) at the scale of R, for x with one row (K, B, ..., 1, D)."""
+    x = common.expand_as(rest.unit)
+    slope = mean_slope(f, x, rest)
     # Where R is not small compared with x the quadrature is inexact, and subtraction is precise.
-    near = state.rest.log < math.log(VISIBLE) + state.common.abs().amax((2, 3)).log()
-    direct = (f(x + state.rest.value()) - f(x)) / state.rest.scale.clamp_min(1e-300)
-    return state.rest.map(torch.where(spread(near, slope), slope, direct))
+    near = rest.log < math.log(VISIBLE) + common.abs().flatten(2).amax(2).log()
+    direct = (f(x + rest.value()) - f(x)) / rest.scale.clamp_min(1e-300)
+    return torch.where(spread(near, slope), slope, direct)
 
 
 def norm(function: Any, state: State) -> State:
