@@ -10,6 +10,7 @@ from torch import nn
 
 from rankfall.components import bound
 from rankfall.design import Component
+from rankfall.errors import RankfallError
 from rankfall.report.shares import most_frequent
 from rankfall.streams import stream
 from rankfall.tasks._dataset import draw, fresh
@@ -99,6 +100,11 @@ def test_repeated_sequences_are_all_that_is_trained_on(task: type) -> None:
     shown = torch.cat([batch.inputs for batch in data.epoch([0], 3, 10, True)], 1)[0]
     assert torch.equal(shown.unique(dim=0), different) and len(shown) == 25
     assert not torch.equal(draw(made, 1).train.inputs, drawn.train.inputs)
+
+
+def test_more_repeated_sequences_than_an_epoch_shows_are_refused() -> None:
+    with pytest.raises(RankfallError, match=r"^repeated: 26 different sequences, but an epoch shows 25; raise `train`"):
+        draw(Places(train=25, repeated=26), 0)
 
 
 def test_chance_is_what_the_best_constant_answer_gets() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rankfall.errors import RankfallError
 from rankfall.tasks._dataset import Split, divided
 
 
@@ -38,6 +39,10 @@ def splits(
 ) -> dict[str, Split]:
     """Sequences to train on and to test on, with their answers. `repeated`: the training sequences are only so many different ones,
     each as often as any other, or once more."""
+    if repeated is not None and repeated > train:
+        raise RankfallError(
+            f"repeated: {repeated} different sequences, but an epoch shows {train}; raise `train` to as many, or lower `repeated`"
+        )
     inputs = draw((repeated or train) + test)  # (N, T)
     kept, last = inputs[:-test], inputs[-test:]
     inputs = torch.cat([kept[torch.arange(train) % len(kept)], last])
