@@ -78,6 +78,6 @@ def test_the_command_prints_and_draws_the_study(tmp_path, capsys) -> None:
     assert main([*words, "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "share of tokens whose own embedding is the nearest" in shown
-    for name in ("model_token_identity", "model_attention_identity"):
+    for name in ("model_token_identity", "model_attention_identity", "model_attribution"):
         assert tables.read(tmp_path / f"{name}.parquet", name).num_rows > 0
         assert (tmp_path / f"{name}.png").stat().st_size > 0

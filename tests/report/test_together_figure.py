@@ -72,8 +72,8 @@ def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tm
         picture = together(tables().__getitem__)
         style.save(picture, tmp_path / "figure.png")
     caption = picture.caption
-    assert "init: SAN: residual 1, rank of T 1, identity 1, own share 2;" in caption
-    assert "SAN+skip: residual never, rank of T never, identity never, own share never" in caption
+    assert "init: SAN: residual 1, rank of T 1, identity 1, own share 1;" in caption
+    assert "SAN+skip: residual never, rank of T never, identity never, own share 4" in caption
     assert "init: residual and rank of T 1.00, residual and identity 1.00" in caption
     assert "2 seeds" in caption
 
@@ -81,6 +81,17 @@ def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tm
 def test_rank_correlation_by_hand() -> None:
     assert spearman(pd.Series([1, 2, 3, 4]), pd.Series([10, 30, 20, 40])) == pytest.approx(1 - 6 * 2 / (4 * 15))
     assert spearman(pd.Series([1, 2, 3]), pd.Series([9, 4, 1])) == -1
+
+
+def test_networks_that_a_table_has_not_are_left_out() -> None:
+    found = tables()
+    found["attribution"] = found["attribution"][found["attribution"].seed == 1]
+    assert "means over 1 seeds" in together(found.__getitem__).caption
+    found["residuals"] = found["residuals"][found["residuals"].seed == 0]
+    with pytest.raises(
+        RankfallError, match="no network of task 'sorting' is in all of the tables residuals, token_identity"
+    ):
+        together(found.__getitem__)
 
 
 def test_a_table_that_no_measure_makes_is_said_in_one_line() -> None:

@@ -60,5 +60,6 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
 # A measure of models has a figure of the same name; it is given those of the command's options that it has.
 PARTS: "dict[str, Callable[[DataFrame, str], None] | None]" = {
     "model_token_identity": show_tokens,
-    "model_attention_identity": None,  # its caption says what there is to see
+    "model_attention_identity": None,  # their captions say what there is to see
+    "model_attribution": None,
 }

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rankfall.errors import RankfallError
 from rankfall.report.selection import among, finished, one_a_seed, one_of
 from rankfall.report.style import CHANCE, Picture, band, canvas, palette
 
@@ -29,13 +30,17 @@ def together(
     tolerance: float = 1e-6,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The deepest networks of one task that all four tables have; one column a training. `tolerance`: relative, of the rank of T."""
+    """The deepest networks of one task that are in all four tables; one column a training. `tolerance`: relative, of the rank of T."""
     tables = {name: finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
     table = among(table, "together", "architecture", architectures)
     table = table[table.depth == table.depth.max()]
     one_a_seed(table, "together", ["architecture", "training"])
+    common = set.intersection(*(set(one.key) for one in tables.values()))
+    table = table[table.key.isin(common)]
+    if table.empty:
+        raise RankfallError(f"figure together: no network of task {task!r} is in all of the tables {', '.join(TABLES)}")
     values = {
         "residual": residual(tables["residuals"]),
         "rank of T": rank(tables["attention_identity"], tolerance),
@@ -60,7 +65,10 @@ def together(
                 panel.set_ylabel(label)
         axes[0][column].set(title=training, yscale="log")
         guess = table[(table.training == training) & (table.candidates == "sentence")].chance.mean()
-        axes[2][column].axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="guess")
+        for row in (2, 3):
+            axes[row][column].axhline(
+                guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens"
+            )
         axes[-1][column].set_xlabel("layer")
     figure.legend(*axes[2][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     seeds = cells.groupby(["architecture", "training"]).seed.nunique().max()
@@ -98,9 +106,12 @@ def identity(table: "DataFrame") -> "DataFrame":
 
 
 def own_share(table: "DataFrame") -> "DataFrame":
-    """By Jacobian blocks, all tokens kept."""
+    """By Jacobian blocks, all tokens kept. At layer 0 the block of a token by itself is the identity and all others are zero: 1."""
+    import pandas as pd
+
     chosen = (table.method == "jacobian") & (table.kept_tokens == "all") & (table.quantity == "own share")
-    return table[chosen & table.value.notna()][["key", "layer", "value"]]
+    found = table[chosen & table.value.notna()][["key", "layer", "value"]]
+    return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
 
 
 def fates(values: "dict[str, DataFrame]", training: str, architectures: list[str]) -> str:
