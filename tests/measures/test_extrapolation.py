@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 from helpers import config
+from torch import Tensor
 
 from rankfall.errors import RankfallError
+from rankfall.measures import extrapolation as module
 from rankfall.measures._context import Context
 from rankfall.measures.extrapolation import extrapolation, hidden
 from rankfall.nets.network import Shape
@@ -142,6 +144,25 @@ def test_outputs_that_are_not_finite_have_no_accuracy() -> None:
     assert found[1]["accuracy"] is None and found[1]["kept"] is None
     assert found[1]["refused"] == "outputs at this length are not finite"
     assert found[1]["targets"] == found[0]["targets"]
+
+
+def test_memory_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, seen = context(), []
+    whole = extrapolation(made, times=[1, 4])
+    features = made.network.features
+
+    def watched(inputs: Tensor, *rest: Any) -> Tensor:
+        seen.append(tuple(inputs.shape))
+        return features(inputs, *rest)
+
+    monkeypatch.setattr(made.network, "features", watched)
+    monkeypatch.setattr(
+        module, "COPIES", 40
+    )  # as if a weight took 320 bytes: one megabyte holds 26 windows of 8, one of 32
+    parts = extrapolation(made, times=[1, 4], megabytes=1)
+    assert seen == [(2, WINDOWS, LENGTH)] + 3 * [(2, 1, 4 * LENGTH)]
+    for one, other in zip(whole, parts):
+        assert one["accuracy"] == other["accuracy"] and one["loss"] == pytest.approx(other["loss"], rel=1e-12)
 
 
 def test_a_plan_accepts_it_on_text_alone() -> None:
