@@ -80,5 +80,8 @@ def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
     image = panel.imshow(values, cmap="RdBu_r", vmin=NEUTRAL[which] - reach, vmax=NEUTRAL[which] + reach)
     panel.set_title(f"{which}, head {head}", fontsize=8.5)
     panel.set(xlabel="j", ylabel="i")
+    ticks = list(range(0, length, max(1, -(-length // 5))))
+    panel.set_xticks(ticks)
+    panel.set_yticks(ticks)
     panel.grid(False)
     panel.figure.colorbar(image, ax=panel, shrink=0.8)
