@@ -157,8 +157,8 @@ def test_memory_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(made.network, "features", watched)
     monkeypatch.setattr(
-        module, "COPIES", 40
-    )  # as if a weight took 320 bytes: one megabyte holds 26 windows of 8, one of 32
+        module, "COPIES", 36
+    )  # so that a megabyte holds the weights of 14 windows of 8 tokens, and of none of 32
     parts = extrapolation(made, times=[1, 4], megabytes=1)
     assert seen == [(2, WINDOWS, LENGTH)] + 3 * [(2, 1, 4 * LENGTH)]
     for one, other in zip(whole, parts):
