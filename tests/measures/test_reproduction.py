@@ -221,6 +221,16 @@ def test_no_verdict_is_vacuous(value: dict[str, Any]) -> None:
     assert holds(much, wanted, sense, tolerance) == (sense in ("above", "all above"))
 
 
+def test_accuracy_of_places_is_compared_at_its_length_alone() -> None:
+    """Chance is 1 / n: at 16 tokens it is by accident what is published for 128 tokens without positions, which is above chance."""
+    about = {"position": "none", "normaliser": "softmax", "mask": "none", "sentinels": "none", "test_accuracy": 1 / 16}
+    (value,) = [one for one in published() if one["name"] == "PI noPE 10 symbols"]
+    for length, compared in ((16, False), (128, True)):
+        task = f"places(length={length}, repeated=null, rho=0.0, symbols=10, test=1000, train=1600)"
+        (row,) = beside(value, curve(task_component=[task], **{name: [one] for name, one in about.items()}))
+        assert (row["holds"] is not None) == compared
+
+
 def test_every_published_path_count_is_what_the_measure_counts() -> None:
     table = pd.DataFrame(path_counts(Context()))
     found = [row for value in published() if value["table"] == "path_counts" for row in beside(value, table)]
