@@ -16,10 +16,11 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
     from rankfall.measures._context import Context
     from rankfall.report import style, tables
 
-    given = {"phase": phase, "config": config, "model": args.name, "lengths": [args.length]}
+    given = {"phase": phase, "config": config, "model": args.name}
     asked = ("revision", "seeds", "text", "samples", "sentences", "length", "variants")
     given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
-    for name, show in PARTS.items():
+    given |= {} if args.length is None else {"lengths": [args.length]}
+    for name, (show, figures) in PARTS.items():
         found = components.load("measure", name)
         accepted = inspect.signature(found).parameters
         rows = found(Context(), **{option: value for option, value in given.items() if option in accepted})
@@ -27,10 +28,11 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
         frame = tables.read_frame(out / f"{name}.parquet", name)
         if show is not None:
             show(frame, args.name)
-        with style.applied():
-            picture = components.load("figure", name)(lambda _, frame=frame: frame)
-        style.save(picture, out / f"{name}.png", out / f"{name}.rst")
-        print(f"{picture.caption}\nwritten to {out}/: {name}.parquet, {name}.png, {name}.pdf")
+        for figure in figures:
+            with style.applied():
+                picture = components.load("figure", figure)(lambda _, frame=frame: frame)
+            style.save(picture, out / f"{figure}.png", out / f"{figure}.rst")
+            print(f"{picture.caption}\nwritten to {out}/: {name}.parquet, {figure}.png, {figure}.pdf")
     return 0
 
 
@@ -57,9 +59,38 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
     Console().print(table)
 
 
-# A measure of models has a figure of the same name; it is given those of the command's options that it has.
-PARTS: "dict[str, Callable[[DataFrame, str], None] | None]" = {
-    "model_token_identity": show_tokens,
-    "model_attention_identity": None,  # their captions say what there is to see
-    "model_attribution": None,
+ATTENTION = {
+    "rank": "rank of T",
+    "null_simplex": "free directions",
+    "distance": "farthest distribution",
+    "width_largest": "interval of the largest",
+    "correlation": "raw and effective",
+}
+
+
+def show_attention(frame: "DataFrame", name: str) -> None:
+    """By layer, mean over heads and samples: what is free in a row of weights, and the share of the first token, raw and effective."""
+    from rich.console import Console
+    from rich.table import Table
+
+    part = frame[(frame.left_out == "nothing") & (frame.tolerance.isna() | (frame.tolerance == 1e-10))]
+    part = part[part.tokens == part.tokens.max()]
+    title = f"{name}: attention weights at {part.tokens.iloc[0]} tokens, mean over heads and samples"
+    note = "farthest distribution: half the sum of absolute differences; last two: share of weight on the first token"
+    table = Table(title=title, title_justify="left", caption=note, caption_justify="left")
+    for column in ("layer", *ATTENTION.values(), "first, raw", "first, effective"):
+        table.add_column(column, justify="right")
+    for layer, rows in part.groupby("layer"):
+        mean = rows.groupby(["quantity", rows.kind.fillna("")]).value.mean()
+        keys = [*((quantity, "") for quantity in ATTENTION), ("share", "first"), ("effective_share", "first")]
+        values = [mean.get(key) for key in keys]
+        table.add_row(str(layer), *("" if value is None or value != value else f"{value:.3g}" for value in values))
+    Console().print(table)
+
+
+# Measures of models, how each is told, and its figures; each is given those of the command's options that it has.
+PARTS: "dict[str, tuple[Callable[[DataFrame, str], None] | None, tuple[str, ...]]]" = {
+    "model_attention_identity": (show_attention, ("model_attention_identity", "effective_attention")),
+    "model_token_identity": (show_tokens, ("model_token_identity",)),
+    "model_attribution": (None, ("model_attribution",)),  # its caption says what there is to see
 }
