@@ -44,6 +44,7 @@ TABLES = [
     "model_token_identity",
     "model_attribution",
     "influence",
+    "model_attention_identity",
     "chains",
     "law",
     "extrapolation",

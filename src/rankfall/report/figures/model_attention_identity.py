@@ -15,7 +15,7 @@ TABLES = ["model_attention_identity"]
 TOLERANCE = 1e-10
 PANELS = (
     ("null_simplex", "free directions of a row"),
-    ("distance", "distance of the farthest distribution"),
+    ("distance", "farthest distribution"),
     ("width_largest", "interval of the largest weight"),
     ("correlation", "correlation, raw and effective"),
 )
@@ -42,7 +42,7 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
         _distances(panels[4], part, colour)
         _ranks(panels[5], part, colour, width)
         findings.append(_finding(part, label, width))
-    for panel, name in zip(panels[4:], ("distance of the farthest distribution", "rank of T")):
+    for panel, name in zip(panels[4:], ("farthest distribution", "rank of T")):
         panel.set(xlabel="layer", ylabel=name)
         panel.set_xticks(spaced(1, int(table.layer.max()) if len(table) else 1))
     if groups:
