@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -39,8 +40,8 @@ def entering(subject: Subject, words: Tensor) -> Tensor:
     try:
         with Wide():
             run_model(subject.loaded.model, {"input_ids": words})
-    except _Entered:
-        pass
+    except _Entered as end:
+        clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
     finally:
         handle.remove()
     if not found:
@@ -60,8 +61,8 @@ def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: T
         raise RankfallError(
             f"model {subject.request.source.name!r}: the states that its first layer is given are not those of layer 0"
         )
-    everywhere = []
+    # Made at once: small tensors that are kept among large ones that are freed would leave the heap full of holes.
+    everywhere = torch.empty(words, len(places), subject.anatomy.width)
     for part in torch.arange(words).split(max(1, TOKENS // length)):
-        states = entering(subject, part.unsqueeze(1).expand(-1, length))
-        everywhere.append(states[:, list(places)].float())
-    return list(torch.cat(everywhere).unbind(1))
+        everywhere[part] = entering(subject, part.unsqueeze(1).expand(-1, length))[:, list(places)].float()
+    return list(everywhere.unbind(1))
