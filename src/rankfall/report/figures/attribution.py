@@ -127,7 +127,10 @@ def lines(axis: "Axes", part: "DataFrame", by: str) -> None:
     for method, colour in COLOUR.items():
         line = part[part[by] == method].groupby("layer").value.mean().dropna()
         if len(line):
-            axis.plot(line.index, line, color=colour, marker="o", markersize=3, label=method)
+            style = (
+                ":" if method == "jacobian without outliers" else "-"
+            )  # it often lies on the line of the whole blocks
+            axis.plot(line.index, line, color=colour, linestyle=style, marker="o", markersize=3, label=method)
 
 
 def ticks(layers: list[int]) -> list[int]:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 TABLES = ["influence", "cell_influence"]
 LINES = {"averaging": (WHOLE, "-", "uniform averaging"), "in squares": ("#888888", "--", "random maps, in squares")}
-NETWORKS = {"none": (COLOURS[0], "no position"), "rope": (COLOURS[4], "RoPE")}
+NETWORKS = {
+    "none": (COLOURS[0], "no position", "o", 5),
+    "rope": (COLOURS[4], "RoPE", ".", 3),
+}  # rings around points: they coincide
 
 
 def influence(
@@ -70,9 +73,10 @@ def pre_norm(axis: "Axes", places: "DataFrame", whole: "DataFrame", depth: int) 
 
 
 def marks(axis: "Axes", places: "DataFrame") -> None:
-    for position, (colour, label) in NETWORKS.items():
+    for position, (colour, label, marker, size) in NETWORKS.items():
         line = places[places.position == position].groupby("place").share.mean()
-        axis.plot(line.index / line.index.max(), line, color=colour, marker=".", linestyle="none", label=label)
+        look: dict[str, Any] = {"marker": marker, "markersize": size, "markerfacecolor": "none" if marker == "o" else colour}
+        axis.plot(line.index / line.index.max(), line, color=colour, linestyle="none", label=label, **look)
 
 
 def trained(axis: "Axes", cells: "DataFrame", architecture: str | None) -> str:
