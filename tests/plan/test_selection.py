@@ -81,3 +81,35 @@ def test_jobs_are_cut_by_the_measure_that_takes_longest(tmp_path: Path, monkeypa
         homes = {cell.group: cell.shard for cell in dear.cells if cell.architecture.depth == depth}
         assert len(homes) == len(set(homes.values())) == 2
         assert [cell.key for cell in dear.cells] == [cell.key for cell in cheap.cells]
+
+
+OWN_ATTENTION = """
+PROVIDES = ("gates",)
+class Gated:
+    def __init__(self, sizes, position, normaliser, mask, site): ...
+"""
+
+
+def test_what_a_measure_uses_is_something_that_an_attention_provides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "uselab.py").write_text(f'USES = ("wieghts",)\n{MEASURE}')
+    (tmp_path / "gatelab.py").write_text(f'USES = ("gates",)\n{MEASURE}')
+    (tmp_path / "ownlab.py").write_text(OWN_ATTENTION)
+    said = "says that it USES 'wieghts', which no attention provides; allowed: heads, values, weights; did you mean 'weights'?"
+    assert refusal(measured(own={"measure": "uselab:own"})) == f"measures.own: measure 'uselab:own' {said}"
+    gates = measured(own={"measure": "gatelab:own"})
+    assert "'gates', which no attention provides" in refusal(gates)
+    own = changed("architectures/full/attention", "ownlab:Gated", gates)
+    assert "uses gates, which attention 'multihead' does not have" in refusal(own)
+    make_plan(changed("measures/own/cells", {"architecture": "full"}, own))
+
+
+def test_a_figure_uses_tables_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "drawlab.py").write_text('USES = ("weights",)\nTABLES = ["cells"]\ndef own(read): ...\n')
+    message = refusal(changed("figures", {"own": {"figure": "drawlab:own"}}))
+    assert message.startswith(
+        "figures.own: its component says what it USES of a network, but a figure is drawn from tables"
+    )

@@ -222,6 +222,12 @@ def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple
 def _figure(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
     component, path = config.figures[name].component, f"figures.{name}"
     facts = _facts("figure", component, path)
+    if "USES" in facts:
+        raise problem(
+            path,
+            "its component says what it USES of a network, but a figure is drawn from tables",
+            hint="say it in the measure",
+        )
     made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
     tables = _tables(facts, path)
     for table in tables:

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankfall import components
 from rankfall.config.match import matches, parse_filter, unmatched
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
@@ -54,6 +55,12 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
     facts = about.facts if about else {}
     alike = {(cell.task, cell.architecture, cell.training): cell for cell in cells}
     facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
+    attentions = {*components.names("attention"), *(cell.architecture.attention.name for cell in alike.values())}
+    known = {part for attention in attentions for part in facts_of("attention", attention).get("PROVIDES", ())}
+    for use in facts.get("USES", ()):
+        if use not in known:
+            what = f"measure {name!r} says that it USES {use!r}, which no attention provides"
+            raise problem(path, what, allowed=sorted(known), given=use)
     for cell in alike.values():
         for fact, has in task_of(cell.task.task.name).items():
             able = facts.get(fact, has)
