@@ -59,8 +59,8 @@ def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Non
     known = {part for attention in attentions for part in facts_of("attention", attention).get("PROVIDES", ())}
     for use in facts.get("USES", ()):
         if use not in known:
-            what = f"measure {name!r} says that it USES {use!r}, which no attention provides"
-            raise problem(path, what, allowed=sorted(known), given=use)
+            said = f"measure {name!r} says that it USES {use!r}, which no attention provides"
+            raise problem(path, said, allowed=sorted(known), given=use)
     for cell in alike.values():
         for fact, has in task_of(cell.task.task.name).items():
             able = facts.get(fact, has)

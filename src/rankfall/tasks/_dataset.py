@@ -29,15 +29,8 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class Splits:
     splits: Mapping[str, Split]  # train, test, and any others that the task names
-    size_in: int  # symbols, or channels of a vector
-    size_out: int  # classes, or channels of a value
-    chance: float = math.nan  # accuracy on the test set of the best predictor that never sees an input
-    special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
-    constant: int | None = (
-        None  # the class that is the answer at some places whatever the input is; accuracy on it is told apart
-    )
 
     @property
     def train(self) -> Split:
@@ -46,6 +39,17 @@ class Dataset:
     @property
     def test(self) -> Split:
         return self.splits[TEST]
+
+
+@dataclass(frozen=True)
+class Dataset(Splits):
+    size_in: int  # symbols, or channels of a vector
+    size_out: int  # classes, or channels of a value
+    chance: float = math.nan  # accuracy on the test set of the best predictor that never sees an input
+    special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
+    constant: int | None = (
+        None  # the class that is the answer at some places whatever the input is; accuracy on it is told apart
+    )
 
     @property
     def length(self) -> int:

@@ -5,24 +5,23 @@ The order of the samples is drawn anew each epoch from the stream (seed, "order"
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from rankfall.streams import stream
-from rankfall.tasks._dataset import TEST, TRAIN, Dataset, Split
+from rankfall.tasks._dataset import TRAIN, Dataset, Split, Splits
 from rankfall.train.objectives._base import Samples
 
 EVALUATED = 256  # samples of the training length at once, without gradients
 
 
 @dataclass(frozen=True)
-class Data:
-    """The splits of K members, each tensor (K, N, T) or (K, N, T, C); expanded rather than copied where members share one."""
+class Data(Splits):
+    """Of K members, each tensor (K, N, T) or (K, N, T, C); expanded rather than copied where members share one."""
 
-    splits: Mapping[str, Split]
     chance: Tensor = field(default_factory=lambda: torch.tensor(math.nan))  # (K,)
     size_in: int = 0
     special: int = 0  # as in `Dataset`
@@ -52,14 +51,6 @@ class Data:
         return Data(
             {name: split(name) for name in first.splits}, chance, first.size_in, first.special, first.constant, fresh
         )
-
-    @property
-    def train(self) -> Split:
-        return self.splits[TRAIN]
-
-    @property
-    def test(self) -> Split:
-        return self.splits[TEST]
 
     @property
     def samples(self) -> int:
