@@ -107,6 +107,7 @@ def test_residuals() -> None:
     x, branch = drawn(2, 3), drawn(2, 3).flip(0)
     torch.testing.assert_close(components.load("residual", "scaled")(x, branch, 9, scale=0.25), x / 4 + branch)
     torch.testing.assert_close(components.load("residual", "depth_scaled")(x, branch, 9), x + branch / 3)
+    torch.testing.assert_close(components.load("residual", "convex")(x, branch, 9, alpha=0.2), 0.8 * x + 0.2 * branch)
 
 
 def test_rms_norm_is_torchs() -> None:
