@@ -16,6 +16,7 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.errors import told
+from rankfall.nets.network import Shape
 from rankfall.position.agreement import FEWER, agreement, untrained_reason
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.refusals import refusal
@@ -46,6 +47,8 @@ PROBED = Architecture(
     mlp=Component("none"),
     norm=Component("layer"),
     norm_placement="post",
+    embedding=Component("token"),
+    head=Component("regression"),
     init=Component("published"),
     heads=2,
     width=8,
@@ -140,7 +143,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
     try:
         verdict = decide(design, tokens)
         for many in (draws, MORE * draws):
-            network = random_networks(design, tokens, many)
+            network = random_networks(design, Shape("tokens", "values", tokens, 1, 1), many)
             found = distinct(last_rows(network, tokens))
             if agreement(verdict.rows, int(found.rows.max())) != FEWER:
                 break

@@ -9,6 +9,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.nets.network import Shape
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.rows import distinct
 from rankfall.position.theory import decide
@@ -34,7 +35,7 @@ def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -
             f"measure probe_trained: tokens of task {cells[0].task.name!r} differ; select cells of the task probe, as in "
             "`cells: {task: probe}`"
         )
-    untrained = random_networks(design, longest, draws)
+    untrained = random_networks(design, Shape("tokens", "classes", longest, data.size_in, longest), draws)
     rows = []
     for name, split in data.splits.items():
         if name == TRAIN:

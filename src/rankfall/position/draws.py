@@ -5,13 +5,12 @@ keep states and scores of order one. The draw depends on the parameter's name, s
 have in common.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from rankfall.design import Architecture, Component
+from rankfall.design import Architecture
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.primitives import Initial
 from rankfall.streams import stream
@@ -19,10 +18,9 @@ from rankfall.streams import stream
 SPREAD = 0.5  # standard deviation of biases, positions and of what starts at a constant
 
 
-def random_networks(design: Architecture, tokens: int, draws: int) -> Network:
-    """One network a draw, in float64, for sequences of one symbol and at most so many tokens."""
-    open_ended = replace(design, embedding=Component("token"), head=Component("regression"))
-    network = build(open_ended, Shape("tokens", "values", tokens, 1, 1), draws, torch.float64)
+def random_networks(design: Architecture, shape: Shape, draws: int) -> Network:
+    """One network a draw, in float64."""
+    network = build(design, shape, draws, torch.float64)
     for name, value in network.named_parameters():
         start: Initial = value.initial  # type: ignore[attr-defined]
         value.data = drawn(name, start, tuple(value.shape[1:]), draws).clone()
