@@ -90,11 +90,13 @@ def orders(**parts: list[Any]) -> list[dict[str, Any]]:
 
 
 def agrees(rows: list[dict[str, Any]]) -> None:
-    """With theory, but for entries that depend on whether scores of single draws are positive."""
+    """With theory, but for a few entries whose draws differ: relu^2 may give a sentinel no weight at all, and sharp cosines hardly any."""
     res = [row for row in rows if row["quantity"] == "res"]
     unclear = [row for row in res if row["order"] is None]
     assert len(unclear) <= 0.03 * len(res)
-    assert all("depends on the draw" in row["reason"] and "relu2" in row["normaliser"] for row in unclear)
+    assert all(
+        "depends on the draw: 0 in" in row["reason"] and row["normaliser"] in ("relu2_sum", "cosine") for row in unclear
+    )
     for row in res:
         assert row["theory"] is not None and row["theory_reason"]
         if row["order"] is not None:
@@ -118,8 +120,16 @@ def test_orders_of_positions() -> None:
     agrees(orders(normalisers=["softmax", "zero_sum"], positions=list(components.names("position"))))
 
 
-@pytest.mark.slow  # about half a minute
-def test_orders_of_all_together() -> None:
-    everything = {f"{kind}s": list(components.names(kind)) for kind in ("normaliser", "position", "mask")}
-    everything["sentinels"] = list(components.names("sentinels"))
-    agrees(orders(attentions=["multihead", {"name": "gau", "key_width": 8}, "linear"], **everything))
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["multihead", {"name": "gau", "key_width": 8}])
+def test_orders_of_masks_and_sentinels(attention: Any) -> None:
+    around = {kind: list(components.names(kind)) for kind in ("mask", "sentinels")}
+    agrees(
+        orders(
+            attentions=[attention],
+            normalisers=["softmax", "l2", "exp", "zero_sum", "cosine"],
+            positions=["none", "sinusoidal", "shaw_keys"],
+            masks=around["mask"],
+            sentinels=around["sentinels"],
+        )
+    )
