@@ -56,11 +56,13 @@ def together(
     for column, training in enumerate(shown):
         for row, (name, label) in enumerate(NAMES.items()):
             panel, part = axes[row][column], values[name]
-            for colour, architecture in zip(palette(len(architectures)), architectures):
+            # Every other pair is dashed: lines that lie on each other are both seen.
+            for number, (colour, architecture) in enumerate(zip(palette(len(architectures)), architectures)):
+                style = ("-", "-", "--", "--")[number % 4]
                 line = part[(part.training == training) & (part.architecture == architecture) & (part.value > 0)]
                 line = line.groupby("layer").value.agg(["mean", "std"]).fillna(0.0).reset_index()
                 deviation = line["std"].clip(upper=0.99 * line["mean"]) if name == "residual" else line["std"]
-                band(panel, line.layer, line["mean"], deviation, colour, architecture, marker="o")
+                band(panel, line.layer, line["mean"], deviation, colour, architecture, marker="o", linestyle=style)
             if column == 0:
                 panel.set_ylabel(label)
         axes[0][column].set(title=training, yscale="log")
@@ -70,13 +72,13 @@ def together(
                 guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens"
             )
         axes[-1][column].set_xlabel("layer")
-    figure.legend(*axes[2][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
+    figure.legend(*axes[2][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     seeds = cells.groupby(["architecture", "training"]).seed.nunique().max()
     return Picture(
         figure,
         f"Four ways to lose a token on {task}, by depth of the state: lines are means over {seeds} seeds, bands one standard "
         f"deviation over seeds. The rank of T, at tolerance {tolerance:g}, mean over heads, is drawn at the layer whose state T "
-        "is made of. "
+        "is made of. Residuals end where rows are equal to the last digit. "
         + " ".join(fates(values, training, architectures) for training in shown)
         + " "
         + " ".join(correlations(values, training) for training in shown),
