@@ -14,6 +14,7 @@ from helpers import config, data_of
 
 from rankfall import components
 from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.plan import make_plan
 from rankfall.report import style, tables
@@ -53,10 +54,10 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
             about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
             for name, found in rows.items():
                 options = {"counts": [2], "repeats": 1} if name == "paths" else {"samples": 2} if name == "law" else {}
-                made = components.load("measure", name)(network.requires_grad_(False), DATA, [cell], **options)
+                made = components.load("measure", name)(Context(network.requires_grad_(False), DATA, [cell]), **options)
                 found += [about | {key: value for key, value in row.items() if key != "member"} for row in made]
         rows["orders"] = components.load("measure", "orders")(
-            normalisers=list(OWN.values()), positions=["none"], masks=["none", "causal"], sentinels=["none"],
+            Context(), normalisers=list(OWN.values()), positions=["none"], masks=["none", "causal"], sentinels=["none"],
             blocks=["column norm", "skip"], heads=[1, 2], draws=3,
         )  # fmt: skip
     del sys.modules["mylab"]

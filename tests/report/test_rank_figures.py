@@ -12,6 +12,7 @@ from helpers import cells, config, data_of
 
 from rankfall import components
 from rankfall.errors import RankfallError
+from rankfall.measures._context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.plan import make_plan
 from rankfall.report import style, tables
@@ -26,7 +27,7 @@ def rows_of(measure: str, **architecture: Any) -> list[dict[str, Any]]:
     cell = cells(architecture={"depth": 4, "norm": "none"} | architecture)[0]
     network = build(cell.architecture, Shape("tokens", "classes", 5, 6, 6), 1, torch.float32)
     network.initialise([0])
-    rows = components.load("measure", measure)(network.requires_grad_(False), DATA, [cell])
+    rows = components.load("measure", measure)(Context(network.requires_grad_(False), DATA, [cell]))
     about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
     return [about | {name: value for name, value in row.items() if name != "member"} for row in rows]
 
@@ -47,6 +48,7 @@ def saved(picture: style.Picture, folder: Path) -> str:
 @pytest.mark.parametrize("quantity", ["res", "sigma_ratio"])
 def test_orders(tmp_path: Path, quantity: str) -> None:
     rows = components.load("measure", "orders")(
+        Context(),
         normalisers=["softmax", "exp"], positions=["none"], masks=["none", "causal"], sentinels=["none"], heads=[2], draws=3
     )  # fmt: skip
     with style.applied():
@@ -97,7 +99,7 @@ def test_decomposition(tmp_path: Path) -> None:
 
 
 def test_path_counts(tmp_path: Path) -> None:
-    read = reader(tmp_path, "path_counts", components.load("measure", "path_counts")())
+    read = reader(tmp_path, "path_counts", components.load("measure", "path_counts")(Context()))
     assert "GPT-3 95 (0.370)" in saved(components.load("figure", "path_counts")(read), tmp_path)
 
 
