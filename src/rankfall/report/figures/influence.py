@@ -75,7 +75,11 @@ def pre_norm(axis: "Axes", places: "DataFrame", whole: "DataFrame", depth: int) 
 def marks(axis: "Axes", places: "DataFrame") -> None:
     for position, (colour, label, marker, size) in NETWORKS.items():
         line = places[places.position == position].groupby("place").share.mean()
-        look: dict[str, Any] = {"marker": marker, "markersize": size, "markerfacecolor": "none" if marker == "o" else colour}
+        look: dict[str, Any] = {
+            "marker": marker,
+            "markersize": size,
+            "markerfacecolor": "none" if marker == "o" else colour,
+        }
         axis.plot(line.index / line.index.max(), line, color=colour, linestyle="none", label=label, **look)
 
 
