@@ -5,7 +5,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +17,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for every p
 # A shell starts its background jobs deaf to Ctrl-C, and everything they start; the tests that press it need to be heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+TEMPORARY = tempfile.gettempdir() + os.sep  # as text: it is compared with the files of all modules around each test
 
 
 @pytest.fixture(autouse=True)
@@ -36,4 +38,4 @@ def modules_of_a_test_end_with_it() -> Iterator[None]:
 def _temporary(module: object) -> bool:
     """Whether a module lies in a folder that tests write to."""
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and Path(tempfile.gettempdir()) in Path(file).parents
+    return isinstance(file, str) and file.startswith(TEMPORARY)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.selection import among, finished, one_a_seed
+from rankfall.report.selection import among, finished, one_a_seed, one_of
 from rankfall.report.style import COLOURS, Picture, canvas
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-bas
 def attribution(
     read: "Callable[[str], DataFrame]",
     *,
-    task: str = "sorting",
+    task: str | None = None,
     architectures: list[str] = [],
     trainings: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """A row of panels for each architecture and training."""
-    table = finished(read("attribution"), "attribution", {"task": task} | where)
+    """A row of panels for each architecture and training, of the task that most cells have unless one is named."""
+    table, _ = one_of(finished(read("attribution"), "attribution", where), "attribution", "task", task)
     table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
     one_a_seed(table, "attribution", ["architecture", "training"])
     return drawn(

@@ -26,11 +26,11 @@ def together(
     *,
     task: str | None = None,
     trainings: list[str] = [],
-    architectures: list[str] = ["SAN", "SAN+skip", "SAN+MLP", "transformer"],
+    architectures: list[str] = [],
     tolerance: float = 1e-6,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The deepest networks of one task that are in all four tables; one column a training. `tolerance`: relative, of the rank of T."""
+    """The deepest networks of one task that are in all four tables, of all architectures if none is named; one column a training. `tolerance`: relative, of the rank of T."""
     tables = {name: finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
@@ -48,6 +48,7 @@ def together(
         "own share": own_share(tables["attribution"]),
     }
     cells = table[CELL].drop_duplicates()
+    architectures = architectures or sorted(map(str, cells.architecture.unique()))
     values = {name: cells.merge(found, on="key") for name, found in values.items()}
     shown = trainings or sorted(
         (str(name) for name in cells.training.unique()), key=lambda name: (name != "init", name)
