@@ -30,7 +30,9 @@ def together(
     tolerance: float = 1e-6,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The deepest networks of one task that are in all four tables, of all architectures if none is named; one column a training. `tolerance`: relative, of the rank of T."""
+    """The deepest networks of one task that are in all four tables, of all architectures if none is named; one column a training.
+    `tolerance`: relative, of the rank of T.
+    """
     tables = {name: finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
