@@ -5,6 +5,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-TEMPORARY = tempfile.gettempdir() + os.sep  # as text: it is compared with the files of all modules around each test
+# Folders as text: they are compared with the files of all modules around each test. The checkout itself may be a temporary one.
+TEMPORARY, CHECKOUT = tempfile.gettempdir() + os.sep, str(Path(__file__).parents[1]) + os.sep
 
 
 @pytest.fixture(autouse=True)
@@ -38,4 +40,4 @@ def modules_of_a_test_end_with_it() -> Iterator[None]:
 def _temporary(module: object) -> bool:
     """Whether a module lies in a folder that tests write to."""
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and file.startswith(TEMPORARY)
+    return isinstance(file, str) and file.startswith(TEMPORARY) and not file.startswith((CHECKOUT, sys.prefix))
