@@ -18,6 +18,8 @@ def effective_attention(
     read: "Callable[[str], DataFrame]", *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3
 ) -> Picture:
     """One panel a model and phase; `tokens`: the length, null: the greatest measured."""
+    from matplotlib.ticker import MaxNLocator
+
     table = measured(read("model_attention_identity"), "effective_attention", models)
     table = table[(table.left_out == "nothing") & table.value.notna()]
     shares = table[table.quantity.isin(["share", "effective_share"])]
@@ -37,6 +39,7 @@ def effective_attention(
                     line = means[quantity, kind]
                     name = kind if quantity == "effective_share" else None
                     panel.plot(line.index, line, color=colour, linestyle=style, marker="o", markersize=3, label=name)
+        panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         panel.set(xlabel="layer", title=f"{short(model)}, {phase}, {length} tokens", ylim=(0, 1))
         overall = part.groupby(["quantity", "kind"]).value.mean()
         told = ", ".join(
@@ -50,7 +53,9 @@ def effective_attention(
     for row in axes:
         row[0].set_ylabel("share of absolute weight")
     if groups:
-        panels[0].legend(fontsize=7.5)
+        for style, name in (("--", "raw"), ("-", "effective")):
+            panels[0].plot([], [], color="#555555", linestyle=style, label=name)
+        panels[0].legend(fontsize=7.5, ncols=2)
     caption = (
         "Share of absolute attention weight by kind of token, raw (dashed) and effective (solid: what is left when the part that does not "
         "reach the output is taken off), mean over heads and samples; separators are special tokens other than the first. Over all layers, "
