@@ -50,6 +50,6 @@ $(STAMP):
 	@echo "==> making .venv with $$($(PYTHON) --version) and the pins of envs/constraints.txt (once; some minutes)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
-		-e '.[workflow,models,hub,minilm,dev]'
+		-e '.[workflow,models,hub,minilm,page,fast,docs,dev]'
 	@rm -f .venv/installed-*
 	@touch $@

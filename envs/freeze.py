@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 HERE = Path(__file__).parent
-EVERYTHING = ("workflow", "models", "hub", "minilm", "dev")
-IN_A_JOB = ("models",)  # what a job imports; Snakemake itself stays outside
+EVERYTHING = ("workflow", "models", "hub", "minilm", "page", "fast", "docs", "dev")
+IN_A_JOB = ("models", "page", "fast")  # what a job imports; Snakemake itself stays outside
 
 
 def closure(extras: tuple[str, ...]) -> dict[str, str]:

@@ -6,6 +6,8 @@ import json
 import subprocess
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -70,21 +72,40 @@ def test_off_a_terminal_it_is_plain_text_with_nothing_swallowed(results, capsys)
     assert "ValueError: [bold] is not a number" in output
 
 
-def test_in_brief_it_says_what_failed_and_why(results, capsys):
+def cells_table(results, **ended):
+    """The columns that are read of the table of cells: seed 0 is done, the others as told."""
+    rows = [{"seed": int(seed), "status": status} for seed, status in {"0": "done", **ended}.items()]
+    about = {"task": "sorting", "architecture": "san", "training": "published", "depth": 6}
+    rows = [about | row | {"reason": "" if row["status"] == "done" else f"why {row['status']}"} for row in rows]
+    (results / "tables").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), results / "tables" / "cells.parquet")
+
+
+def in_brief(results, capsys):
+    code = cli.main(["status", "--config", "c", "--results", str(results), "--brief"])
+    return code, capsys.readouterr().out.splitlines()
+
+
+def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
     """As at the end of `make run`, which a failed cell ends with status 1; a network that diverged is a result."""
-    assert cli.main(["status", "--config", "c", "--results", str(results), "--brief"]) == 1
-    diverged, failed, last = capsys.readouterr().out.splitlines()
-    assert diverged == "==> diverged: sorting / san / published, depth 6, seed 2: what happened to k2"
-    assert failed == "==> failed: sorting / san / published, depth 6, seed 3: what happened to k3"
-    assert last.startswith("==> 2 of 7 cells") and last.endswith("rankfall status --config c")
+    cells_table(tmp_path, **{"2": "diverged", "3": "failed", "4": "failed"})
+    code, (failed, diverged, last) = in_brief(tmp_path, capsys)
+    assert failed == "==> failed: sorting / san / published, depth 6, seed 3 and 1 more: why failed"
+    assert diverged == "==> diverged: sorting / san / published, depth 6, seed 2: why diverged"
+    assert last == "==> 3 of 4 cells failed or diverged; all of them: rankfall status --config c"
+    assert code == 1
 
 
-def test_in_brief_nothing_is_said_where_nothing_failed(tmp_path, monkeypatch, capsys):
-    plan = SimpleNamespace(cells=[a_cell("k1")], config=SimpleNamespace(results=str(tmp_path)))
-    monkeypatch.setattr("rankfall.plan.make_plan", lambda path: plan, raising=False)
-    Store(tmp_path / "store").save_stack("g", ["k1"], {"w": torch.zeros(1)}, [{"status": "done", "reason": ""}])
-    assert cli.main(["status", "--config", "c", "--brief"]) == 0
-    assert capsys.readouterr().out == ""
+@pytest.mark.parametrize("ended", [{}, {"1": "done"}])
+def test_in_brief_nothing_is_said_where_nothing_failed(tmp_path, capsys, ended):
+    cells_table(tmp_path, **ended)
+    assert in_brief(tmp_path, capsys) == (0, [])
+
+
+def test_in_brief_a_network_that_diverged_alone_fails_no_run(tmp_path, capsys):
+    cells_table(tmp_path, **{"1": "diverged"})
+    code, lines = in_brief(tmp_path, capsys)
+    assert (code, len(lines)) == (0, 2)
 
 
 def doctor(results, capsys, *more):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
 SHOWN = 5  # reasons that --brief tells
+SAID = ("task", "architecture", "training", "depth", "seed")  # of a cell
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
 
@@ -33,15 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.brief:
+        return brief(args)
     from rankfall.plan import make_plan
     from rankfall.store import Store
 
     plan = make_plan(args.config)
     results = args.results or Path(plan.config.results)
     found = survey(plan, Store(results / "store"), results / "logs", args.lines)
-    if args.brief:
-        print("\n".join(in_brief(found, args.config)), end="\n" * bool(found["not_done"]))
-        return 1 if found["total"]["failed"] else 0
     if args.json:
         print(json.dumps(found, indent=2))
     else:
@@ -103,22 +103,34 @@ def tail(path: Path | None, lines: int) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
 
 
-def in_brief(found: dict[str, Any], config: Path) -> Iterator[str]:
+def brief(args: argparse.Namespace) -> int:
+    """What the table of cells says, without a plan: this ends every run, also one with nothing to do."""
+    import pyarrow.parquet as pq
+
+    from rankfall.config.types import parse, read
+
+    table = (args.results or Path(parse(read(args.config)).results)) / "tables" / "cells.parquet"
+    if not table.is_file():
+        return 0
+    cells = pq.read_table(table, columns=[*SAID, "status", "reason"]).to_pylist()
+    for line in in_brief(cells, args.config):
+        print(line)
+    return 1 if any(cell["status"] == "failed" for cell in cells) else 0
+
+
+def in_brief(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
     """A line for each state and reason with the number of cells; nothing where all are done."""
-    reasons = Counter((cell["state"], cell["reason"]) for cell in found["not_done"])
-    first = {(cell["state"], cell["reason"]): cell for cell in reversed(found["not_done"])}
+    ended = [cell for cell in cells if cell["status"] != "done"]
+    reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
+    first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
     for (state, reason), count in reasons.most_common(SHOWN):
-        cell = first[state, reason]
-        where = (
-            f"{cell['task']} / {cell['architecture']} / {cell['training']}, depth {cell['depth']}, seed {cell['seed']}"
-        )
+        task, architecture, training, depth, seed = (first[state, reason][name] for name in SAID)
         others = f" and {count - 1} more" if count > 1 else ""
-        yield f"==> {state}: {where}{others}: {reason}"
+        yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"
     if len(reasons) > SHOWN:
         yield f"==> ... and {len(reasons) - SHOWN} more reasons"
-    if reasons:
-        count, cells = len(found["not_done"]), sum(found["total"].values())
-        yield f"==> {count} of {cells} cells are rows without numbers of a trained network: rankfall status --config {config}"
+    if ended:
+        yield f"==> {len(ended)} of {len(cells)} cells failed or diverged; all of them: rankfall status --config {config}"
 
 
 def show(found: dict[str, Any]) -> None:
