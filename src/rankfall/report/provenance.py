@@ -1,0 +1,81 @@
+"""Where a cell's numbers come from, as plain data: its specification, code, versions, machine, time, the end of its job's log, and a
+configuration that computes it again.
+
+The record is what the store keeps of a finished cell (`CellRecord.record`); the page and `rankfall show` both read it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LAST = 20  # lines of a log
+READ = 20_000  # bytes of its end
+MACHINE = ("device", "dtype", "threads", "host", "versions", "engine", "seconds", "megabytes", "stack")
+
+
+def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> dict[str, Any]:
+    """All that is known of a cell. What an older record does not say is None. `log`: of the job that its shard had last."""
+    labels = record.get("labels") or (None, None, None)
+    return {
+        "key": key,
+        "status": record["status"],
+        "reason": record.get("reason") or "",
+        **dict(zip(("task", "architecture", "training"), labels)),
+        "seed": record.get("seed"),
+        "spec": record.get("content"),
+        "data_key": record.get("data_key"),
+        "code": dict(record.get("code") or {}),
+        **{name: record.get(name) for name in MACHINE},
+        "steps": record.get("steps"),
+        "chance": record.get("chance"),
+        "final": record.get("final"),
+        "snippet": snippet(record),
+        "log": tail(log),
+    }
+
+
+def snippet(record: Mapping[str, Any]) -> str | None:
+    """A configuration of this cell alone, complete: no default of a later version can change it."""
+    content, labels = record.get("content"), record.get("labels")
+    if not content or not labels:
+        return None
+    task, architecture, training = labels
+    options = {"task": content["task"]["name"], **content["task"]["options"]}
+    config = {
+        "name": "one-cell",
+        "results": f"results-{task}-{record['seed']}",
+        "tasks": {task: options},
+        "architectures": {architecture: _written(content["architecture"])},
+        "trainings": {training: _written(content["training"])},
+        "grid": [{"task": task, "architecture": architecture, "training": training, "seed": record["seed"]}],
+    }
+    return yaml.safe_dump(config, sort_keys=False, width=100, default_flow_style=None)
+
+
+def _written(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as a configuration has them; what nothing reads is left out."""
+    return {name: _part(value) for name, value in content.items() if value is not None}
+
+
+def _part(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {"name": value["name"], **value["options"]} if value["options"] else value["name"]
+
+
+def tail(log: Path | None) -> str | None:
+    """The last lines of a log; None where there is none."""
+    if log is None:
+        return None
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - READ))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    return "\n".join(lines[-LAST:])

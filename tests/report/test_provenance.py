@@ -1,0 +1,66 @@
+"""Guards that the configuration shown for a cell computes that very cell: its plan has the cell's key, and no other."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rankfall.plan import make_plan
+from rankfall.plan.cell import Cell
+from rankfall.report.provenance import LAST, provenance, snippet, tail
+
+CONFIG = {
+    "tasks": {"sorting": {"train": 60, "length": 5}, "words": {"task": "memorization", "train": 20, "test": 10}},
+    "architectures": {
+        "skip": {"normaliser": {"name": "l2"}, "residual": {"name": "scaled", "scale": 0.1}},
+        "gated": {
+            "attention": {"name": "gau", "key_width": 8},
+            "mlp": "gelu",
+            "position": {"name": "rope", "base": 100.0},
+        },
+    },
+    "trainings": {"init": {"epochs": 0}, "short": {"epochs": 2, "lr": 0.01, "clip": 1.0, "schedule": "cosine"}},
+    "grid": [
+        {"task": ["sorting", "words"], "architecture": ["skip", "gated"], "training": ["init", "short"], "seed": [0, 3]}
+    ],
+}
+PLAN = make_plan(CONFIG)
+
+
+def record(cell: Cell) -> dict:
+    return PLAN.origin(cell) | {
+        "status": "done",
+        "reason": "",
+        "device": "cpu",
+        "versions": {"torch": "2"},
+        "seconds": 1.5,
+    }
+
+
+@pytest.mark.parametrize("cell", PLAN.cells, ids=lambda cell: "-".join([*cell.labels, str(cell.seed)]))
+def test_the_snippet_is_of_this_cell(cell: Cell) -> None:
+    text = provenance(cell.key, record(cell))["snippet"]
+    again = make_plan(yaml.safe_load(text))
+    assert [one.key for one in again.cells] == [cell.key]
+    assert again.cells[0].labels == cell.labels
+
+
+def test_what_is_known_of_a_cell() -> None:
+    cell = PLAN.cells[0]
+    found = provenance(cell.key, record(cell))
+    assert found["code"] == dict(cell.code) and found["spec"] == cell.content and found["data_key"] == cell.data_key
+    assert (found["device"], found["versions"], found["seconds"]) == ("cpu", {"torch": "2"}, 1.5)
+    assert found["engine"] is None  # not recorded
+    assert found["log"] is None
+
+
+def test_a_record_without_its_origin_has_no_snippet() -> None:
+    assert snippet({"status": "failed"}) is None
+    assert provenance("k", {"status": "failed", "reason": "why"})["task"] is None
+
+
+def test_the_end_of_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("".join(f"line {n}\n" for n in range(10_000)))
+    assert tail(log) == "\n".join(f"line {n}" for n in range(10_000 - LAST, 10_000))
+    assert tail(tmp_path / "none.log") is None
