@@ -262,12 +262,16 @@ def test_a_declared_file_is_what_was_planned_when_it_is_opened(lab: Path, declar
         "inspect.getsource(sharp)",
         "t = 3.0\nopen('log', 'a').write('called')",
         "import warnings\nt = 3.0\nwith warnings.catch_warnings():\n    warnings.simplefilter('always')\n    warnings.warn('look')",
+        "t = 3.0\nfrom importlib.metadata import distributions\nassert any(one.read_text('entry_points.txt') == 'here' for one in\n"
+        "    distributions(path=['.']))",
         "t = 3.0\ntry:\n    open('is not there')\nexcept FileNotFoundError:\n    pass",
     ],
 )
 def test_what_is_not_ours_to_hash_is_read(lab: Path, text: str) -> None:
     write(lab, text)
     (lab / "log").write_text("before ")
+    (lab / "editable.egg-info").mkdir()
+    (lab / "editable.egg-info" / "entry_points.txt").write_text("here")
     assert compute() == pytest.approx(3)
 
 

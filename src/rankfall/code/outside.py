@@ -19,6 +19,7 @@ CACHES = (  # variables that name folders of programs' caches and settings
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "MPLCONFIGDIR", "TORCH_HOME", "TORCHINDUCTOR_CACHE_DIR"),
     *("TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE"),
 )
+METADATA = (".dist-info", ".egg-info")  # of installed distributions; that of an editable one lies beside its sources
 TOPICS = "pydoc_data.topics"  # a text that comes with Python and is used as data; no two versions have the same
 STANDARD = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
 
@@ -50,7 +51,7 @@ class Outside:
         for place in (path, *map(str, Path(path).parents)):
             if place in self.roots:
                 return self.roots[place]
-            if os.path.basename(place) in INSTALLED:
+            if os.path.basename(place) in INSTALLED or place.endswith(METADATA):
                 return True
         return False
 
