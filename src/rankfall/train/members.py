@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.dropout import no_dropout
-from rankfall.train.dropout import SeededDropout
+from rankfall.train.dropout import dropout_of
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.schedules.constant import constant
 
@@ -63,7 +63,7 @@ class Members:
         self.weights, self.layout = flatten(module, len(self.seeds))  # (K, P)
         self.parameters = [dict(module.named_parameters())[name] for name in self.layout]
         self.device = self.weights.device
-        self.dropout = SeededDropout(self.seeds, dropout) if dropout else None
+        self.dropout = dropout_of(self.seeds, dropout, self.device)
 
         self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
         # Held rather than allocated at each step: fresh pages of this size cost more than the arithmetic on them.

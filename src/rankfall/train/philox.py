@@ -1,0 +1,134 @@
+"""Philox 4x64-10 (Salmon et al. 2011) for many keys at once, in tensors on any device: the bits of `numpy.random.Philox`.
+
+A word depends on key and counter only, so all words of all members are made at the same time, where they are used. PyTorch has no
+unsigned words: an int64 stands for its 64 bits; sums and products wrap around, and the upper half of a product is put together from
+products of 32-bit halves. On a GPU these 400 operations on tensors would each read and write memory; there one kernel makes the same
+words, compiled by PyTorch from the text below when it is first called, and used only if it then gives the same bits.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import torch
+from torch import Tensor
+
+MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
+STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of the two words of the key, from round to round
+ROUNDS = 10
+LOW = 0xFFFFFFFF
+Four = tuple[Tensor, Tensor, Tensor, Tensor]
+
+KERNEL = """template <typename T>
+void philox(T x0, T x1, T x2, T x3, T k0, T k1, T& w0, T& w1, T& w2, T& w3) {
+  typedef unsigned long long U;
+  U a = (U)x0, b = (U)x1, c = (U)x2, d = (U)x3, k = (U)k0, l = (U)k1;
+  for (int round = 0; round != 10; ++round) {
+    U p = 0xD2E7470EE14C6C93ULL * a, q = 0xCA5A826395121157ULL * c;
+    U high_p = __umul64hi(0xD2E7470EE14C6C93ULL, a), high_q = __umul64hi(0xCA5A826395121157ULL, c);
+    a = high_q ^ b ^ k; b = q; c = high_p ^ d ^ l; d = p;
+    k += 0x9E3779B97F4A7C15ULL; l += 0xBB67AE8584CAA73BULL;
+  }
+  w0 = (T)a; w1 = (T)b; w2 = (T)c; w3 = (T)d;
+}"""
+
+
+def random_raw(keys: Tensor, counter: Sequence[int | Tensor], count: int) -> Tensor:
+    """`numpy.random.Philox(key, counter).random_raw(count)` of each key (K, 2): (K, count). Words of the counter are numbers, or but for
+    the first two tensors () on the device, which may change between replays of a captured step."""
+    blocks = -(-count // 4)
+    make = kernel(keys.device) if keys.device.type == "cuda" else rounds
+    four = make(*counted(counter, blocks, keys.device), keys[:, :1], keys[:, 1:])  # each (K, blocks)
+    return torch.stack(four, -1).flatten(1)[:, :count]
+
+
+def keys_of(words: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
+    """Keys (K, 2) from pairs of 64-bit words. The copy to a GPU does not wait for what the GPU is doing."""
+    keys = torch.tensor([[signed(word) for word in pair] for pair in words], dtype=torch.int64)
+    return to_device(keys, device)
+
+
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """A copy that the host does not wait for."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
+
+
+def counted(counter: Sequence[int | Tensor], blocks: int, device: torch.device) -> Four:
+    """The four words of the counters of consecutive blocks, each (blocks,) or (): it counts from one above the one given, as NumPy does,
+    and carries into the next word."""
+    first, second, *others = counter
+    assert isinstance(first, int) and isinstance(second, int)
+    x0 = torch.arange(1, blocks + 1, device=device) + signed(first)
+    words = [
+        one if isinstance(one, Tensor) else torch.full((), signed(one), dtype=torch.int64, device=device)
+        for one in (second, *others)
+    ]
+    room = 2**64 - first  # blocks before the first word is zero again
+    if room <= blocks:
+        carry = torch.arange(1, blocks + 1, device=device) >= room
+        for at, word in enumerate(words):
+            words[at] = word + carry
+            carry = carry & (words[at] == 0)
+    return x0, words[0], words[1], words[2]
+
+
+def rounds(x0: Tensor, x1: Tensor, x2: Tensor, x3: Tensor, k0: Tensor, k1: Tensor) -> Four:
+    """Four words for each counter and key, in operations that every device has; all arguments broadcast."""
+    for _ in range(ROUNDS):
+        (high0, low0), (high1, low1) = product(MULTIPLIERS[0], x0), product(MULTIPLIERS[1], x2)
+        x0, x1, x2, x3 = high1 ^ x1 ^ k0, low1, high0 ^ x3 ^ k1, low0
+        k0, k1 = k0 + signed(STEPS[0]), k1 + signed(STEPS[1])
+    return x0, x1, x2, x3
+
+
+def product(a: int, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Upper and lower 64 bits of the product of two unsigned words."""
+    low_a, high_a, low_b, high_b = a & LOW, a >> 32, b & LOW, upper(b)
+    cross = high_a * low_b + upper(low_a * low_b)  # below 2**64, so nothing is lost
+    return high_a * high_b + upper(cross) + upper(low_a * high_b + (cross & LOW)), signed(a) * b
+
+
+def upper(word: Tensor) -> Tensor:
+    """The upper 32 bits: >> would repeat the sign."""
+    return (word >> 32) & LOW
+
+
+def signed(word: int) -> int:
+    """The int64 with the bits of an unsigned word."""
+    return word - 2**64 if word >= 2**63 else word
+
+
+@cache
+def kernel(device: torch.device) -> Callable[..., Four]:
+    """`rounds` as one kernel of a GPU; `rounds` itself where that cannot be had."""
+    try:
+        compiled: Callable[..., Four] = torch.cuda.jiterator._create_multi_output_jit_fn(KERNEL, num_outputs=4)
+        return verified(compiled, device)
+    except Exception as error:
+        warnings.warn(f"random words are made slowly on {device}: {error}", stacklevel=2)
+        return rounds
+
+
+def verified(made: Callable[..., Four], device: torch.device) -> Callable[..., Four]:
+    """The same function, once it has given the bits of `rounds`."""
+    keys = torch.arange(-3, 3, device=device).view(3, 2, 1) * 0x1234567812345678
+    given = (*counted((5, 2**64 - 1, 2**63 + 7, 11), 5, device), keys[:, 0], keys[:, 1])
+    if not all(torch.equal(one, other) for one, other in zip(made(*given), rounds(*given), strict=True)):
+        raise RuntimeError("the compiled kernel of Philox gives other bits")
+    return made
+
+
+def uniform(words: Tensor) -> Tensor:
+    """In [0, 1), as `Generator.random` makes them of the same words."""
+    return ((words >> 11) & (2**53 - 1)).double() * 2.0**-53
+
+
+def integers(words: Tensor, below: int, count: int) -> Tensor:
+    """The first `count` (K, count) of `Generator.integers(below)` from words (K, n), each of which is two draws. A draw that would favour
+    some numbers is passed over (Lemire 2019), so there must be more than count / 2 words; all spare ones are looked at."""
+    draws = torch.stack([words & LOW, upper(words)], -1).flatten(1)  # (K, 2n)
+    scaled = draws * below
+    accepted = (scaled & LOW) >= (2**32 - below) % below
+    place = accepted.cumsum(1) - 1
+    place = torch.where(accepted & (place < count), place, count)  # what is not wanted goes behind the end
+    return scaled.new_zeros(len(words), count + 1).scatter_(1, place, upper(scaled))[:, :count]
