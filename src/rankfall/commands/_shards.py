@@ -25,14 +25,19 @@ class Shards:
 
     def train(self, task: str, shard: str, made: dict[str, str], out: Path | None, training_out: Path | None) -> None:
         """`made` is the record that the tables keep of what they were made from."""
+        from rankfall.code.commit import commit
         from rankfall.jobs.training import train_cells
         from rankfall.report import tables
         from rankfall.train.progress import Progress
 
         cells = self.own.plan.shard(task, shard)
+        about_code = {"commit": commit()}
+
+        def origin(cell: "Cell") -> dict[str, Any]:
+            return self.own.plan.origin(cell) | about_code
 
         def train(missing: "Sequence[Cell]") -> None:
-            train_cells(missing, self.store, self.settings, Progress(), self.own.plan.origin)
+            train_cells(missing, self.store, self.settings, Progress(), origin)
 
         train(cells)
         epochs = epoch_rows(cells, self.store, train) if training_out else []

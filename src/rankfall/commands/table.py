@@ -1,4 +1,4 @@
-"""Combine the shards' tables into one, compare two tables, or write the documentation of all."""
+"""Show or export a table of the results, as CSV or Parquet; or combine shards, compare two tables, document all."""
 
 import argparse
 import sys
@@ -9,12 +9,18 @@ from rankfall.commands import _planned
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("shown", nargs="?", metavar="NAME", help="show a table of the results, or export it")
     action.add_argument("--name", help="combine: name of the table to make from the shards' files")
     action.add_argument(
         "--compare", nargs=2, type=Path, metavar=("A", "B"), help="say where two files of a table differ"
     )
     action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
-    parser.add_argument("--out", type=Path, help="combine: the table to write, by default the one of the results")
+    parser.add_argument("--csv", action="store_true", help="NAME: as CSV, to the screen or to --out")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the file to write, CSV or Parquet by its suffix; combine: by default the one of the results",
+    )
     _planned.add_arguments(parser, required=False)
     parser.add_argument(
         "--tolerance", type=float, default=0.0, help="compare: relative, and absolute below 1 (default 0)"
@@ -27,7 +33,32 @@ def run(args: argparse.Namespace) -> int:
         return _docs(args.docs, args.check)
     if args.compare:
         return _compare(args.compare[0], args.compare[1], args.tolerance)
-    return _combine(args)
+    return _combine(args) if args.name else _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    """One table of the results: a few rows for a terminal, or all of it in another form."""
+    from rankfall.report import export
+
+    path = _folder(args) / "tables" / f"{args.shown}.parquet"
+    if args.csv and args.out is None:
+        export.to_csv(export.named(path), sys.stdout.buffer)
+    elif args.out is None:
+        print("\n".join(export.as_lines(export.named(path))))
+    else:
+        data = export.named(path)
+        export.write(data, args.out, "csv" if args.csv else None)
+        print(f"{args.out}: {len(data)} rows")
+    return 0
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    """Of the results: as named, or as the configuration says."""
+    if args.results is None and args.config is not None:
+        from rankfall.config.types import parse, read
+
+        return Path(parse(read(args.config)).results)
+    return args.results or Path("results")
 
 
 def _combine(args: argparse.Namespace) -> int:
@@ -40,6 +71,10 @@ def _combine(args: argparse.Namespace) -> int:
     parts = own.statements.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
     made = own.check(own.statements.table(args.name), f"table {args.name}")
     out = args.out or Path(own.outputs.table(args.name))
+    if out.suffix != ".parquet":
+        raise RankfallError(
+            f"table --name: --out {out}: shards are combined into a .parquet file; `rankfall table {args.name} --out {out}` exports it"
+        )
     rows = tables.combine(args.name, parts, out, config_digest(args.config), made)
     print(f"{out}: {rows} rows from {len(parts)} file{'s' * (len(parts) != 1)}")
     return 0

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from types import FrameType
@@ -171,9 +172,10 @@ def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def machine() -> dict[str, Any]:
-    """What computes here."""
+    """What computes here, and when."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
-    return {"host": socket.gethostname(), "versions": versions}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"host": socket.gethostname(), "versions": versions, "time": now}
 
 
 def peak_megabytes() -> int:

@@ -14,7 +14,19 @@ import yaml
 
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
-MACHINE = ("device", "dtype", "threads", "host", "versions", "engine", "seconds", "megabytes", "stack")
+MACHINE = (
+    "device",
+    "dtype",
+    "threads",
+    "host",
+    "versions",
+    "engine",
+    "commit",
+    "time",
+    "seconds",
+    "megabytes",
+    "stack",
+)
 
 
 def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""Show where a cell's numbers come from: design, code, machine, log, and the configuration that computes it again."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.store import CellRecord, Store
+
+NAMED = 5  # cells that an ambiguous prefix names
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="the cell's key, as the column `key` of tables has it, or its start")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
+    parser.add_argument("--snippet", action="store_true", help="only the configuration that computes the cell again")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.report.provenance import provenance, snippet
+    from rankfall.store import Store
+
+    cell = find(args.key, Store(args.results / "store"))
+    if args.snippet:
+        print(snippet(cell.record) or "", end="")
+        return 0
+    task = (cell.record.get("labels") or ("",))[0]
+    log = log_of(args.results, task, cell.key)
+    found = provenance(cell.key, cell.record, log)
+    found |= {"file": str(cell.stack), "time": found["time"] or written(cell.stack), "log_file": str(log or "")}
+    found["rows"] = rows_of(sorted((args.results / "tables").glob("*.parquet")), cell.key)
+    print(json.dumps(found, indent=2) if args.json else "\n".join(as_lines(found)))
+    return 0
+
+
+def find(start: str, store: "Store") -> "CellRecord":
+    """The only cell whose key starts so."""
+    from rankfall.errors import RankfallError
+
+    if not store.root.is_dir():
+        raise RankfallError(f"{store.root} is no store: say --results FOLDER, the folder of a run's results")
+    keys = {record.key for record in store.records()}
+    fitting = sorted(key for key in keys if key.startswith(start))
+    if start in fitting:
+        fitting = [start]
+    if not fitting:
+        raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts so")
+    if len(fitting) > 1:
+        more = f" and {len(fitting) - NAMED} more" if len(fitting) > NAMED else ""
+        raise RankfallError(
+            f"key {start!r}: {len(fitting)} cells have keys that start so ({', '.join(fitting[:NAMED])}{more}); write more of it"
+        )
+    return store.find_cells(fitting)[fitting[0]]
+
+
+def log_of(results: Path, task: str, key: str) -> Path | None:
+    """The log of the job that the cell's shard had last; the shards' tables say which cells they are of."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for table in sorted((results / "shards" / "train" / task).glob("*.cells.parquet")):
+        log = results / "logs" / "train" / task / (table.name.removesuffix(".cells.parquet") + ".log")
+        try:
+            if log.is_file() and key in pq.read_table(table, columns=["key"])["key"].to_pylist():
+                return log
+        except (OSError, pa.ArrowException):  # a shard that is damaged is made again by the next run
+            continue
+    return None
+
+
+def rows_of(tables: list[Path], key: str) -> dict[str, int]:
+    """Table -> its number of rows of this cell; tables without any are left out."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    found: dict[str, int] = {}
+    for path in tables:
+        if "key" in pq.read_schema(path).names:
+            count = pc.sum(pc.equal(pq.read_table(path, columns=["key"])["key"], key)).as_py() or 0
+            found |= {path.stem: count} if count else {}
+    return found
+
+
+def written(path: Path) -> str:
+    """When a file was written, for records that do not say it."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+
+
+def as_lines(found: dict[str, Any]) -> Iterator[str]:
+    """For a terminal."""
+    labels = " / ".join(str(found.get(name)) for name in ("task", "architecture", "training"))
+    yield f"{found['key']}  {labels}, seed {found['seed']}"
+    yield f"status    {found['status']}{': ' + found['reason'] if found['reason'] else ''}"
+    for split, metrics in (found["final"] or {}).items():
+        yield f"{split:<9} " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
+    yield f"cost      {_known(found, 'steps', 'steps')}, {_known(found, 'seconds', 's', '.3g')}, {_known(found, 'megabytes', 'MB')}"
+    versions = ", ".join(f"{name} {version}" for name, version in (found["versions"] or {}).items())
+    yield f"machine   {found['host']}, {found['device']}, {found['dtype']}, {_known(found, 'threads', 'threads')}; {versions}"
+    yield f"time      {found['time']}"
+    yield f"commit    {found['commit'] or 'not recorded: the code was in no git repository'}"
+    yield f"stack     {found['file']}"
+    yield f"data      {found['data_key']}"
+    rows = ", ".join(f"{name} {count}" for name, count in found["rows"].items())
+    yield f"rows      {rows or 'in no table: it is of an earlier run, or its tables are not made yet'}"
+    yield f"code      {len(found['code'])} files that its numbers depend on, with digests of their syntax:"
+    yield from (f"  {digest}  {file}" for file, digest in sorted(found["code"].items()))
+    yield "config    computes it again (`rankfall show KEY --snippet > again.yaml`, `make run CONFIG=again.yaml`):"
+    yield from (f"  {line}" for line in (found["snippet"] or "not recorded").splitlines())
+    yield f"log       {found['log_file'] or 'none'}"
+    yield from (f"  | {line}" for line in (found["log"] or "").splitlines())
+
+
+def _known(found: dict[str, Any], name: str, unit: str, form: str = "") -> str:
+    return f"{unit} not recorded" if found[name] is None else f"{found[name]:{form}} {unit}"

@@ -1,0 +1,73 @@
+"""Tables in other forms: CSV for spreadsheets and scripts, a few rows for a terminal.
+
+CSV: a null is an empty field, text stands in quotes, so that an empty text is `""`; numbers have all their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from rankfall.disk import atomic
+from rankfall.errors import RankfallError, nearest
+from rankfall.report.schema import schema
+from rankfall.report.tables import about_of, read
+
+FORMS = ("csv", "parquet")
+SHOWN = 10  # rows
+
+
+def named(path: Path) -> pa.Table:
+    """The table of this file; where there is none, which there are."""
+    if not path.is_file():
+        there = sorted(other.stem for other in path.parent.glob("*.parquet"))
+        near = nearest(path.stem, there)
+        hint = f"; the nearest is {near!r}" if near else ""
+        which = (
+            f"has: {', '.join(there)}"
+            if there
+            else "has no tables; say --results FOLDER, the folder of a run's results"
+        )
+        raise RankfallError(f"table {path.stem!r}: {path.parent} {which}{hint}")
+    return read(path, path.stem)
+
+
+def write(data: pa.Table, path: Path, form: str | None = None) -> None:
+    """To a file, in the form that its suffix names."""
+    form = form or path.suffix.removeprefix(".").lower()
+    if form not in FORMS:
+        raise RankfallError(f"--out {path}: its suffix says neither {' nor '.join(f'.{one}' for one in FORMS)}")
+    with atomic(path) as file:
+        if form == "csv":
+            to_csv(data, file)
+        else:
+            import pyarrow.parquet as pq
+
+            pq.write_table(data, file, compression="zstd")
+
+
+def to_csv(data: pa.Table, file: BinaryIO) -> None:
+    from pyarrow import csv
+
+    csv.write_csv(data, file)
+
+
+def as_lines(data: pa.Table) -> Iterator[str]:
+    """What the table is, its columns with what they mean, and its first rows."""
+    table = schema(about_of(data)["table"])
+    yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
+    width = max(len(column.name) for column in table.columns)
+    for column in table.columns:
+        unit = f" [{column.unit}]" if column.unit else ""
+        yield f"  {column.name:<{width}}  {column.type:<5}  {column.meaning}{unit}"
+    own = [column.name for column in table.columns if _varies(data, column.name)]
+    yield "first rows, of columns that vary (`--csv` prints all; a .parquet file opens in pandas: pandas.read_parquet):"
+    frame = data.slice(0, SHOWN).select(own).to_pandas()
+    yield from frame.to_string(index=False, max_colwidth=40, line_width=160).splitlines()
+
+
+def _varies(data: pa.Table, column: str) -> bool:
+    return len(data[column].unique()) > 1

@@ -1,0 +1,115 @@
+"""Guards `rankfall show`: the start of a key finds one cell or says why not, and what is shown is that cell's."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import yaml
+from helpers import config
+
+from rankfall import cli
+from rankfall.code.commit import commit
+from rankfall.plan import make_plan
+from rankfall.store import Store
+
+PLAN = make_plan(config(grid={"seed": "0..7"}, training={"epochs": 2}))
+CELL = PLAN.cells[3]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A run of eight cells with a table, a shard and a log."""
+    store = Store(tmp_path / "store")
+    machine = {"host": "here", "versions": {"torch": "2.13"}, "device": "cpu", "dtype": "float32", "threads": 1}
+    ended = {"status": "done", "reason": "", "steps": 14, "seconds": 0.5, "final": {"test": {"loss": 1.25}}}
+    records = [PLAN.origin(cell) | machine | ended | {"commit": "abc-dirty"} for cell in PLAN.cells]
+    keys = [cell.key for cell in PLAN.cells]
+    store.save_stack(CELL.group, keys, {"w": torch.zeros(8)}, records)
+    for path, rows in {
+        "tables/orders.parquet": [{"key": CELL.key}, {"key": CELL.key}, {"key": keys[0]}],
+        "tables/law.parquet": [{"layer": 1}],
+        "shards/train/sorting/0.cells.parquet": [{"key": key} for key in keys[:2]],
+        f"shards/train/sorting/{CELL.shard}.cells.parquet": [{"key": key} for key in keys],
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / path)
+    log = tmp_path / "logs" / "train" / "sorting" / f"{CELL.shard}.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("8 cells: 0 in store, 8 to train\n")
+    return tmp_path
+
+
+def show(results: Path, *words: str) -> int:
+    return cli.main(["show", *words, "--results", str(results)])
+
+
+def test_a_cell_is_told_from_the_start_of_its_key(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(results, CELL.key[:8], "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["key"], found["seed"], found["host"], found["commit"]) == (CELL.key, 3, "here", "abc-dirty")
+    assert found["code"] == dict(CELL.code)
+    assert found["rows"] == {"orders": 2}
+    assert found["log"] == "8 cells: 0 in store, 8 to train"
+    assert found["final"] == {"test": {"loss": 1.25}}
+
+
+def test_the_same_for_people(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(results, CELL.key) == 0
+    text = capsys.readouterr().out
+    first = text.splitlines()[0]
+    assert first == f"{CELL.key}  sorting / net / short, seed 3"
+    for said in ("test      loss 1.25", "commit    abc-dirty", "rows      orders 2", "  | 8 cells: 0 in store"):
+        assert said in text
+    assert all(f"  {digest}  {file}" in text for file, digest in CELL.code.items())
+
+
+def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(results, CELL.key, "--snippet") == 0
+    plan = make_plan(yaml.safe_load(capsys.readouterr().out))
+    assert [cell.key for cell in plan.cells] == [CELL.key]
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [("", "key '': 8 cells have keys that start so"), ("xyz", "key 'xyz': no cell of "), ("*", "no cell of")],
+)
+def test_a_start_that_fits_none_or_several_is_refused(
+    results: Path, capsys: pytest.CaptureFixture[str], start: str, said: str
+) -> None:
+    assert show(results, start) == 2
+    error = capsys.readouterr().err
+    assert said in error and len(error.splitlines()) == 1
+
+
+def test_a_folder_without_a_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(tmp_path, "abc") == 2
+    assert "say --results FOLDER" in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
+
+
+def test_the_commit_is_of_a_package_that_git_tracks(tmp_path: Path) -> None:
+    """Not of the repository that a virtual environment happens to lie in."""
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    package = tmp_path / "src"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert commit(package) is None
+    git("init", "-q")
+    (tmp_path / "other").write_text("")
+    git("add", "other")
+    git("commit", "-qm", "one")
+    assert commit(package) is None
+    git("add", ".")
+    git("commit", "-qm", "two")
+    head = git("rev-parse", "HEAD").strip()
+    assert commit(package) == head
+    (package / "__init__.py").write_text("edited")
+    assert commit(package) == f"{head}-dirty"

@@ -1,0 +1,101 @@
+"""Guards `rankfall table NAME` and `rankfall open`: what is exported is the table, in the form that was asked for."""
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from rankfall import cli
+from rankfall.commands import open as opening
+from rankfall.report import tables
+from rankfall.report.compare import equal
+
+ROWS: list[dict[str, Any]] = [
+    {"task": "sorting", "seed": 0, "data_key": "a", "split": "test", "samples": 3, "length": 5, "size_in": 6}
+    | {"size_out": 6, "chance": 1 / 3},
+    {
+        "task": 'a "quoted", task',
+        "seed": None,
+        "data_key": "b",
+        "split": "test",
+        "samples": 3,
+        "length": 5,
+        "size_in": 6,
+    }
+    | {"size_out": 6, "chance": math.nan},
+    {"task": "sorting", "seed": 0, "data_key": "a", "split": "train", "samples": 3, "length": 5, "size_in": 6}
+    | {"size_out": 6, "chance": None},
+]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    tables.write("datasets", ROWS, tmp_path / "tables" / "datasets.parquet", {"made": "digest"})
+    return tmp_path
+
+
+def table(results: Path, *words: str) -> int:
+    return cli.main(["table", *words, "--results", str(results)])
+
+
+def test_csv_on_the_screen_is_the_table(results: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """All digits, quoted text, and a null is an empty field where NaN is written out."""
+    assert table(results, "datasets", "--csv") == 0
+    text = capfdbinary.readouterr().out.decode()
+    again = pd.read_csv(io.StringIO(text))
+    given = tables.read_frame(results / "tables" / "datasets.parquet")
+    assert list(again.columns) == list(given.columns)
+    assert list(again.task) == list(given.task)
+    assert again.chance.dropna().tolist() == [1 / 3]
+    assert sum(line.endswith(",nan") for line in text.splitlines()) == 1
+    assert sum(line.endswith(",") for line in text.splitlines()) == 1
+
+
+def test_the_suffix_chooses_the_form(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert table(results, "datasets", "--out", str(tmp_path / "x.csv")) == 0
+    assert (tmp_path / "x.csv").read_text().startswith('"task"')
+    assert table(results, "datasets", "--out", str(tmp_path / "x.parquet")) == 0
+    assert equal(pq.read_table(tmp_path / "x.parquet"), tables.read(results / "tables" / "datasets.parquet"))
+    assert table(results, "datasets", "--csv", "--out", str(tmp_path / "x.txt")) == 0
+    assert (tmp_path / "x.txt").read_bytes() == (tmp_path / "x.csv").read_bytes()
+    capsys.readouterr()
+    assert table(results, "datasets", "--out", str(tmp_path / "x.xls")) == 2
+    assert "neither .csv nor .parquet" in capsys.readouterr().err
+    assert not (tmp_path / "x.xls").exists()
+
+
+def test_without_a_form_it_says_what_the_columns_mean(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert table(results, "datasets") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("datasets: 3 rows, 9 columns\n")
+    assert "sorting" in text.partition("first rows")[2]
+    assert "size_in" not in text.partition("first rows")[2], "it is the same in all rows"
+
+
+def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert table(results, "dataset", "--csv") == 2
+    assert "the nearest is 'datasets'" in capsys.readouterr().err
+    assert table(results / "none", "datasets") == 2
+    assert "say --results FOLDER" in capsys.readouterr().err
+
+
+def test_a_page_is_opened_where_there_is_a_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert cli.main(["open", "--results", str(tmp_path)]) == 2
+    assert "make run" in capsys.readouterr().err
+    page = tmp_path / opening.PAGE
+    page.parent.mkdir()
+    page.write_text("<html>")
+    monkeypatch.setattr(opening, "has_screen", lambda: False)
+    assert cli.main(["open", "--results", str(tmp_path)]) == 0
+    assert (capsys.readouterr().out, opened) == (f"{page}\n", [])
+    monkeypatch.setattr(opening, "has_screen", lambda: True)
+    assert cli.main(["open", "--results", str(tmp_path)]) == 0
+    assert opened == [page.as_uri()]
