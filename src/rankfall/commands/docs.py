@@ -1,0 +1,67 @@
+"""Write the numbers of pages from the tables of a run, or say which differ."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankfall.report.numbers import Run
+
+NUMBERS = Path("docs/numbers.yaml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--results", type=Path, help="results folder of the default run (default results)")
+    parser.add_argument(
+        "--from",
+        dest="others",
+        metavar="RUN=DIR",
+        action="append",
+        default=[],
+        help="folder of the tables of another run that docs/numbers.yaml names; numbers of a run without one are kept",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a number differs")
+    parser.add_argument("pages", nargs="*", type=Path, help="Markdown files; default README.md and those of docs/")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.disk import atomic
+    from rankfall.errors import RankfallError
+    from rankfall.report.numbers import Tables, read
+    from rankfall.report.pages import of_other_runs, problems, render
+
+    numbers = read(NUMBERS)
+    tables = Tables(_folders(args, numbers.runs))
+    different = 0
+    for page in args.pages or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
+        text = page.read_text()
+        for problem in problems(text, numbers):
+            raise RankfallError(f"{page}: {problem}")
+        try:
+            page_now = render(text, numbers, tables)
+        except RankfallError as error:
+            raise RankfallError(f"{page}: {error}") from None
+        different += len(page_now.changed)
+        for line in (*map(str, page_now.changed), *page_now.kept, *of_other_runs(text, numbers)):
+            print(f"{page}: {line}")
+        if page_now.text != text and not args.check:
+            with atomic(page) as handle:
+                handle.write(page_now.text.encode())
+    print(f"{different} number{'s' * (different != 1)} {'differ' if args.check else 'written anew'}")
+    return int(args.check and different > 0)
+
+
+def _folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:
+    from rankfall.errors import RankfallError
+
+    folders = {"default": args.results / "tables"} if args.results else {}
+    for given in args.others:
+        name, separator, folder = given.partition("=")
+        if not separator or name not in runs:
+            raise RankfallError(f"--from {given!r}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
+        folders[name] = Path(folder)
+    for name, folder in folders.items():
+        if not folder.is_dir():
+            raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
+    own = {name: Path(about.tables) for name, about in runs.items() if Path(about.tables).is_dir()}
+    return own | folders

@@ -1,0 +1,190 @@
+"""Guards the numbers of pages: each is computed from a table, as `docs/numbers.yaml` says, and no page has one that is not there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rankfall import cli
+from rankfall.errors import RankfallError
+from rankfall.report import pages, tables
+from rankfall.report.numbers import Numbers, Tables, compute, read, written
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def count(length, heads, proportion):
+    return {
+        "model": f"m{heads}",
+        "depth": 6,
+        "heads": heads,
+        "length": length,
+        "log10_paths": 1.0,
+        "proportion": proportion,
+    }
+
+
+ROWS = [count(0, 1, 0.25), count(1, 1, 0.75), count(0, 2, 0.5), count(1, 2, 0.0), count(2, 2, 0.125)]
+
+
+@pytest.fixture
+def results(tmp_path):
+    tables.write("path_counts", ROWS, tmp_path / "results" / "tables" / "path_counts.parquet")
+    return tmp_path / "results"
+
+
+def the_file(folder, numbers, name="numbers.yaml"):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    text = "runs:\n  default: {command: make run, tables: results/tables}\n"
+    path.write_text(
+        f"{text}  big: {{command: make big, tables: nowhere, commit: abc, date: 2026-01-01}}\nnumbers:\n{numbers}"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        ("value: rows", 5),
+        ("where: heads == 2, value: rows", 3),
+        ("value: nunique length", 3),
+        ("where: heads == 1, value: mean proportion", 0.5),
+        ("where: heads == 1, value: std proportion", 0.5 / 2**0.5),
+        ("where: heads == 2 and length == 2, value: only proportion", 0.125),
+        ("value: mean proportion, by: heads, of: max", 0.5),  # of 0.5 and 0.625 / 3
+        ("value: sum proportion, by: heads", (1.0 + 0.625) / 2),  # a mean of two sums, not the sum over all rows by two
+        ("value: rows, by: heads length, of: rows", 5),
+        ("value: rows, by: heads, of: max", 3),
+    ],
+)
+def test_statistics_have_known_answers(results, tmp_path, number, value):
+    numbers = read(the_file(tmp_path, f"  n: {{table: path_counts, {number}}}\n"))
+    assert compute("n", numbers, Tables({"default": results / "tables"})) == pytest.approx(value)
+
+
+def test_arithmetic_digits_and_each(results, tmp_path):
+    text = (
+        "  part: {table: path_counts, each: {heads: [1, 2], which: {first: 0, last: 1}}, value: sum proportion,"
+        " where: heads == $heads and length == $which}\n"
+        "  ratio: {value: (part_1_first - part_2_last) / part_1_last * 3, shown: '{:.0%}'}\n"
+        "  large: {value: part_1_last * 1234567 * 4 / 3, digits: 3, shown: '{:,.0f}'}\n"
+    )
+    numbers, at = read(the_file(tmp_path, text)), Tables({"default": results / "tables"})
+    assert [compute(f"part_{n}", numbers, at) for n in ("1_first", "1_last", "2_first", "2_last")] == [
+        0.25, 0.75, 0.5, 0.0,
+    ]  # fmt: skip
+    assert written("ratio", numbers, at) == "100%"
+    assert written("large", numbers, at) == "1,230,000"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("table: path_count, value: rows", "no table 'path_count'; the nearest is 'path_counts'"),
+        ("table: path_counts, value: mean lenght", "no column of path_counts 'lenght'; the nearest is 'length'"),
+        ("table: path_counts, value: rows, where: deep == 6", "no column of path_counts 'deep'"),
+        ("table: path_counts, value: meen length", "no statistic 'meen'; the nearest is 'mean'"),
+        ("table: path_counts, value: rows, by: head", "no column of path_counts 'head'"),
+        ("table: path_counts, value: rows, wher: depth == 6", "no key 'wher'; the nearest is 'where'"),
+        ("table: path_counts, value: rows, run: bigg", "no run 'bigg'; the nearest is 'big'"),
+        ("value: other * 2", "no number 'other'"),
+        ("table: path_counts, where: 'depth ==', value: rows", "is not an expression"),
+        ("table: path_counts", "'value'"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused_before_a_table_is_read(tmp_path, number, said):
+    with pytest.raises(RankfallError, match=re.escape(said)) as caught:
+        read(the_file(tmp_path, f"  n: {{{number}}}\n"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("where: heads == 9, value: mean proportion", "no row of path_counts has heads == 9"),
+        ("value: only proportion", "its rows have 5 values"),
+    ],
+)
+def test_a_statistic_of_nothing_is_no_number(results, tmp_path, number, said):
+    numbers = read(the_file(tmp_path, f"  n: {{table: path_counts, {number}}}\n"))
+    with pytest.raises(RankfallError, match=re.escape(said)):
+        compute("n", numbers, Tables({"default": results / "tables"}))
+
+
+def test_the_command_writes_says_and_is_then_done(results, tmp_path, monkeypatch, capsys):
+    numbers = (
+        "  n: {table: path_counts, value: rows}\n  other: {table: path_counts, value: rows, run: big}\n"
+        "  law: {table: orders, value: rows}\n"
+    )
+    the_file(tmp_path / "docs", numbers)
+    page = tmp_path / "README.md"
+    said = "<!--=n-->7<!--/--> <!--=other-->8<!--/--> <!--=law-->9<!--/--> <!-- run: big -->0.3<!-- /run -->\n"
+    page.write_text(said)
+    monkeypatch.chdir(tmp_path)
+    ask = ["docs", "--results", str(results)]
+    assert cli.main([*ask, "--check"]) == 1
+    assert page.read_text() == said
+    told = capsys.readouterr().out
+    assert "README.md: n: the page says '7', the tables '5'" in told
+    assert "the run big has no folder of tables here" in told
+    assert "the run default has no orders.parquet" in told
+    assert "1 numbers are of `make big`, written 2026-01-01 (abc)" in told
+    assert cli.main(ask) == 0
+    assert page.read_text() == said.replace("7", "5")
+    assert cli.main([*ask, "--check"]) == 0
+    assert cli.main([*ask, "--from", f"big={results / 'tables'}"]) == 0
+    assert page.read_text() == said.replace("7", "5").replace("8", "5")
+
+
+def test_a_folder_that_is_not_there_and_a_broken_marker_are_one_line(results, tmp_path, monkeypatch, capsys):
+    the_file(tmp_path / "docs", "  n: {table: path_counts, value: rows}\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["docs", "--results", "nowhere"]) == 2
+    assert "there is no folder nowhere/tables; `make run` makes it" in capsys.readouterr().err
+    for text, said in [
+        ("<!--=n-->1\n<!--/-->", "has no <!--/--> in its line"),
+        ("<!--=m-->1<!--/-->", "no number 'm'"),
+        ("<!-- run: big -->", "has one <!-- /run -->"),
+        ("<!-- run: bug -->1<!-- /run -->", "no run 'bug'"),
+    ]:
+        (tmp_path / "README.md").write_text(text)
+        assert cli.main(["docs", "--results", str(results)]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def ours() -> Numbers:
+    return read(ROOT / "docs" / "numbers.yaml")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_marker_of_our_pages_names_a_number(page, ours):
+    assert list(pages.problems(page.read_text(), ours)) == []
+
+
+def test_every_number_is_used(ours):
+    text = "".join(page.read_text() for page in PAGES)
+    used = {name for name, _ in pages.NUMBER.findall(text)}
+    sums = " ".join(number.value for number in ours.numbers.values() if not number.table)
+    assert [name for name in ours.numbers if name not in used and not re.search(rf"\b{name}\b", sums)] == []
+    for name, run in ours.runs.items():
+        assert name == "default" or (run.command and run.commit and run.date)
+        assert name == "default" or f"<!-- run: {name} -->" in text
+
+
+def test_no_result_in_the_readme_is_typed_by_hand():
+    text = (ROOT / "README.md").read_text()
+    findings = text[text.index("## What the default run finds") :].partition("\n## ")[0]
+    assert len(pages.NUMBER.findall(findings)) >= 20
+    assert pages.typed(pages.RUN.sub("", findings)) == []
+    assert pages.typed("it keeps .94, or 12 % of 0.5, of `0.1` <!-- 0.2 --> version 1.2.3 <!--=n-->0.3<!--/-->") == [
+        ".94", "12 %", "0.5",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["reproduction.md", "atlas.md"])
+def test_pages_of_one_run_say_which(name):
+    text = (ROOT / "docs" / name).read_text()
+    assert pages.typed(pages.RUN.sub("", text)) == []
