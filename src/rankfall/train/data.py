@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rankfall.streams import stream
 from rankfall.tasks._dataset import TRAIN, Dataset, Split, Splits
+from rankfall.train.device import to_device, waits
 from rankfall.train.objectives._base import Samples
 
 EVALUATED = 256  # samples of the training length at once, without gradients
@@ -27,6 +28,7 @@ class Data(Splits):
     special: int = 0  # as in `Dataset`
     constant: int | None = None
     fresh: Callable[[int, int, int], Split] | None = None  # (seed, step, samples) -> what a member trains on then
+    ahead: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # orders that are already drawn
 
     @staticmethod
     def of(
@@ -37,8 +39,9 @@ class Data(Splits):
     ) -> "Data":
         def stacked(parts: list[Tensor]) -> Tensor:
             shared = all(part is parts[0] for part in parts)
-            together = parts[0].expand(len(parts), *parts[0].shape) if shared else torch.stack(parts)
-            return on(together, dtype, device)
+            if shared:  # expanded behind the copy, which would write all of it otherwise
+                return on(parts[0], dtype, device).expand(len(parts), *parts[0].shape)
+            return on(torch.stack(parts), dtype, device)
 
         def split(name: str) -> Split:
             splits = [dataset.splits[name] for dataset in datasets]
@@ -60,7 +63,9 @@ class Data(Splits):
     def epoch(self, seeds: Sequence[int], epoch: int, size: int, shuffle: bool, first: int = 0) -> Iterator[Samples]:
         """The batches to train on from the epoch's step `first`; the last may be smaller, as in the published runs."""
         steps = steps_per_epoch(self.samples, size)
-        order = None if self.fresh else self.orders(seeds, epoch, shuffle)
+        order = None if self.fresh else self.ahead.pop((epoch, shuffle, *seeds), None)
+        if order is None and not self.fresh:
+            order = self.orders(seeds, epoch, shuffle)
         for step in range(first, steps):
             start, place = step * size, (TRAIN, epoch * steps + step)
             if order is None:
@@ -70,6 +75,8 @@ class Data(Splits):
                 rows = torch.arange(len(index), device=index.device).unsqueeze(1)  # (K, 1)
                 part = picked(self.train, rows, index)
             yield self.batch(part, seeds, place)
+        if order is not None and waits(order.device):  # drawn while the device is still busy with this epoch
+            self.ahead[epoch + 1, shuffle, *seeds] = self.orders(seeds, epoch + 1, shuffle)
 
     def orders(self, seeds: Sequence[int], epoch: int, shuffle: bool) -> Tensor:
         """Which sample comes when (K, N)."""
@@ -77,7 +84,7 @@ class Data(Splits):
         if not shuffle:
             return torch.arange(self.samples, device=device).expand(len(seeds), -1)
         drawn = [torch.from_numpy(stream(seed, "order", epoch).permutation(self.samples)) for seed in seeds]
-        return torch.stack(drawn).to(device)
+        return to_device(torch.stack(drawn), device)
 
     def drawn(self, seeds: Sequence[int], step: int, samples: int) -> Split:
         """Fresh samples of every member."""
@@ -110,7 +117,7 @@ def picked(split: Split, rows: Tensor, index: Tensor) -> Split:
 
 
 def on(values: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return values.to(device, dtype if values.is_floating_point() else None)
+    return to_device(values.to(dtype) if values.is_floating_point() else values, device)
 
 
 def steps_per_epoch(samples: int, batch: int) -> int:

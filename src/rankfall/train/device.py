@@ -30,6 +30,17 @@ def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
     return torch.device(name)
 
 
+def waits(device: torch.device) -> bool:
+    """Whether asking for the value of a tensor makes the program wait for all that it has given the device to do: on a GPU, where no step
+    of training may ask."""
+    return device.type != "cpu"
+
+
+def to_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A copy that the program does not wait for."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
+
+
 def keep_pages() -> None:
     """Asks glibc to keep freed memory: each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time."""
     try:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.streams import words
+from rankfall.train.device import waits
 from rankfall.train.philox import keys_of, random_raw
 
 LEVELS = 65536
@@ -74,4 +75,4 @@ def dropout_of(seeds: Sequence[int], rate: float, device: torch.device) -> Seede
     """What is quickest on the device; None where nothing is dropped."""
     if rate == 0:
         return None
-    return SeededDropout(seeds, rate) if device.type == "cpu" else DeviceDropout(seeds, rate, device)
+    return DeviceDropout(seeds, rate, device) if waits(device) else SeededDropout(seeds, rate)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.dropout import no_dropout
+from rankfall.train.device import waits
 from rankfall.train.dropout import dropout_of
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.schedules.constant import constant
@@ -110,7 +111,7 @@ class Members:
         self.last_step += running
         if self.clip is not None:
             flat.mul_((self.clip / (square.sqrt() + 1e-6)).clamp_(max=1.0))
-        if self.device.type == "cuda" or not running.all():  # on a GPU asking would wait for the device
+        if waits(self.device) or not running.all():
             flat.masked_fill_(~running.unsqueeze(1), 0.0)
         lr = self.lr_now * running.unsqueeze(1)
         with torch.no_grad():

@@ -13,6 +13,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from rankfall.train.device import to_device
+
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of the two words of the key, from round to round
 ROUNDS = 10
@@ -43,14 +45,9 @@ def random_raw(keys: Tensor, counter: Sequence[int | Tensor], count: int) -> Ten
 
 
 def keys_of(words: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
-    """Keys (K, 2) from pairs of 64-bit words. The copy to a GPU does not wait for what the GPU is doing."""
+    """Keys (K, 2) from pairs of 64-bit words."""
     keys = torch.tensor([[signed(word) for word in pair] for pair in words], dtype=torch.int64)
     return to_device(keys, device)
-
-
-def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """A copy that the host does not wait for."""
-    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def counted(counter: Sequence[int | Tensor], blocks: int, device: torch.device) -> Four:

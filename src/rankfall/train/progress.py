@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from rankfall.train.device import waits
+
 if TYPE_CHECKING:
     from rankfall.train.history import TrainingHistory
     from rankfall.train.members import Members
@@ -43,20 +45,24 @@ class Progress:
     def begin_stack(self, members: "Members", steps_per_epoch: int, epochs: int) -> None:
         self.steps_per_epoch, self.total_steps = steps_per_epoch, steps_per_epoch * epochs
         self.stack_started, self.stack_first = time.monotonic(), members.step_count
+        self.loss = ""
         if self.bars:
             self.bars.reset(self.steps, total=self.total_steps, completed=members.step_count, detail="")
 
     def step(self, members: "Members", history: "TrainingHistory") -> None:
         self.member_steps += len(members)
         now = time.monotonic()
+        ended = members.step_count % self.steps_per_epoch == 0
+        if ended and waits(members.device):  # training waits here anyway, and nowhere else
+            self.loss = range_of_loss(members, history, self.steps_per_epoch)
         if now - self.said < (0.5 if self.bars else self.every):
             return
         self.said = now
         step = members.step_count
         rate = len(members) * (step - self.stack_first) / (now - self.stack_started)
-        loss = history.mean("train", "loss", (step - 1) // self.steps_per_epoch)
-        low, high = float(loss.nan_to_num(float("inf")).min()), float(loss.nan_to_num(0.0).max())
-        detail = f"{rate:.0f} member-steps/s, loss {low:.4g} to {high:.4g}"
+        if not waits(members.device):
+            self.loss = range_of_loss(members, history, self.steps_per_epoch)
+        detail = f"{rate:.0f} member-steps/s{self.loss}"
         if self.bars:
             self.bars.update(self.steps, completed=step, detail=detail)
         else:
@@ -82,3 +88,10 @@ class Progress:
             self.bars.stop()
             self.bars = None
         self.note(f"{self.done}/{self.total} cells in store after {time.monotonic() - self.started:.1f} s")
+
+
+def range_of_loss(members: "Members", history: "TrainingHistory", steps_per_epoch: int) -> str:
+    """The lowest and the highest loss of the epoch that the members are in."""
+    loss = history.mean("train", "loss", (members.step_count - 1) // steps_per_epoch)
+    low, high = float(loss.nan_to_num(float("inf")).min()), float(loss.nan_to_num(0.0).max())
+    return f", loss {low:.4g} to {high:.4g}"

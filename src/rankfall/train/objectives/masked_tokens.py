@@ -15,8 +15,10 @@ from torch.utils.checkpoint import checkpoint
 
 from rankfall.errors import RankfallError
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.streams import stream
+from rankfall.streams import stream, words
+from rankfall.train.device import waits
 from rankfall.train.objectives._base import Graded, Samples
+from rankfall.train.philox import integers, keys_of, random_raw, uniform
 
 ACCEPTS = "hidden"
 LIMITS = {"rate": (0, 1), "hidden": (0, 1), "random": (0, 1), "megabytes": (1, None)}
@@ -75,24 +77,43 @@ def answers(
 
 def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[Tensor, Tensor, Tensor]:
     """What the network sees (K, B, T), which places are asked for (K, B, M), and what stood there, -1 where nothing may be asked."""
-    members, samples, length = batch.inputs.shape
     if not batch.special:
         raise RankfallError("masked_tokens: the task's data name no symbol that hides a token (`special` is 0)")
-    count = max(1, round(rate * length))
-    places = np.empty((members, samples, count), dtype=np.int64)
-    kinds = np.empty((members, samples, count))
-    words = np.empty((members, samples, count), dtype=np.int64)
-    protected = (batch.inputs < batch.special).cpu().numpy()  # padding and the like
-    for member, seed in enumerate(batch.seeds):
-        rng = stream(seed, "masks", *batch.place)
-        order = rng.random((samples, length)) + protected[member]
-        places[member] = np.sort(order.argpartition(count - 1, axis=-1)[:, :count], axis=-1)
-        kinds[member] = rng.random((samples, count))
-        words[member] = rng.integers(batch.special, batch.size_in, (samples, count))
-    device = batch.inputs.device
-    where, kind, word = (torch.from_numpy(made).to(device) for made in (places, kinds, words))
+    count = max(1, round(rate * batch.inputs.shape[2]))
+    on_device = waits(batch.inputs.device)
+    where, kind, word = drawn_on_device(batch, count) if on_device else drawn_by_numpy(batch, count)
     stood = batch.inputs.gather(2, where)
     put = torch.where(kind < hidden, batch.special - 1, torch.where(kind < hidden + random, word, stood))
     may = stood >= batch.special
     seen = batch.inputs.scatter(2, where, torch.where(may, put, stood))
     return seen, where, torch.where(may, stood, -1)
+
+
+def drawn_by_numpy(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For `count` tokens of each sample, all (K, B, M): which, a number in [0, 1) that decides what happens to it, and a random word."""
+    members, samples, length = batch.inputs.shape
+    places = np.empty((members, samples, count), dtype=np.int64)
+    kinds = np.empty((members, samples, count))
+    put = np.empty((members, samples, count), dtype=np.int64)
+    protected = (batch.inputs < batch.special).numpy()  # padding and the like
+    for member, seed in enumerate(batch.seeds):
+        rng = stream(seed, "masks", *batch.place)
+        order = rng.random((samples, length)) + protected[member]
+        places[member] = np.sort(order.argpartition(count - 1, axis=-1)[:, :count], axis=-1)
+        kinds[member] = rng.random((samples, count))
+        put[member] = rng.integers(batch.special, batch.size_in, (samples, count))
+    return torch.from_numpy(places), torch.from_numpy(kinds), torch.from_numpy(put)
+
+
+def drawn_on_device(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same numbers, made on the device for all members at once."""
+    members, samples, length = batch.inputs.shape
+    below, each, asked = batch.size_in - batch.special, samples * length, samples * count
+    spare = 64 + (asked * below >> 30)  # four times as many draws as are passed over, and more
+    keys = keys_of([words(seed, "masks", *batch.place) for seed in batch.seeds], batch.inputs.device)
+    drawn = random_raw(keys, (0, 0, 0, 0), each + asked + -(-asked // 2) + spare)  # (K, words)
+    order = uniform(drawn[:, :each]).view(members, samples, length) + (batch.inputs < batch.special)
+    where = order.topk(count, largest=False, sorted=False).indices.sort(-1).values
+    kind = uniform(drawn[:, each : each + asked]).view(members, samples, count)
+    word = batch.special + integers(drawn[:, each + asked :], below, asked).view(members, samples, count)
+    return where, kind, word

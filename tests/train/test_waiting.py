@@ -1,0 +1,128 @@
+"""On a GPU no step of training waits for the device: an epoch is queued whole, and the program asks once between epochs who still runs."""
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+from torch import Tensor
+from waiting import as_on_a_gpu, watched
+
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.tasks._dataset import Split
+from rankfall.tasks.sorting import sorting
+from rankfall.train import recipe
+from rankfall.train.data import Data
+from rankfall.train.fit import fit
+from rankfall.train.history import TrainingHistory
+from rankfall.train.members import Members
+from rankfall.train.objectives.classes import classes
+from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
+from rankfall.train.progress import Progress
+
+CPU = torch.device("cpu")
+SEEDS, LENGTH, SYMBOLS, SPECIAL = [4, 9, 2], 5, 40, 3
+STEPS, EPOCHS = 4, 3
+CLIPPED = {"clip": 1.0, "weight_decay": 0.01, "stop_loss": 1e-9}
+
+
+def stack(hidden: bool, **training: Any) -> tuple[Members, Data, Any]:
+    """Members, their data and their course; four steps an epoch, of which the last is smaller."""
+    (cell,) = cells(training={"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training})
+    shape = Shape("tokens", "hidden" if hidden else "classes", LENGTH, SYMBOLS, SYMBOLS)
+    members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
+    datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]
+    data = replace(Data.of(datasets, torch.float32, CPU), special=SPECIAL)
+    if hidden:
+        words = {name: part.inputs.clamp(SPECIAL - 1) for name, part in data.splits.items()}
+        data = replace(data, splits={name: Split(inputs, inputs) for name, inputs in words.items()})
+    return members, data, recipe.course(cell.training)
+
+
+def heard_in(made: tuple[Members, Data, Any], objective: Any) -> list[tuple[str, int]]:
+    """(operation, step) of each time that the program would wait."""
+    members, data, course = made
+    found: list[tuple[str, int]] = []
+    with watched(lambda name: found.append((name, members.step_count))):
+        fit(members, data, objective, course)
+    return found
+
+
+@pytest.mark.parametrize("training", [{}, CLIPPED, {"optimizer": "adamw"}, {"optimizer": "sgd", "dropout": 0.0}])
+def test_an_epoch_waits_for_nothing(training: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+    found = heard_in(stack(False, **training), classes)
+    assert [step for _, step in found] == [epoch * STEPS for epoch in range(EPOCHS)]
+
+
+def test_nor_does_one_that_hides_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+    found = heard_in(stack(True), masked_tokens)
+    assert [step for _, step in found] == [epoch * STEPS for epoch in range(EPOCHS)]
+
+
+def test_progress_asks_only_where_an_epoch_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+    made = stack(False)
+    said = io.StringIO()
+    progress = Progress(said, every=0.0)
+    progress.begin(3, 0)
+    progress.begin_stack(made[0], STEPS, EPOCHS)
+    members, data, course = made
+    history = TrainingHistory(3, EPOCHS, CPU)
+    found: list[int] = []
+    with watched(lambda name: found.append(members.step_count)):
+        fit(members, data, classes, course, history, lambda: progress.step(members, history))
+    assert {step % STEPS for step in found} == {0}
+    assert "loss" not in said.getvalue().splitlines()[1]
+    assert "loss" in said.getvalue().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda loss: float(loss[0]),
+        lambda loss: bool((loss > 0).any()),
+        lambda loss: loss.cpu(),
+        lambda loss: loss.to("cpu"),
+        lambda loss: loss.tolist(),
+        lambda loss: loss[loss > 0],
+        lambda loss: loss.nonzero(),
+    ],
+)
+def test_whoever_asks_is_found(ask: Callable[[Tensor], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+
+    def asking(*given: Any) -> Any:
+        graded = classes(*given)
+        ask(graded.loss.detach())
+        return graded
+
+    steps = {step for _, step in heard_in(stack(False), asking)}
+    assert steps >= set(range(EPOCHS * STEPS))
+
+
+def test_a_gpu_hides_the_words_that_a_processor_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data, _ = stack(True)
+    batches = [*data.epoch(SEEDS, 1, 8, True), *data.evaluated("test", SEEDS)]
+    numpys = [corrupt(batch, 0.4, 0.5, 0.3) for batch in batches]
+    as_on_a_gpu(monkeypatch)
+    for batch, expected in zip(batches, numpys):
+        assert all(torch.equal(one, other) for one, other in zip(corrupt(batch, 0.4, 0.5, 0.3), expected))
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_training_is_the_same_bit_by_bit(hidden: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With masks, words and orders that are made the way of a GPU, on the same processor."""
+    objective = masked_tokens if hidden else classes
+    plain = stack(hidden)
+    fit(*plain[:2], objective, plain[2])
+    as_on_a_gpu(monkeypatch)
+    other = stack(hidden)
+    history = fit(*other[:2], objective, other[2])
+    assert torch.equal(plain[0].weights, other[0].weights)
+    assert history.tensors["test.loss"][:, -1].isfinite().all()
