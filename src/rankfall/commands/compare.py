@@ -15,8 +15,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.report.runs import as_lines, as_records, compare_runs
+    from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
 
     found = compare_runs(args.one, args.other, args.tolerance)
-    print(json.dumps(as_records(found), indent=2) if args.json else "\n".join(as_lines(found)))
+    if args.json:
+        print(json.dumps(as_records(found), indent=2))
+    else:
+        print("\n".join(as_lines(found, code_differences(codes(args.one), codes(args.other)))))
     return 1 if any(found.values()) else 0
+
+
+def codes(run: Path) -> dict[str, dict[str, str]]:
+    """Specification -> code, of the cells in a run's tables, as far as its store has them."""
+    import pyarrow.parquet as pq
+
+    from rankfall.store import Store
+
+    cells, store = run / "tables" / "cells.parquet", run / "store"
+    if not cells.is_file() or not store.is_dir():
+        return {}
+    found = Store(store).find_cells(pq.read_table(cells, columns=["key"])["key"].to_pylist())
+    return {str(one.record.get("spec")): one.record.get("code") or {} for one in found.values()}

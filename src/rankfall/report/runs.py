@@ -6,8 +6,9 @@ The tables may have been written by two versions of Rankfall: columns that only 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 SPEC = tuple(
     column.name for column in CELL_COLUMNS if not column.provenance and column.name not in ("key", "status", "reason")
 )
+LABELS = ("task", "architecture", "training")
+ENTRIES = 6  # of the grid that a line names
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Difference:
     of: int  # rows that both have
     what: str
     largest: float | None = None  # relative difference, of numbers
+    whose: dict[str, str] = field(
+        default_factory=dict
+    )  # task / architecture / training -> rows that differ, of all of its rows
 
 
 def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
@@ -97,7 +103,29 @@ def _column_differences(
     row = shared[apart].iloc[0] if largest is None else shared.loc[relative[apart].idxmax()]
     where = ", ".join(f"{key}={row[key]}" for key in keys if not pd.isna(row[key]) and shared[key].nunique() > 1)
     what = f"{row[column]} and {row[f'{column} 2']} at {where}"
-    yield Difference(name, column, int(apart.sum()), len(shared), what, largest)
+    yield Difference(name, column, int(apart.sum()), len(shared), what, largest, _whose(shared, apart))
+
+
+def _whose(shared: pd.DataFrame, apart: pd.Series) -> dict[str, str]:
+    """Which entries of the grid the differing rows are of, most first."""
+    labels = [label for label in LABELS if label in shared]
+    if not labels:
+        return {}
+    counts = apart.groupby([shared[label] for label in labels], sort=False).agg(["sum", "size"])
+    counts = counts[counts["sum"] > 0].sort_values("sum", ascending=False, kind="stable")
+    names = (" / ".join(map(str, entry if isinstance(entry, tuple) else (entry,))) for entry in counts.index)
+    return {name: f"{row['sum']} of {row['size']}" for name, (_, row) in zip(names, counts.iterrows())}
+
+
+Codes = Mapping[str, Mapping[str, str]]  # specification of a cell -> source file -> digest
+
+
+def code_differences(one: Codes, other: Codes) -> dict[str, int]:
+    """Source file -> cells that both runs have and that depend on it, where its code differs or only one of the two uses it."""
+    found: Counter[str] = Counter()
+    for spec in one.keys() & other.keys():
+        found.update({file for file, _ in one[spec].items() ^ other[spec].items()})
+    return dict(sorted(found.items()))
 
 
 def _identity(name: str, first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
@@ -115,14 +143,20 @@ def _provenance(name: str) -> set[str]:
     return {"key", *(column.name for column in (declared.columns if declared else ()) if column.provenance)}
 
 
-def as_lines(found: dict[str, list[Difference]]) -> Iterator[str]:
-    """For a terminal: one line per table, and one for each difference."""
+def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
+    """For a terminal: the code that differs, one line per table, and for each difference one, and one on whose rows they are."""
+    for file, cells in (code or {}).items():
+        yield f"code: {file} differs, for {cells} cell{'s' * (cells != 1)}"
     for table, differences in found.items():
         yield f"{table}: {'equal' if not differences else f'{len(differences)} differences'}"
         for one in differences:
             size = "" if one.largest is None else f", by up to {one.largest:.2g} relative"
             rows = f"{one.rows} of {one.of} rows differ{size}: " if one.of else f"{one.rows} rows: " if one.rows else ""
             yield f"  {one.column + ': ' if one.column else ''}{rows}{one.what}"
+            if one.whose:
+                named = [f"{entry} ({count})" for entry, count in one.whose.items()]
+                more = f" and {len(named) - ENTRIES} more" if len(named) > ENTRIES else ""
+                yield f"    rows of {', '.join(named[:ENTRIES])}{more}"
 
 
 def as_records(found: dict[str, list[Difference]]) -> list[dict[str, Any]]:
