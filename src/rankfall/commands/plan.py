@@ -17,6 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibrate", type=Path, metavar="PATH", help="only write what cells have cost, for `compute: {costs: PATH}`"
     )
+    parser.add_argument(
+        "--script", action="store_true", help="only print a shell script of all jobs, for a machine without Snakemake"
+    )
     parser.add_argument("--schema", type=Path, metavar="PATH", help="only write the JSON schema of a config")
 
 
@@ -32,6 +35,11 @@ def run(args: argparse.Namespace) -> int:
     if args.calibrate:
         return calibrate(args)
     plan = make_plan(args.config)
+    if args.script:
+        from rankfall.schedule.script import script
+
+        print(script(plan, args.config, args.results or Path(plan.config.results)), end="")
+        return 0
     found = status(plan, args.results or Path(plan.config.results), args.measure_too)
     print(as_json(plan, found) if args.json else as_text(plan, found))
     return 0

@@ -1,0 +1,117 @@
+"""Guards `rankfall plan --script`: bash alone makes what Snakemake makes, in an order in which nothing is missing."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import CONFIG, ROOT, Checkout, changed
+
+from rankfall.plan import make_plan
+from rankfall.report import tables
+from rankfall.report.compare import differences
+from rankfall.schedule.outputs import Outputs
+from rankfall.schedule.script import commands
+from rankfall.schedule.statements import Statements
+from rankfall.schedule.wiring import Wiring
+
+SMOKE = "workflow/presets/smoke.yaml"
+PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
+
+
+def made_by(line: str) -> tuple[str, dict[str, str]]:
+    """The verb of a job, and its options."""
+    job, verb, _, *words = shlex.split(line)
+    assert job == "job"
+    return verb, dict(word.removeprefix("--").split("=", 1) for word in words)
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+def test_all_is_made_and_each_file_after_those_it_is_made_from(path: Path) -> None:
+    plan = make_plan(path)
+    outputs, said = Outputs.under(plan.config.results), Statements(plan)
+    there: set[str] = set()
+    for line in commands(plan, outputs):
+        verb, options = made_by(line)
+        needs: list[str] = []
+        if verb == "table":
+            needs = [part.path for part in said.parts(options["name"], outputs)]
+        elif verb == "figure":
+            needs = [outputs.table(table) for table in plan.figure(options["name"]).tables]
+        elif verb == "measure" and "shard" in options:
+            needs = [outputs.cells(options["task"], options["shard"])]
+        elif verb == "measure":
+            needs = [outputs.table(table) for table in plan.measure(options["measure"]).tables]
+        assert set(needs) <= there, line
+        there |= {options[name] for name in ("out", "training-out") if name in options}
+    assert set(Wiring(plan_source(path)).targets(None)) <= there
+
+
+def plan_source(path: Path) -> dict:
+    import yaml
+
+    return dict(yaml.safe_load(path.read_text()))
+
+
+def test_the_script_has_the_commands_of_all_rules() -> None:
+    """But `lookup`, which only saves time."""
+    text = "\n".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    ruled = set(re.findall(r"python -m rankfall\.cli (\w+)", text)) - {"lookup"}
+    plan = make_plan(ROOT / "config.yaml")
+    assert {made_by(line)[0] for line in commands(plan, Outputs.under("results"))} == ruled
+
+
+def write_script(checkout: Checkout, config: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rankfall.cli", "plan", "--config", config, "--script"],
+        cwd=checkout.folder,
+        env=checkout.environment() | {"PYTHONPATH": "src"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (checkout.folder / "run.sh").write_text(done.stdout)
+
+
+def bash(checkout: Checkout) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["bash", "run.sh"],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_bash_makes_the_tables_that_snakemake_makes(tmp_path: Path) -> None:
+    one, other = Checkout.make(tmp_path / "snakemake"), Checkout.make(tmp_path / "bash")
+    one.run("--configfile", SMOKE)
+    write_script(other, SMOKE)
+    done = bash(other)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = Path("results") / "smoke"
+    for folder, pattern in (("tables", "*.parquet"), ("figures", "*.*")):
+        first, second = (sorted((each.folder / results / folder).glob(pattern)) for each in (one, other))
+        assert [path.name for path in first] == [path.name for path in second] != []
+        for path, copy in zip(first, second):
+            if folder == "tables":
+                a, b = tables.read(path), tables.read(copy)
+                assert differences(a, b) == []
+                assert tables.about_of(a)["made"] == tables.about_of(b)["made"]
+    again = other.run("--configfile", SMOKE)
+    assert "Nothing to be done" in again.output, "Snakemake finds all that the script made right"
+
+
+@pytest.mark.slow
+def test_an_edit_after_the_script_was_written_stops_it(tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path / "checkout")
+    write_script(checkout, "config.yaml")
+    checkout.configure(changed(CONFIG, tasks={"sorting": {"train": 90, "test": 20, "length": 5, "symbols": 6}}))
+    done = bash(checkout)
+    assert done.returncode != 0
+    assert "changed since this run was planned" in done.stderr
+    assert not (checkout.results / "tables").exists()
