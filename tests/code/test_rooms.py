@@ -22,7 +22,7 @@ MEASURES = CELLS | {"rank", "identity", "position", "measures", "pretrained"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
 ROOMS = {"measure": MEASURES, "figure": REPORT, "table": REPORT, "task": DATA}
-OF_TABLES = {"reproduction"}
+OF_TABLES = {"reproduction", "scorecard"}
 
 
 def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
