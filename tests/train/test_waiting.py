@@ -26,13 +26,15 @@ from rankfall.train.progress import Progress
 
 CPU = torch.device("cpu")
 SEEDS, LENGTH, SYMBOLS, SPECIAL = [4, 9, 2], 5, 40, 3
-STEPS, EPOCHS = 4, 3
+STEPS, EPOCHS = 4, 2
 CLIPPED = {"clip": 1.0, "weight_decay": 0.01, "stop_loss": 1e-9}
 
 
 def stack(hidden: bool, **training: Any) -> tuple[Members, Data, Any]:
     """Members, their data and their course; four steps an epoch, of which the last is smaller."""
-    (cell,) = cells(training={"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training})
+    (cell,) = cells(
+        architecture={"depth": 1}, training={"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training}
+    )
     shape = Shape("tokens", "hidden" if hidden else "classes", LENGTH, SYMBOLS, SYMBOLS)
     members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
     datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]

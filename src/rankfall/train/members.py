@@ -50,7 +50,19 @@ class Hyperparameters:
     schedule: Callable[[int, int], float] = constant  # (epoch, epochs) -> factor of lr
 
 
+class StepEngine(Protocol):
+    """Computes steps of members in place of autograd (see `train/captured.py`)."""
+
+    name: str
+
+    def step(self, members: "Members", objective: Objective, batch: Samples) -> Graded:
+        """As `Members.step`, whose results it must have but for rounding."""
+        ...
+
+
 class Members:
+    engine: StepEngine | None = None  # None: the plain engine, autograd, which serves everything
+
     def __init__(
         self,
         module: nn.Module,
@@ -93,6 +105,12 @@ class Members:
 
     def step(self, objective: Objective, batch: Samples) -> Graded:
         """One batch for every member; what comes back is still on the device."""
+        if self.engine is not None:
+            return self.engine.step(self, objective, batch)
+        return self.plain_step(objective, batch)
+
+    def plain_step(self, objective: Objective, batch: Samples) -> Graded:
+        """Through autograd."""
         drop = self.dropout.at(self.step_count) if self.dropout else no_dropout
         graded = objective(self.module, batch, drop)
         self.descend(graded.loss)
@@ -100,8 +118,17 @@ class Members:
 
     def descend(self, loss: Tensor) -> None:
         """One step of the optimiser down the gradient of each member's own loss (K,)."""
+        self.differentiate(loss)
+        self.update(loss)
+
+    def differentiate(self, loss: Tensor) -> None:
+        """Leaves the gradient of each member's own loss in `grads` (K, P)."""
         grads = torch.autograd.grad(loss.sum(), self.parameters)
-        flat = torch.cat([g.flatten(1) for g in grads], 1, out=self.grads)  # (K, P)
+        torch.cat([g.flatten(1) for g in grads], 1, out=self.grads)
+
+    def update(self, loss: Tensor) -> None:
+        """One step of the optimiser along `grads`, which are of these losses (K,)."""
+        flat = self.grads
         square = torch.mul(flat, flat, out=self.scratch).sum(1, keepdim=True)  # (K, 1)
         # A member whose loss or gradient is no longer finite stops here with its last finite weights; the others are not affected.
         broken = ~(loss.detach().isfinite() & square.squeeze(1).isfinite()) & (self.fate == RUNNING)

@@ -1,0 +1,136 @@
+"""Steps on a GPU whose forward and backward passes are recorded once as a CUDA graph and then replayed.
+
+A step of a small network is hundreds of short kernels, which Python starts more slowly than a GPU runs them; a replay starts all of them
+at once. Only the passes are recorded, with inputs, targets and the step of dropout in tensors that are filled before each replay. The
+optimiser, about twenty kernels on all weights together, runs as it does without: so any optimiser will do, and learning rates,
+schedules and members that have stopped need nothing special.
+
+A recording is used once it has given, for two steps of dropout, the loss and gradients of the passes that it replaces; shapes for which it
+does not, or which cannot be recorded, run as they would without. `cuda_graph` alone needs a GPU: everything else is tested with a
+recorder of operations on the processor (`tests/train/test_captured.py`), and that function has not been run by these tests.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from rankfall.nets.dropout import no_dropout
+from rankfall.train.dropout import DeviceDropout
+from rankfall.train.members import Members
+from rankfall.train.objectives._base import Graded, Objective, Samples
+
+# Objectives that draw nothing and read no more of a batch than inputs and targets, so that a recording serves every batch.
+REPLAYED = ("classes", "values")
+SHAPES = 4  # of batches that are recorded, at most; each recording keeps the memory of its passes
+WARM_UPS = 3  # runs before the recording, in which libraries choose and load their kernels
+Replay = Callable[[], None]
+Record = Callable[[Callable[[], Graded]], tuple[Graded, Replay]]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Passes that read `inputs` and `targets` and leave their result in `graded` and in the members' `grads`."""
+
+    inputs: Tensor
+    targets: Tensor
+    graded: Graded
+    replay: Replay
+
+
+def cuda_graph(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
+    """Records what the passes start on the GPU; the result is where each replay leaves it."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(WARM_UPS):
+            passes()
+    torch.cuda.current_stream().wait_stream(aside)
+    torch.cuda.empty_cache()  # what the passes used is needed once more, for the recording
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        graded = passes()
+    return graded, graph.replay
+
+
+class Captured:
+    """An engine of `Members`."""
+
+    name = "captured"
+
+    def __init__(self, record: Record = cuda_graph) -> None:
+        self.record = record
+        self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None: of this shape there is none
+
+    def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+        recording = self.recording(members, objective, batch)
+        if recording is None:
+            return members.plain_step(objective, batch)
+        fill(recording, batch, members, members.step_count)
+        recording.replay()
+        members.update(recording.graded.loss)
+        return recording.graded
+
+    def recording(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
+        ident = (id(members), objective, batch.inputs.shape, batch.targets.shape, batch.targets is batch.inputs)
+        if ident not in self.recordings:
+            full = len(self.recordings) >= SHAPES
+            self.recordings[ident] = None if full else self.recorded(members, objective, batch)
+        return self.recordings[ident]
+
+    def recorded(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
+        """A recording for batches of this shape, if it does what the passes do."""
+        inputs = batch.inputs.clone(memory_format=torch.contiguous_format)
+        same = batch.targets is batch.inputs
+        targets = inputs if same else batch.targets.clone(memory_format=torch.contiguous_format)
+        own = replace(batch, inputs=inputs, targets=targets)
+        drop = members.dropout or no_dropout
+
+        def passes() -> Graded:
+            graded = objective(members.module, own, drop)
+            members.differentiate(graded.loss)
+            return replace(graded, loss=graded.loss.detach())
+
+        try:
+            graded, replay = self.record(passes)
+            recording = Recording(inputs, targets, graded, replay)
+            for step in (members.step_count, members.step_count + 1):
+                fill(recording, batch, members, step)
+                expected = passes().loss.clone(), members.grads.clone()
+                replay()
+                if not all(alike(one, other) for one, other in zip((graded.loss, members.grads), expected)):
+                    raise RuntimeError("a replay differs from what was recorded")
+        except torch.OutOfMemoryError:  # a smaller stack will do
+            raise
+        except Exception as error:  # components may do anything in their passes
+            warnings.warn(f"steps of this stack are not recorded, which makes them slower: {error}", stacklevel=2)
+            return None
+        return recording
+
+
+def fill(recording: Recording, batch: Samples, members: Members, step: int) -> None:
+    """Everything that differs from one replay to the next."""
+    recording.inputs.copy_(batch.inputs)
+    if recording.targets is not recording.inputs:
+        recording.targets.copy_(batch.targets)
+    if members.dropout is not None:
+        members.dropout.at(step)
+
+
+def alike(found: Tensor, expected: Tensor) -> bool:
+    """But for rounding. A mask of another step would change a gradient by a tenth and more."""
+    scale = expected.nan_to_num(0.0, 0.0, 0.0).abs().max()
+    return bool(((found - expected).abs() <= 1e-3 * scale).logical_or(~expected.isfinite() & ~found.isfinite()).all())
+
+
+def serves(members: Members, objective: str) -> str:
+    """Why steps on this objective cannot be recorded; empty where they can."""
+    if members.device.type != "cuda":
+        return "only steps on a GPU are recorded"
+    if objective not in REPLAYED:
+        return f"the objective {objective} is not one of {', '.join(REPLAYED)}, whose steps can be replayed"
+    if members.dropout is not None and not isinstance(members.dropout, DeviceDropout):
+        return "masks of dropout come from the processor"
+    return ""

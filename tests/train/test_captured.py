@@ -1,0 +1,187 @@
+"""Steps that are recorded and replayed, with a recorder that does on a processor what a CUDA graph does on a GPU: it keeps the operations
+and their tensors, and a replay runs these operations again on these tensors, but none of the Python that called for them.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from waiting import as_on_a_gpu, watched
+
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train import philox, recipe
+from rankfall.train.captured import Captured, Replay, serves
+from rankfall.train.data import Data
+from rankfall.train.fit import fit
+from rankfall.train.history import TrainingHistory
+from rankfall.train.members import DIVERGED, STOPPED, Members
+from rankfall.train.objectives._base import Graded
+from rankfall.train.objectives.classes import classes
+from rankfall.train.resume import restore, state_of
+
+CPU = torch.device("cpu")
+SEEDS, LENGTH, SYMBOLS, STEPS, EPOCHS = [4, 9, 2], 5, 6, 4, 2
+
+
+class Recorder(TorchDispatchMode):
+    """Keeps every operation with its arguments and results; all memory stays where it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[tuple[Any, Any, Any, Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self.kept.append((func, args, kwargs or {}, made))
+        return made
+
+    def replay(self) -> None:
+        for func, args, kwargs, before in self.kept:
+            made = func(*args, **kwargs)
+            for old, new in zip(tree_leaves(before), tree_leaves(made)):
+                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
+                    old.copy_(new)
+
+
+def recorder(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
+    recording = Recorder()
+    with recording:
+        graded = passes()
+
+    def replay() -> None:
+        with torch.no_grad():
+            recording.replay()
+
+    return graded, replay
+
+
+def stack(objective: str = "classes", **training: Any) -> tuple[Members, Data, Any]:
+    own = training.pop("own", [{}, {}, {}])
+    (cell,) = cells(
+        architecture={"depth": 1}, training={"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training}
+    )
+    trainings = [replace(cell.training, **one) for one in own]
+    members = recipe.initial(
+        cell.architecture, Shape("tokens", objective, LENGTH, SYMBOLS, SYMBOLS), SEEDS, trainings, CPU
+    )
+    datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]
+    return members, Data.of(datasets, torch.float32, CPU), recipe.course(cell.training)
+
+
+def trained(engine: Captured | None, **training: Any) -> tuple[Members, TrainingHistory]:
+    members, data, course = stack(**training)
+    members.engine = engine
+    return members, fit(members, data, classes, course)
+
+
+@pytest.fixture(autouse=True)
+def as_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+    monkeypatch.setattr(philox, "ROUNDS", 4)  # worse random numbers, in less time
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {},
+        {"optimizer": "sgd", "dropout": 0.0},
+        {"clip": 0.5, "weight_decay": 0.01, "schedule": {"name": "linear"}},
+        {"own": [{}, {"lr": 1e30}, {"stop_loss": 100.0}]},  # one diverges, one stops after the first epoch
+    ],
+)
+def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> None:
+    """Also the smaller batch at the end of an epoch, which has a recording of its own."""
+    (plain, course), engine = trained(None, **training), Captured(recorder)
+    (members, history) = trained(engine, **training)
+    assert [one is not None for one in engine.recordings.values()] == [True, True]
+    if "own" in training:
+        assert plain.fate.tolist() == [0, DIVERGED, STOPPED]
+    assert torch.equal(members.weights, plain.weights) and torch.equal(members.fate, plain.fate)
+    assert torch.equal(members.last_step, plain.last_step)
+    for name, value in course.tensors.items():
+        torch.testing.assert_close(history.tensors[name], value, rtol=0, atol=0, equal_nan=True)
+
+
+def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
+    whole, _ = trained(Captured(recorder))
+    members, data, course = stack()
+    members.engine, history, kept = Captured(recorder), TrainingHistory(3, EPOCHS, CPU), {}
+
+    class Killed(Exception):
+        pass
+
+    def after_step() -> None:
+        if members.step_count == 5:
+            kept.update({name: value.clone() for name, value in state_of(members, history).items()})
+            raise Killed
+
+    with contextlib.suppress(Killed):
+        fit(members, data, classes, course, history, after_step)
+    members, data, course = stack()
+    members.engine, history = Captured(recorder), TrainingHistory(3, EPOCHS, CPU)
+    restore(members, history, kept)
+    fit(members, data, classes, course, history)
+    assert torch.equal(members.weights, whole.weights)
+
+
+def test_replays_wait_for_nothing() -> None:
+    members, data, course = stack()
+    members.engine, found = Captured(recorder), []
+    with watched(lambda name: found.append(members.step_count)):
+        fit(members, data, classes, course)
+    recorded = (0, STEPS - 1)  # the first steps with a batch of their size, in which a recording is looked at
+    assert [step for step in found if step not in recorded] == [epoch * STEPS for epoch in range(1, EPOCHS)]
+
+
+def test_masks_that_stand_still_are_noticed() -> None:
+    """A recording that has the step of dropout as a number in it would drop the same values for ever."""
+
+    def frozen(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
+        graded, replay = recorder(passes)
+        step = members.dropout.step.clone()  # type: ignore[union-attr, attr-defined]
+
+        def replayed() -> None:
+            members.dropout.step.copy_(step)  # type: ignore[union-attr, attr-defined]
+            replay()
+
+        return graded, replayed
+
+    members, data, course = stack()
+    engine = members.engine = Captured(frozen)
+    with pytest.warns(UserWarning, match="a replay differs"):
+        fit(members, data, classes, course)
+    assert set(engine.recordings.values()) == {None}
+    assert torch.equal(members.weights, trained(None)[0].weights)
+
+
+def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
+    def refused(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with pytest.warns(UserWarning, match="not recorded.*not permitted"):
+        members, _ = trained(Captured(refused))
+    assert torch.equal(members.weights, trained(None)[0].weights)
+
+
+def test_too_little_memory_is_the_callers_business() -> None:
+    def full(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        trained(Captured(full))
+
+
+def test_who_is_served() -> None:
+    members = stack()[0]
+    assert serves(members, "classes") == "only steps on a GPU are recorded"
+    members.device = torch.device("cuda")
+    assert serves(members, "classes") == ""
+    assert "masked_tokens is not one of" in serves(members, "masked_tokens")
