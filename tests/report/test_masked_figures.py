@@ -7,12 +7,14 @@ from typing import Any
 import pandas as pd
 import pytest
 from masked_rows import SEEDS, abouts, lengths
+from seen import line
 
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measures._context import Context
 from rankfall.measures.reproduction import reproduction
 from rankfall.report import style, tables
+from rankfall.report.colours import CHANCE, colour
 
 
 def epochs(about: dict[str, Any]) -> list[dict[str, Any]]:
@@ -46,12 +48,15 @@ def drawn(name: str, read: Callable[[str], pd.DataFrame], folder: Path, **option
 def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     picture = drawn("curves", read, tmp_path, panels={"attention": ["soft", "learned"], "gated": ["gated"]})
     left, right = picture.figure.axes
-    assert [line.get_label() for line in left.lines] == ["soft", "learned", "chance"]
-    assert list(right.lines[0].get_ydata()) == pytest.approx([0.11, 0.21])
-    assert list(right.lines[1].get_ydata()) == pytest.approx([0.05, 0.05])
-    assert (
-        "soft 0.210 ± 0.014" in picture.caption
-        and "Chance, the best guess that never sees an input, is 0.050" in picture.caption
+    (legend,) = picture.figure.legends
+    assert [text.get_text() for text in legend.texts] == ["soft", "learned", "gated", "chance"]
+    assert line(left, colour("soft")) == line(right, colour("gated")) == pytest.approx([0.11, 0.21])
+    assert line(right, CHANCE) == pytest.approx([0.05, 0.05])
+    assert "chance, the best guess without the input, is 0.050" in picture.caption
+    assert picture.numbers is not None
+    end = picture.numbers.set_index(["architecture", "epoch"]).loc[("soft", 2)]
+    assert (end["mean"], end["seeds"]) == (pytest.approx(0.21), 2) and end["deviation over seeds"] == pytest.approx(
+        0.0141, abs=1e-4
     )
     with pytest.raises(
         RankfallError, match="no finished cell has longer accuracy; there is: test accuracy, train accuracy"
@@ -66,12 +71,14 @@ def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
 def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     picture = drawn("extrapolation", read, tmp_path)
     (axis,) = picture.figure.axes
-    lines = {line.get_label(): list(line.get_ydata()) for line in axis.lines}
-    assert lines["soft"] == pytest.approx([0.41, 0.41 * 0.75]) and lines["learned"] == pytest.approx([0.41])
-    assert lines["chance"] == pytest.approx([0.05, 0.05])
-    assert "Not drawn: learned: position learned admits no more." in picture.caption
+    assert line(axis, colour("soft")) == pytest.approx([0.41, 0.41 * 0.75])
+    assert line(axis, colour("learned")) == pytest.approx([0.41])
+    assert line(axis, CHANCE) == pytest.approx([0.05, 0.05])
+    assert picture.caption.endswith("; learned cannot run at all lengths.") and picture.numbers is not None
+    refused = picture.numbers[picture.numbers.refused.notna()]
+    assert list(refused.architecture) == ["learned"] and list(refused.refused) == ["position learned admits no more"]
     kept = drawn("extrapolation", read, tmp_path, quantity="kept").figure.axes[0]
-    assert {line.get_label(): list(line.get_ydata()) for line in kept.lines}["gated"] == [1.0, 0.5]
+    assert line(kept, colour("gated")) == [1.0, 0.5]
 
 
 def test_published_numbers_stand_beside_what_measures_the_same(read: Callable[[str], pd.DataFrame]) -> None:

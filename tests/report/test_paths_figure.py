@@ -2,9 +2,11 @@
 
 import pandas as pd
 import pytest
+from seen import line
 
 from rankfall.errors import RankfallError
-from rankfall.report.figures.paths import by_length, draws, paths
+from rankfall.report.colours import BLUE
+from rankfall.report.figures.paths import draws, paths
 
 
 def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFrame:
@@ -33,38 +35,49 @@ def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFram
 
 
 VERDICTS = {
-    "holds": ((0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]), "converged, 6 layers: the published shape holds: "),
-    "long paths carry": ((0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9]), "the published shape does not hold: "),
-    "short paths carry little": ((0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34]), "the published shape does not hold: "),
+    "holds": (0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34], "holds in 1 of 1 panels: (net, converged, 6 layers)."),
+    "long paths carry": (0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9], "holds in 0 of 1 panels."),
+    "short paths carry little": (0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34], "holds in 0 of 1 panels."),
     "nothing learned": (
-        (0.3, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]),
-        "the network itself (0.300) does no better than chance",
+        0.3,
+        [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34],
+        "in 1 the network itself is no better than chance.",
     ),
 }
 
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_caption_says_whether_the_published_shape_holds(case: str) -> None:
-    numbers, said = VERDICTS[case]
-    caption = paths(lambda name: table(*numbers)).caption
-    assert said in caption
+    whole, curve, said = VERDICTS[case]
+    caption = paths(lambda name: table(whole, curve)).caption
+    assert caption.endswith(said)
     assert "over 3 seeds" in caption
 
 
-def test_bands_are_over_seeds_and_not_over_repeats() -> None:
-    lines = by_length(table(0.9, [0.5, 0.7]), "recomputed")
-    assert lines["mean"].tolist() == pytest.approx([0.5, 0.7])
-    assert lines["std"].tolist() == pytest.approx([0.01, 0.01])
+def test_lines_and_bands_are_over_seeds_and_not_over_repeats() -> None:
+    picture = paths(lambda name: table(0.9, [0.5, 0.7]))
+    assert picture.numbers is not None
+    points = picture.numbers[picture.numbers.kind == "path"]
+    assert points["mean"].tolist() == pytest.approx([0.5, 0.7])
+    assert points["deviation over seeds"].tolist() == pytest.approx([0.01, 0.01])
+    (panel,) = picture.figure.axes
+    assert line(panel, BLUE) == pytest.approx([0.5, 0.7])
+    edges = panel.collections[0].get_paths()[0].vertices[:, 1]  # of the band, as seaborn draws it
+    assert (edges.min(), edges.max()) == (pytest.approx(0.49), pytest.approx(0.71))
 
 
 def test_the_caption_says_how_much_of_the_bands_is_the_draw() -> None:
     """Repeats at +-0.1 have variance 0.04/3, their mean of four a quarter of it; the seeds' means are 0.01 apart, variance 0.0001."""
-    assert draws(table(0.9, [0.5, 0.7]), "recomputed").endswith("the draw accounts for 100% of the bands' variance")
+
+    def share(rows: pd.DataFrame) -> str:
+        return draws(rows.assign(panel="net"))
+
+    assert share(table(0.9, [0.5, 0.7])) == "100% of their variance"
     apart = table(0.9, [0.5, 0.7])
     apart.loc[apart.kind == "path", "accuracy"] += 0.1 * (apart.seed - 1)
     # Means 0.39, 0.5, 0.61: variance 0.0121; the draw's share is 0.04 / 3 / 4 / 0.0121.
-    assert draws(apart, "recomputed").endswith("the draw accounts for 28% of the bands' variance")
-    assert draws(apart[apart.repeat.isna() | (apart.repeat == 0)], "recomputed") == ""
+    assert share(apart) == "28% of their variance"
+    assert share(apart[apart.repeat.isna() | (apart.repeat == 0)]) == "not known by itself"
 
 
 def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:

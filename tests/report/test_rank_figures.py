@@ -42,6 +42,8 @@ def saved(picture: style.Picture, folder: Path) -> str:
     style.save(picture, folder / "figure.png")
     assert (folder / "figure.png").stat().st_size > 5000
     assert (folder / "figure.pdf").stat().st_size > 1000
+    assert (folder / "figure.svg").stat().st_size > 1000
+    assert len((folder / "figure.csv").read_text().splitlines()) > 1
     return picture.caption
 
 
@@ -89,13 +91,15 @@ def test_sweep(tmp_path: Path) -> None:
 def test_residuals(tmp_path: Path) -> None:
     rows = rows_of("residuals", residual="none", position="none")
     picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
-    assert "100% of samples at the float64 floor" in saved(picture, tmp_path)
+    assert "After 4 layers less than 1% is left, on average, in net; no architecture keeps more." in saved(
+        picture, tmp_path
+    )
 
 
 def test_decomposition(tmp_path: Path) -> None:
     read = reader(tmp_path, "decomposition", rows_of("decomposition"))
     picture = components.load("figure", "decomposition")(read, architecture="net")
-    assert "short: paths of length 0 and 1 make up" in saved(picture, tmp_path)
+    assert "Paths of length 0 and 1 make up" in saved(picture, tmp_path)
 
 
 def test_path_counts(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rankfall.cli import main
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
 from rankfall.report import tables
+from rankfall.report.style import MADE
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, digest_of, standing
 from rankfall.schedule.statements import Statement, Statements
@@ -46,9 +47,9 @@ def make_all(config: Any, folder: Path) -> Outputs:
 def draw(outputs: Outputs, statement: Statement, content: str = "picture") -> None:
     picture = Path(outputs.picture("paths"))
     picture.parent.mkdir(parents=True, exist_ok=True)
-    for path in (picture, picture.with_suffix(".pdf")):
+    for path in (picture.with_suffix(f".{suffix}") for suffix in MADE):
         path.write_text(f"{content} {path.suffix}")
-    record = statement.record() | {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in ("png", "pdf")}
+    record = statement.record() | {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
     Path(outputs.caption("paths")).write_text(f"What it shows.\n\n.. made: {json.dumps(record)}\n")
 
 
@@ -145,6 +146,8 @@ def test_a_figure_stands_only_with_its_own_pictures(outputs: Outputs) -> None:
         lambda: draw(outputs, Statements(make_plan(LR)).figure("paths")),
         lambda: picture.write_text("another"),
         lambda: picture.with_suffix(".pdf").unlink(),
+        lambda: picture.with_suffix(".svg").write_text("another"),
+        lambda: picture.with_suffix(".csv").unlink(),
         lambda: Path(outputs.caption("paths")).write_text("What it shows."),
     ):
         harm()

@@ -18,6 +18,7 @@ from checkout import CONFIG, Checkout, changed
 from rankfall.plan import Plan, make_plan
 from rankfall.plan.cell import Cell
 from rankfall.report import tables
+from rankfall.report.style import MADE
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import digest_of
 from rankfall.schedule.statements import Statement, Statements
@@ -69,10 +70,10 @@ def finish(plan: Plan, results: Path) -> None:
     for figure in plan.figures:
         picture = Path(outputs.picture(figure))
         picture.parent.mkdir(parents=True, exist_ok=True)
-        for suffix in ("png", "pdf"):
+        for suffix in MADE:
             picture.with_suffix(f".{suffix}").touch()
         record = statements.figure(figure).record()
-        record |= {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in ("png", "pdf")}
+        record |= {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
         Path(outputs.caption(figure)).write_text(f"\n\n.. made: {json.dumps(record)}\n")
 
 

@@ -28,7 +28,7 @@ rule figure:
             category=WIRING.figure_category,
             labels={"figure": "{figure}"},
         ),
-        print=f"{RESULTS}/figures/{{figure}}.pdf",
+        others=[f"{RESULTS}/figures/{{figure}}.{kind}" for kind in WIRING.figure_kinds],
         caption=f"{RESULTS}/figures/{{figure}}.rst",
     log:
         f"{RESULTS}/logs/figure/{{figure}}.log",

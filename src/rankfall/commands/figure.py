@@ -14,7 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _planned.add_arguments(parser)
     parser.add_argument("--name", required=True, help="the figure's name in the config")
     parser.add_argument("--tables", type=Path, help="folder of tables, by default results' tables/")
-    parser.add_argument("--out", type=Path, required=True, help="picture to write (.png; a .pdf beside it)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="picture to write (.png; a .pdf, a .svg and the numbers as .csv beside it)",
+    )
     parser.add_argument("--caption", type=Path, help="caption to write (.rst), for the report")
 
 

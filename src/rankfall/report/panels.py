@@ -1,4 +1,4 @@
-"""Panels of a figure that has a line for each architecture: which architectures each shows, in which colours."""
+"""Panels of a figure that has a line for each architecture: which architectures each shows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.colours import colours
+from rankfall.report.lines import lines
 from rankfall.report.selection import among
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from seaborn import FacetGrid
 
 
 def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -21,3 +24,13 @@ def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[
             raise RankfallError(f"figure {figure}: panels.{title}: {names!r} is not a list of architectures")
         among(table, figure, "architecture", names)
     return {str(title): [str(name) for name in names] for title, names in panels.items()}
+
+
+def drawn_in(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
+    """Lines with bands of these architectures in these panels."""
+    from pandas import concat
+
+    parts = [table[table.architecture.isin(names)].assign(panel=title) for title, names in panels.items()]
+    every = list(dict.fromkeys(name for names in panels.values() for name in names))
+    place: dict[str, Any] = {"col": "panel", "col_order": list(panels)} if len(panels) > 1 else {"height": 2.6}
+    return lines(concat(parts), x, y, "architecture", colours(every), **place | look)

@@ -101,3 +101,8 @@ def said(where: dict[str, Any]) -> str:
 
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def init_first(trainings: Any) -> list[str]:
+    """Names of trainings, untrained networks before all others."""
+    return sorted({str(name) for name in trainings}, key=lambda name: (name != "init", name))

@@ -1,9 +1,8 @@
-"""How every figure looks, and how it is saved: colours that the colour-blind can tell apart, lines with bands,
-captions with numbers.
-"""
+"""How every figure looks, and how it is saved: the widths of a printed page, letters that can be read there, and four files a figure."""
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,30 +11,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import atomic
+from rankfall.report.colours import CHANCE, COLOURS, WHOLE  # noqa: F401
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from pandas import Series
+    from pandas import DataFrame
 
-# Okabe & Ito's palette, in an order in which neighbours differ in lightness too.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#B8A000")
-WHOLE, CHANCE = "#222222", "#888888"
+WIDTH = 7.0  # inches, of a printed page's text: no figure is wider, so that letters keep their size
+MADE = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
+WITHOUT_TIME: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+}
 SETTINGS: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 9.5,
+    "font.size": 8,
+    "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
+    "axes.titlepad": 5,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "legend.title_fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "legend.columnspacing": 1.4,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.linewidth": 0.7,
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 3.5,
+    "hatch.linewidth": 0.6,
     "figure.dpi": 100,
-    "savefig.dpi": 160,
+    "savefig.dpi": 200,
     "svg.hashsalt": "rankfall",
     "pdf.fonttype": 42,
 }
@@ -43,16 +59,19 @@ SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure and the sentence that says what it shows, with its numbers computed from the same tables."""
+    """A figure; the sentence or two that say what to see and what was found; and the numbers of all that is drawn, for its CSV."""
 
     figure: "Figure"
     caption: str
+    numbers: "DataFrame | None" = None
 
 
 def applied() -> AbstractContextManager[None]:
     """Within, what is drawn has our looks; outside, matplotlib is as it was."""
     import matplotlib
 
+    if "matplotlib.pyplot" not in sys.modules:
+        matplotlib.use("agg")  # seaborn makes figures by pyplot: they are for files, and open no window
     return matplotlib.rc_context(SETTINGS)
 
 
@@ -65,9 +84,7 @@ def canvas(rows: int, columns: int, width: float, height: float, **options: Any)
     return figure, [list(row) for row in axes]
 
 
-def band(
-    axes: "Axes", x: "Series", mean: "Series", deviation: "Series", colour: str, label: str = "", **options: Any
-) -> None:
+def band(axes: "Axes", x: Any, mean: Any, deviation: Any, colour: str, label: str = "", **options: Any) -> None:
     """A line with one standard deviation on both sides."""
     axes.plot(x, mean, color=colour, label=label or None, **options)
     axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0)
@@ -95,19 +112,33 @@ def spaced(first: int, last: int, most: int = 7) -> list[int]:
 
 
 def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping[str, str] | None = None) -> None:
-    """PNG and PDF side by side, the same bytes for the same data; the caption where the report looks for it. What they were made
-    for is a comment at the caption's end, with digests of both pictures, so that no other picture can take their place unseen.
+    """PNG, PDF, SVG and CSV side by side, the same bytes for the same data; the caption where the report looks for it. What they were
+    made for is a comment at the caption's end, with digests of all four, so that no other file can take their place unseen.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     record = dict(made or {})
-    with applied():
-        for path, metadata in ((out, {"Software": None}), (out.with_suffix(".pdf"), {"CreationDate": None})):
-            drawn = BytesIO()
-            picture.figure.savefig(drawn, format=path.suffix[1:], metadata=metadata)
-            record[path.suffix[1:]] = hashlib.sha256(drawn.getvalue()).hexdigest()[:24]
-            with atomic(path) as handle:
-                handle.write(drawn.getvalue())
+    for kind, content in files(picture).items():
+        record[kind] = hashlib.sha256(content).hexdigest()[:24]
+        with atomic(out.with_suffix(f".{kind}")) as handle:
+            handle.write(content)
     if caption:
         with atomic(caption) as handle:
             comment = f"\n\n.. made: {json.dumps(record)}\n" if made else ""
             handle.write(f"{picture.caption}{comment}".encode())
+
+
+def files(picture: Picture) -> dict[str, bytes]:
+    """Kind of file -> its content. Places are found once, for the first of the three pictures: that takes longer than drawing."""
+    found = {}
+    with applied():
+        for kind, metadata in WITHOUT_TIME.items():
+            drawn = BytesIO()
+            picture.figure.savefig(drawn, format=kind, metadata=metadata)
+            picture.figure.set_layout_engine("none")
+            found[kind] = drawn.getvalue()
+    if picture.numbers is None:
+        quoted = picture.caption.replace('"', '""')
+        text = f'caption\n"{quoted}"\n'
+    else:
+        text = picture.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return found | {"csv": text.encode()}

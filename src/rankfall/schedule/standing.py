@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rankfall.disk import odd
 from rankfall.plan.build import Plan
+from rankfall.report.style import MADE
 from rankfall.schedule.lookups import InStore, ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.reasons import changed_code
@@ -140,14 +141,14 @@ def record_of(path: str) -> Record | None:
 
 
 def _of_picture(outputs: Outputs, figure: str) -> Record | None:
-    """The same for a figure, which says it in its caption, together with the digests of both pictures."""
+    """The same for a figure, which says it in its caption, together with the digests of all its files."""
     picture = Path(outputs.picture(figure))
     if not picture.exists():
         return None
     try:
         found = RECORD.search(Path(outputs.caption(figure)).read_text(encoding="utf-8"))
         record = json.loads(found[1]) if found else {}
-        pictures = {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in ("png", "pdf")}
+        pictures = {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
         return record if {suffix: record.get(suffix) for suffix in pictures} == pictures else {}
     except (OSError, ValueError):
         return {}

@@ -19,6 +19,7 @@ from rankfall.errors import RankfallError
 from rankfall.plan import cost
 from rankfall.plan.build import MeasurePlan, Plan, make_plan
 from rankfall.plan.cell import Cell, digest
+from rankfall.report.style import MADE
 from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, standing
@@ -151,6 +152,11 @@ class Wiring:
     def figure_inputs(self, wildcards: Any) -> list[str]:
         """The tables of a figure."""
         return [self.outputs.table(table) for table in self.plan.figure(wildcards.figure).tables]
+
+    @property
+    def figure_kinds(self) -> list[str]:
+        """The files of a figure beside its picture."""
+        return [kind for kind in MADE if kind != "png"]
 
     def figure_category(self, wildcards: Any) -> str:
         """The category in the report: one for all figures of the same main table."""

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.panels import panels_of
-from rankfall.report.selection import finished, left_out, one_a_seed, one_of
-from rankfall.report.style import CHANCE, Picture, band, canvas, palette
+from rankfall.report.colours import CHANCE
+from rankfall.report.lines import legend_below, summary
+from rankfall.report.panels import drawn_in, panels_of
+from rankfall.report.selection import finished, one_a_seed, one_of
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,40 +28,33 @@ def curves(
 ) -> Picture:
     """`panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that most cells have.
     `where`: only these cells, by any column."""
-    from matplotlib.ticker import MaxNLocator
-
-    whole = finished(read("training"), "curves", where)
-    table, task = one_of(whole, "curves", "task", task)
+    table, task = one_of(finished(read("training"), "curves", where), "curves", "task", task)
     table, training = one_of(table, "curves", "training", training)
     shown = panels_of(table, "curves", panels)
-    table = table[table.architecture.isin([name for names in shown.values() for name in names])]
     there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
+    table = table[table.architecture.isin([name for names in shown.values() for name in names])]
     table = table[(table.split == split) & (table.metric == metric)]
     if table.empty:
         raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
     one_a_seed(table, "curves", ["architecture"])
     cells = read("cells")
     chance = cells[cells.key.isin(table.key)].chance.mean() if metric == "accuracy" else float("nan")
-    figure, axes = canvas(1, len(shown), 3.6 * len(shown) + 1.4, 3.6, sharey=True)
-    findings = []
-    for axis, (title, names) in zip(axes[0], shown.items()):
-        for colour, name in zip(palette(len(names)), names):
-            course = table[table.architecture == name].groupby("epoch").value.agg(["mean", "std"]).fillna(0.0)
-            course = course.reset_index()
-            band(axis, course.epoch, course["mean"], course["std"], colour, name)
-            end = course.iloc[-1]
-            findings.append((end["mean"], f"{name} {end['mean']:.3f} ± {end['std']:.3f}"))
-        if chance == chance:
-            axis.axhline(chance, color=CHANCE, linestyle="--", linewidth=1.2, label="chance")
-        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-        axis.set(xlabel="epoch", title=title)
-        axis.legend(fontsize=7.5)
-    axes[0][0].set_ylabel(f"{split} {metric}")
-    ends = ", ".join(text for _, text in sorted(findings, reverse=metric == "accuracy"))
-    text = (
-        f"{metric.capitalize()} on {task} ({split}) by epoch, training {training}: means over "
-        f"{table.groupby('architecture').seed.nunique().min()} seeds, bands one standard deviation over seeds. At the end: {ends}. "
-    )
+    grid = drawn_in(shown, table, "epoch", "value")
     if chance == chance:
-        text += f"Chance, the best guess that never sees an input, is {chance:.3f}. "
-    return Picture(figure, text + left_out(whole, table))
+        grid.refline(y=chance, color=CHANCE, linestyle="--", label="chance")
+    grid.set(
+        ylabel=f"{split} {metric}",
+        xticks=sorted(table.epoch.unique()) if table.epoch.nunique() < 8 else grid.axes.flat[0].get_xticks()[1:-1],
+    )
+    legend_below(grid)
+    ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
+    mean = ends.groupby("architecture").value.mean().sort_values(ascending=metric != "accuracy")
+    text = (
+        f"{split.capitalize()} {metric} on {task} by epoch (training {training}): means over "
+        f"{table.groupby('architecture').seed.nunique().min()} seeds, bands one standard deviation over seeds. "
+        f"At the end {mean.index[0]} is first with {mean.iloc[0]:.3f} and {mean.index[-1]} last with {mean.iloc[-1]:.3f}"
+        + (f"; chance, the best guess without the input, is {chance:.3f}." if chance == chance else ".")
+    )
+    return Picture(
+        grid.figure, text, summary(table, ["architecture", "epoch"], "value").assign(quantity=f"{split} {metric}")
+    )

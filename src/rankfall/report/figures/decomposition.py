@@ -4,14 +4,21 @@ from collections.abc import Callable
 from math import comb
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.selection import finished, left_out, one_a_seed, one_of
-from rankfall.report.style import CHANCE, COLOURS, WHOLE, Picture, band, canvas
+from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
+from rankfall.report.lines import legend_below, lines, summary
+from rankfall.report.selection import finished, init_first, one_a_seed, one_of
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["decomposition"]
+LINES = {  # column -> (row of panels, label, colour)
+    "output_share": ("share", "of the output", BLUE),
+    "norm_share": ("share", "of norms", ORANGE),
+    "accuracy_alone": ("accuracy per token", "accuracy of this length alone", GREEN),
+    "accuracy_without": ("accuracy per token", "accuracy of all others", PINK),
+}
 
 
 def decomposition(
@@ -28,50 +35,34 @@ def decomposition(
     table, architecture = one_of(table, "decomposition", "architecture", architecture)
     table = table[table.depth == table.groupby("training").depth.transform("max")]
     one_a_seed(table, "decomposition", ["training"])
-    trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
-    figure, axes = canvas(2, max(1, len(trainings)), 3.2 * max(1, len(trainings)) + 0.8, 5.4, sharex=True, sharey="row")
-    findings = []
-    for j, training in enumerate(trainings):
-        chosen = table[table.training == training]
-        upper, lower = axes[0][j], axes[1][j]
-        lengths = chosen[chosen.term == "paths"]
-        shares(upper, lengths, int(chosen.depth.iloc[0]), int(chosen.heads.iloc[0]))
-        accuracies(lower, lengths)
-        upper.set_title(training)
-        lower.set_xlabel("path length (layers)")
-        mean = lengths.groupby("length").output_share.mean()
-        short = mean[mean.index <= 1].sum()
-        findings.append(
-            f"{training}: paths of length 0 and 1 make up {short:.0%} of the output (signed share), the longest {mean.iloc[-1]:.1%}; "
-            f"largest error of the sum {chosen.error.max():.0e}."
-        )
-    axes[0][0].set_ylabel("share")
-    axes[1][0].set_ylabel("accuracy per token")
-    axes[0][0].legend(fontsize=7.5)
-    axes[1][0].legend(fontsize=7.5)
+    paths = table[table.term == "paths"]
+    long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")
+    for place, name in enumerate(("panel", "line")):
+        long[name] = long.column.map({column: about[place] for column, about in LINES.items()})
+    grid = lines(
+        long, "length", "value", "line", {label: colour for _, label, colour in LINES.values()}, height=1.9,
+        col="training", col_order=init_first(table.training), row="panel", row_order=["share", "accuracy per token"],
+        shared=(True, "row"),
+    )  # fmt: skip
+    for (row, training), panel in grid.axes_dict.items():
+        chosen = paths[paths.training == training]
+        depth, heads = int(chosen.depth.iloc[0]), int(chosen.heads.iloc[0])
+        lengths = list(range(depth + 1))
+        if row == "share":
+            counts = [comb(depth, k) * heads**k / (1 + heads) ** depth for k in lengths]
+            panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="of the number of paths")
+        else:
+            panel.axhline(chosen.accuracy.mean(), color=WHOLE, label="accuracy of the whole network")
+        panel.set_title(training if row == "share" else "")
+    for row, panels in zip(grid.row_names, grid.axes):
+        panels[0].set_ylabel(row)
+    grid.set(xlabel="path length (layers)")
+    legend_below(grid, 3)
+    mean = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().groupby("training").mean()
+    short = " and ".join(f"{mean[name]:.0%} ({name})" for name in grid.col_names)
     return Picture(
-        figure,
-        f"Exact decomposition of {architecture} on {task} by path length: signed share of the output, share of norms, and share "
-        "among all paths. Below, accuracy of paths of one length alone (with biases) and of all others. Bands: one deviation over seeds. "
-        + left_out(whole, table)
-        + " ".join(findings),
+        grid.figure,
+        f"Exact decomposition of the output of {architecture} on {task} by path length, above as shares, below by accuracy: means over "
+        f"{table.seed.nunique()} seeds, bands one standard deviation over seeds. Paths of length 0 and 1 make up {short} of the output.",
+        summary(paths, ["training", "length"], *LINES, "error"),
     )
-
-
-def shares(panel: "Axes", table: "DataFrame", depth: int, heads: int) -> None:
-    for colour, (column, label) in zip(COLOURS, (("output_share", "of the output"), ("norm_share", "of norms"))):
-        lines = table.groupby("length")[column].agg(["mean", "std"]).fillna(0.0).reset_index()
-        band(panel, lines["length"], lines["mean"], lines["std"], colour, label, marker="o")
-    lengths = list(range(depth + 1))
-    counts = [comb(depth, k) * heads**k / (1 + heads) ** depth for k in lengths]
-    panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="of the number of paths")
-
-
-def accuracies(panel: "Axes", table: "DataFrame") -> None:
-    panel.axhline(table.accuracy.mean(), color=WHOLE, label="whole network")
-    for colour, (column, label) in zip(
-        COLOURS[2:], (("accuracy_alone", "this length alone"), ("accuracy_without", "all others"))
-    ):
-        lines = table.groupby("length")[column].agg(["mean", "std"]).fillna(0.0).reset_index()
-        band(panel, lines["length"], lines["mean"], lines["std"], colour, label, marker="o")
-    panel.set_ylim(0, 1.03)

@@ -4,14 +4,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
-from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
-from rankfall.report.style import CHANCE, WHOLE, Picture, band, canvas, palette
+from rankfall.report.colours import CHANCE, WHOLE
+from rankfall.report.lines import band_across, legend_below, lines, steps, summary
+from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["paths"]
+POINT = ["panel", "paths", "length"]
+REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no input seen)", CHANCE, "--")}
 
 
 def paths(
@@ -27,8 +30,7 @@ def paths(
 ) -> Picture:
     """Empty lists stand for all there is, no task for the one that most cells have; panels follow the order of the lists. `where`: only
     these cells, by any column."""
-    whole = finished(read("paths"), "paths", where)
-    table, task = one_of(whole, "paths", "task", task)
+    table, task = one_of(finished(read("paths"), "paths", where), "paths", "task", task)
     for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
         table = among(table, "paths", column, wanted)
     measured = sorted(table.evaluation.dropna().unique())
@@ -37,92 +39,90 @@ def paths(
             f"figure paths: evaluation {evaluation!r} was not measured; there is: {', '.join(measured) or 'nothing'}"
         )
     one_a_seed(table, "paths", ["architecture", "training", "depth"])
-    found = set(table[["architecture", "training", "depth"]].itertuples(index=False, name=None))
     ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
-    panels = sorted(found, key=lambda panel: (-panel[2], panel[1] != "published", panel[1], ranks[panel[0]]))
-    columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    figure, axes = canvas(rows, columns, max(3.9, 2.6 * columns + 0.5), 2.4 * rows + 0.8, sharey=True)
-    findings = []
-    for place in range(rows * columns):
-        axis = axes[place // columns][place % columns]
-        if place >= len(panels):
-            axis.set_visible(False)
-            continue
-        architecture, training, depth = panels[place]
-        chosen = table[(table.architecture == architecture) & (table.training == training) & (table.depth == depth)]
-        draw(axis, chosen, evaluation)
-        name = architecture if architecture == training else f"{architecture}, {training}"
-        axis.set_title(f"{name}, {depth} layers")
-        findings.append(f"{name}, {depth} layers: {finding(chosen, evaluation)}")
-        axis.set_xlabel("path length")
-        if place % columns == 0:
-            axis.set_ylabel("accuracy per token")
-    # Below the panels, clear of every curve; a narrow figure has room for two entries a line.
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4 if columns > 2 else 2)
+    networks = table[["architecture", "training", "depth"]].drop_duplicates().itertuples(index=False, name=None)
+    order = sorted(networks, key=lambda one: (-one[2], one[1] != "published", one[1], ranks[one[0]]))
+    titles = {one: titled(*one) for one in order}
+    named = [titles[one] for one in zip(table.architecture, table.training, table.depth)]
+    table = table.assign(panel=named)
+    table = table[(table.kind != "path") | (table.evaluation == evaluation)]
+    each = seeded(table)
+    grid = lines(
+        each, "length", "accuracy", "line", steps([f"{n} paths" for n in sorted(each.paths.unique())]),
+        col="panel", col_order=list(titles.values()), col_wrap=columns, shared=(False, True), height=1.9,
+    )  # fmt: skip
+    for title, panel in grid.axes_dict.items():
+        for kind, (label, colour, style) in REFERENCES.items():
+            values = table[(table.panel == title) & (table.kind == kind)].groupby("seed").accuracy.mean()
+            band_across(panel, values, label, colour, style)
+        panel.set_xticks(sorted(each[each.panel == title].length.unique()))
+    grid.set(ylim=(0, 1.03), xlabel="path length", ylabel="accuracy per token")
+    legend_below(grid)
+    verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
     caption = (
-        f"Path effectiveness on {task} ({evaluation} attention): accuracy of sums of random paths of one length. Lines are means over "
-        f"{table.seed.nunique()} seeds, bands one standard deviation over seeds (each seed averaged over its repeats"
-        f"{draws(table, evaluation)}); the whole network and chance are measured on the same test sets. "
-        + left_out(whole, table)
-        + " ".join(findings)
+        f"Accuracy on {task} of sums of random paths of one length ({evaluation} attention): means over {table.seed.nunique()} seeds, "
+        f"bands one standard deviation over seeds, whose draw of paths is {draws(table)}. "
+        f"{found(verdicts)}"
     )
-    return Picture(figure, caption)
+    return Picture(grid.figure, caption, numbers(table, each, verdicts))
 
 
-def by_length(table: "DataFrame", evaluation: str) -> "DataFrame":
-    """Mean and deviation over seeds, by number of paths and length; repeats are averaged within a seed first."""
-    chosen = table[(table.kind == "path") & (table.evaluation == evaluation)]
-    each = chosen.groupby(["paths", "length", "seed"]).accuracy.mean()
-    return each.groupby(["paths", "length"]).agg(["mean", "std"]).fillna(0.0).reset_index()
+def titled(architecture: str, training: str, depth: int) -> str:
+    name = architecture if architecture == training else f"{architecture}, {training}"
+    return f"{name}, {depth} layers"
 
 
-def draws(table: "DataFrame", evaluation: str) -> str:
+def seeded(table: "DataFrame") -> "DataFrame":
+    """A row a seed at each point: repeats are averaged within a seed."""
+    each = table[table.kind == "path"].groupby([*POINT, "seed"]).accuracy.mean().reset_index()
+    return each.assign(line=[f"{count} paths" for count in each.paths])
+
+
+def draws(table: "DataFrame") -> str:
     """The share of the bands' variance that is due to the draw of paths: every seed draws its own, and repeats within a seed give the
     variance of a draw.
 
     The mean of R repeats has 1/R of their variance; the rest of the variance over seeds is that of the networks. Pooled over all points."""
-    chosen = table[(table.kind == "path") & (table.evaluation == evaluation)]
-    point = ["architecture", "training", "depth", "paths", "length"]
-    within = chosen.groupby([*point, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
-    total = within.groupby(point)["mean"].var()
+    within = table[table.kind == "path"].groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
+    total = within.groupby(POINT)["mean"].var()
     if (within["count"] < 2).all() or not total.sum() > 0:
-        return ""
-    share = (within["var"] / within["count"]).groupby([within[name] for name in point]).mean().sum() / total.sum()
-    return f", which draws its own paths; the draw accounts for {min(1.0, share):.0%} of the bands' variance"
+        return "not known by itself"
+    share = (within["var"] / within["count"]).groupby([within[name] for name in POINT]).mean().sum() / total.sum()
+    return f"{min(1.0, share):.0%} of their variance"
 
 
-def reference(table: "DataFrame", kind: str) -> tuple[float, float]:
-    values = table[table.kind == kind].accuracy
-    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
-
-
-def draw(panel: "Axes", table: "DataFrame", evaluation: str) -> None:
-    for kind, colour, label in (("whole", WHOLE, "whole network"), ("chance", CHANCE, "chance (no input seen)")):
-        mean, deviation = reference(table, kind)
-        panel.axhline(mean, color=colour, linestyle="-" if kind == "whole" else "--", label=label)
-        panel.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
-    lines = by_length(table, evaluation)
-    for colour, (count, line) in zip(palette(lines.paths.nunique()), lines.groupby("paths")):
-        band(panel, line["length"], line["mean"], line["std"], colour, f"{count} paths", marker="o")
-    panel.set_ylim(0, 1.03)
-    panel.set_xticks(sorted(lines["length"].unique()))
-
-
-def finding(table: "DataFrame", evaluation: str) -> str:
+def verdict(table: "DataFrame", each: "DataFrame") -> dict[str, Any]:
     """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance."""
-    lines = by_length(table, evaluation)
-    most = lines[lines.paths == lines.paths.max()].set_index("length")["mean"]
-    whole, chance = reference(table, "whole")[0], reference(table, "chance")[0]
-    if whole <= chance:
-        return f"the network itself ({whole:.3f}) does no better than chance ({chance:.3f}), so its accuracy cannot be attributed to paths."
-    depth = int(most.index.max())
-    short, long = most[most.index <= max(1, depth // 3)], most[most.index > depth - max(1, depth // 3)]
-    carried = (short.max() - chance) / (whole - chance)
-    holds = carried >= 0.5 and long.max() <= chance + 0.05
+    means = each[each.paths == each.paths.max()].groupby("length").accuracy.mean()
+    whole, chance = (float(table[table.kind == kind].accuracy.mean()) for kind in REFERENCES)
+    depth = int(means.index.max())
+    third = max(1, depth // 3)
+    short, long = float(means[means.index <= third].max()), float(means[means.index > depth - third].max())
+    carried = (short - chance) / (whole - chance) if whole > chance else float("nan")
+    holds = carried >= 0.5 and long <= chance + 0.05
+    said = "no better than chance" if whole <= chance else "holds" if holds else "does not hold"
+    return {"whole network": whole, "chance": chance, "best of short paths": short, "best of long paths": long,
+            "way from chance by short paths": carried, "published shape": said}  # fmt: skip
+
+
+def found(verdicts: dict[str, dict[str, Any]]) -> str:
+    """In how many panels the published shape holds, and in which."""
+    said = [one["published shape"] for one in verdicts.values()]
+    names = [f"({title})" for title, one in verdicts.items() if one["published shape"] == "holds"]
+    guesses = said.count("no better than chance")
     return (
-        f"the published shape {'holds' if holds else 'does not hold'}: whole network {whole:.3f}, chance {chance:.3f}, "
-        f"best of lengths up to {short.index.max()} {short.max():.3f} ({carried:.0%} of the way from chance to the whole network), "
-        f"best of lengths from {long.index.min()} {long.max():.3f}."
+        "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, holds in "
+        f"{len(names)} of {len(said)} panels{': ' * bool(names)}{', '.join(names)}"
+        + (f"; in {guesses} the network itself is no better than chance." if guesses else ".")
     )
+
+
+def numbers(table: "DataFrame", each: "DataFrame", verdicts: dict[str, dict[str, Any]]) -> "DataFrame":
+    """Means and deviations by length, of whole networks and of chance; and the verdict of each panel."""
+    from pandas import DataFrame, concat
+
+    rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
+    drawn = concat([each.assign(kind="path"), rest])
+    by = summary(drawn, ["panel", "kind", "paths", "length"], "accuracy")
+    about = DataFrame.from_dict(verdicts, orient="index").rename_axis("panel").reset_index()
+    return by.merge(about, on="panel")

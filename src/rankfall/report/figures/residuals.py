@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from rankfall.errors import RankfallError
-from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
-from rankfall.report.style import Picture, band, canvas, palette
+from rankfall.report.colours import colours
+from rankfall.report.lines import legend_below, lines, summary
+from rankfall.report.selection import among, finished, init_first, one_a_seed, one_of
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,8 +30,7 @@ def residuals(
 ) -> Picture:
     """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
     named. `norm` and `centre` are for `residual` alone. `where`: only these cells, by any column."""
-    whole = finished(read("residuals"), "residuals", where)
-    table, task = one_of(whole, "residuals", "task", task)
+    table, task = one_of(finished(read("residuals"), "residuals", where), "residuals", "task", task)
     table = among(table, "residuals", "architecture", architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     table = table[(table.place == "state") & (table.quantity == quantity)]
@@ -39,48 +42,38 @@ def residuals(
         )
     table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
     one_a_seed(table, "residuals", ["architecture", "training"])
-    trainings = [str(name) for name in sorted(table.training.unique(), key=lambda name: (name != "init", name))]
-    figure, axes = canvas(1, max(1, len(trainings)), 2.9 * max(1, len(trainings)) + 1.0, 3.3, sharey=True)
-    equal = table[(table.value == 0)].groupby("architecture").layer.min()
-    findings = []
-    for panel, training in zip(axes[0], trainings):
-        for colour, name in zip(palette(len(names)), names):
-            chosen = table[(table.architecture == name) & (table.training == training)]
-            if not len(chosen):
-                continue
-            # Rows that are equal to the last digit have a residual of zero, which a logarithmic axis cannot show.
-            chosen = chosen.assign(value=chosen.value.where(chosen.value > 0))
-            lines = chosen.groupby("layer").value.agg(["mean", "std"]).dropna(subset="mean").fillna(0.0).reset_index()
-            # On a logarithmic axis a band must not reach zero.
-            deviation = lines["std"].clip(upper=0.99 * lines["mean"])
-            noise = chosen.groupby("layer").floor_share.mean()
-            band(panel, lines["layer"], lines["mean"], deviation, colour, name, marker="o")
-            hidden = lines[lines.layer.map(noise) > 0]
-            panel.plot(hidden["layer"], hidden["mean"], "o", color=colour, markerfacecolor="white", markersize=5)
-            floor = chosen[(chosen.layer == chosen.layer.max())].floor_share.mean()
-            findings.append(
-                f"{training}, {name}: {lines['mean'].iloc[0]:.3g} to {lines['mean'].iloc[-1]:.3g}"
-                + (f" ({floor:.0%} of samples at the float64 floor)" if floor > 0 else "")
-                + "."
-            )
-        panel.set_yscale("log")
-        panel.set(xlabel="layer", title=training)
-    axes[0][0].set_ylabel(LABELS.get(quantity, quantity))
-    axes[0][0].legend(fontsize=8, loc="lower left")
-    text = (
-        f"Relative residual by layer on {task} ({norm} norm about the {'token mean' if centre == 'mean' else 'best centre'}), float64. "
+    by = ["training", "architecture", "layer"]
+    each = table.groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
+    label = LABELS.get(quantity, quantity)
+    drawn = each[each.value > 0].rename(columns={"value": label})  # equal rows have no place on a logarithmic axis
+    grid = lines(
+        drawn, "layer", label, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
+    )  # fmt: skip
+    mean = drawn.assign(log=np.log10(drawn[label])).groupby(by)[["log", "floor_share"]].mean().reset_index()
+    for training, panel in grid.axes_dict.items():
+        noise = mean[(mean.training == training) & (mean.floor_share > 0)]
+        panel.plot(
+            noise.layer, 10**noise.log, "o", markerfacecolor="white", markeredgecolor="#555555", linestyle="none"
+        )
+    legend_below(grid)
+    said = (
+        f" ({norm} norm about the {'token mean' if centre == 'mean' else 'best centre'})"
         if quantity == "residual"
-        else f"{LABELS.get(quantity, quantity)} by layer on {task}, float64. "
+        else ""
     )
     return Picture(
-        figure,
-        text
-        + "Lines are means over seeds, bands one standard deviation over seeds; hollow: some samples are at the float64 floor. "
-        + (
-            f"Lines end where rows are equal to the last digit: {', '.join(f'{name} at layer {layer}' for name, layer in equal.items())}. "
-            if len(equal)
-            else ""
-        )
-        + left_out(whole, table)
-        + " ".join(findings),
+        grid.figure,
+        f"{label} by layer on {task}{said}: lines are geometric means over {each.seed.nunique()} seeds, bands one standard deviation "
+        f"of the logarithm over seeds; open marks are at the floor of float64, and lines end where rows are equal to the last digit. "
+        + finding(each, names),
+        summary(drawn, by, label, log=True),
     )
+
+
+def finding(each: "DataFrame", names: list[str]) -> str:
+    """Who has lost rank at the last layer,, on average over seeds and trainings."""
+    last = each[each.layer == each.layer.max()].groupby("architecture").value.mean()
+    lost = [name for name in names if last.get(name, 1.0) < 0.01 * each[each.layer == 0].value.mean()]
+    kept = [name for name in names if name not in lost]
+    left = f"{', '.join(kept)} keep{'s' * (len(kept) == 1)} more" if kept else "no architecture keeps more"
+    return f"After {each.layer.max()} layers less than 1% is left, on average, in {', '.join(lost) or 'none'}; {left}."

@@ -1,0 +1,61 @@
+"""One colour an architecture, in every figure and on the page: it follows from the name alone, whatever else a run has.
+
+Names of the shipped configurations have colours that the colour-blind can tell apart (Okabe & Ito's, and a few more); architectures that
+are alike, such as `SAN` and `attention`, share one. Any other name has the colour that its letters point to.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+BLUE, ORANGE, GREEN, PINK, RED, SKY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
+BLACK, OLIVE, PURPLE, TEAL, LIME, MAROON = "#222222", "#A89200", "#7B4EA3", "#2A9D8F", "#8DB600", "#882255"
+NAVY, BROWN, GREY = "#332288", "#8C564B", "#888888"
+WHOLE, CHANCE = BLACK, GREY  # a whole network, and a guess: no architecture's, but lines of every study
+COLOURS = (
+    BLUE,
+    ORANGE,
+    GREEN,
+    PINK,
+    RED,
+    SKY,
+    BLACK,
+    OLIVE,
+)  # of what is no architecture; neighbours differ in lightness too
+
+FIXED = {
+    **dict.fromkeys(("SAN", "attention", "softmax", "APE"), BLUE),
+    **dict.fromkeys(("SAN+MLP", "attention+MLP", "l2"), ORANGE),
+    **dict.fromkeys(("SAN+skip", "attention+skip", "relu2"), GREEN),
+    **dict.fromkeys(("transformer", "noPE", "linear"), BLACK),
+    **dict.fromkeys(("SAN+bare MLP", "attention+column-norm", "swish-l2"), PINK),
+    **dict.fromkeys(("published", "attention+norm", "URPE"), RED),
+    **dict.fromkeys(("published_sorting", "published_hull", "published_memorization"), RED),
+    **dict.fromkeys(("causal", "attention+causal", "softmax+BOS", "softmax+CLS-SEP"), SKY),
+    **dict.fromkeys(("bare", "RPE", "log-n"), PURPLE),
+    **dict.fromkeys(("attention+shared-skip", "RPE+BOS", "softmax+T5"), TEAL),
+    **dict.fromkeys(("attention+weak-skip", "l2-full"), LIME),
+    **dict.fromkeys(("probed", "relu2-sum"), OLIVE),
+    **dict.fromkeys(("gated", "relu2-n64"), MAROON),
+    "softmax+ALiBi": NAVY,
+    "cosine": BROWN,
+    "KNA": GREY,
+}
+SERIES = ("MLM-", "GAU-")  # the same way to weigh tokens, in another setting: the same colour
+OTHERS = (
+    "#4C6FBF", "#BF8A3D", "#3E9B5A", "#B85C8E", "#C0504D", "#4BA3B5", "#6B6B6B", "#9A9A2E", "#8F6BB8", "#2F7F74", "#A6663A", "#5D8C2F",
+)  # fmt: skip
+
+
+def colour(architecture: str) -> str:
+    """Of an architecture or a variant of a model, `#rrggbb`."""
+    name = architecture
+    for prefix in SERIES:
+        name = name.removeprefix(prefix)
+    if name in FIXED:
+        return FIXED[name]
+    return OTHERS[hashlib.sha256(architecture.encode()).digest()[0] % len(OTHERS)]
+
+
+def colours(architectures: Iterable[str]) -> dict[str, str]:
+    """Of each of these, in their order: what seaborn calls a palette."""
+    return {name: colour(name) for name in architectures}

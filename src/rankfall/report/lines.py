@@ -1,0 +1,127 @@
+"""Lines with bands in panels, drawn by seaborn from a tidy table: one row a network or seed at one point of a line, so that what a band
+says is what varies within a point."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.colours import COLOURS
+from rankfall.report.style import WIDTH
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame, Series
+    from seaborn import FacetGrid
+
+SINGLE = 4.6  # inches, the width of a figure with one panel
+LETTER = 0.066  # inches, the width of a letter of a title, about
+USUAL: dict[str, Any] = {
+    "errorbar": "sd",
+    "err_kws": {"alpha": 0.18, "linewidth": 0},
+    "marker": "o",
+    "markeredgewidth": 0,
+}
+MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
+
+
+def lines(
+    table: "DataFrame",
+    x: str,
+    y: str,
+    hue: str,
+    palette: Mapping[Any, str],
+    *,
+    width: float | None = None,
+    height: float = 2.0,
+    shared: tuple[Any, Any] = (True, True),
+    log: str = "",
+    **look: Any,
+) -> "FacetGrid":
+    """Means with one standard deviation on both sides, unless `errorbar` says otherwise; a line for each name of the palette, in its order.
+    `width` is the figure's, of a page unless it has one panel, and `height` a panel's, in inches; `shared`: whether panels have the same
+    axes, x and y. `log`: axes, such as `y`: along these, means and deviations are those of the logarithm. Panels, and what else
+    distinguishes lines, as `seaborn.relplot` has them."""
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
+    many = len(look["col_order"]) if "col" in look else 1
+    across = min(look.get("col_wrap") or many, many)
+    if across == many:
+        look.pop("col_wrap", None)
+    facets = {
+        "sharex": shared[0],
+        "sharey": shared[1],
+        "legend_out": False,
+        "subplot_kws": {f"{axis}scale": "log" for axis in log},
+    }
+    width = width or (WIDTH if across > 1 else SINGLE)
+    # Lines that lie on each other are all seen: each is thinner than the one below it.
+    widths = {name: 2.6 - 1.5 * place / max(1, len(palette) - 1) for place, name in enumerate(palette)}
+    grid = sns.relplot(
+        table[table[hue].isin(list(palette))], kind="line", x=x, y=y, hue=hue, hue_order=list(palette), palette=dict(palette),
+        size=hue, size_order=list(palette), sizes=widths, height=height, aspect=width / across / height, facet_kws=facets, **USUAL | look,
+    )  # fmt: skip
+    plt.close(grid.figure)  # which pyplot would keep
+    grid.set_titles(
+        "{row_name}, {col_name}" if {"row", "col"} <= set(look) else "{row_name}" if "row" in look else "{col_name}"
+    )
+    for panel in grid.axes.flat:
+        title = panel.get_title(loc="left") or panel.get_title()
+        panel.set_title(title.replace(", ", ",\n", 1) if len(title) * LETTER > width / across else title)
+    return grid
+
+
+def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "") -> None:
+    """One legend for all panels, below them, where it covers nothing: the lines, and whatever else in the panels has a label."""
+    old = grid.legend
+    handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
+    if old is not None:
+        old.remove()
+    for panel in grid.axes.flat:
+        for handle, label in zip(*panel.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    grid.figure.set_layout_engine("constrained")  # which seaborn changes whenever a line is added
+    below(grid.figure, handles, columns, title)
+
+
+def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title: str = "") -> None:
+    """A legend below all panels."""
+    ncols = min(columns, max(1, len(handles)))
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=ncols, title=title or None)
+
+
+def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> "DataFrame":
+    """What is drawn, in numbers: mean and standard deviation over what varies within a point, and of how many it is. `log`: the geometric
+    mean, and the deviation of the decadic logarithm."""
+    import numpy as np
+
+    groups = [*by]
+    parts = []
+    for value in values:
+        part = table[[*groups, value]].assign(quantity=value, number=table[value].astype(float))
+        parts.append(part[(part.number > 0) if log else part.number.notna()].drop(columns=value))
+    from pandas import concat
+
+    long = concat(parts)
+    long = long.assign(number=np.log10(long.number)) if log else long
+    found = long.groupby([*groups, "quantity"], sort=True, observed=True, dropna=False).number.agg(
+        ["mean", "std", "count"]
+    )
+    found["mean"] = 10 ** found["mean"] if log else found["mean"]
+    kind = "deviation of log10 over" if log else "deviation over"
+    return found.rename(columns={"std": f"{kind} {unit}s", "count": f"{unit}s"}).reset_index()
+
+
+def steps(names: Iterable[Any]) -> dict[Any, str]:
+    """Colours of what is no architecture, in order: a scale where there are more than can be told apart."""
+    from seaborn import color_palette
+
+    names = list(names)
+    return dict(zip(names, COLOURS if len(names) <= len(COLOURS) else color_palette("viridis", len(names)).as_hex()))
+
+
+def band_across(panel: "Axes", values: "Series", label: str, colour: str, style: str = "--") -> None:
+    """A level over a whole panel: the mean of some values, with their standard deviation on both sides."""
+    mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0
+    panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=label, zorder=1.5)
+    panel.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)

@@ -1,0 +1,97 @@
+"""Guards what all figures share: colours that follow from names, the same files for the same table, and nothing of torch."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from rankfall import components
+from rankfall.report import style
+from rankfall.report.colours import FIXED, OTHERS, SERIES, colour
+from rankfall.report.figures.paths import paths
+from rankfall.report.lines import lines, summary
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
+
+
+def table() -> pd.DataFrame:
+    """Two lines of three seeds: means 1 and 10 apart by known deviations."""
+    rows = [
+        {"architecture": name, "seed": seed, "x": x, "y": level * (1 + 0.1 * (seed - 1))}
+        for name, level in (("SAN", 1.0), ("transformer", 10.0))
+        for seed in range(3)
+        for x in range(3)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_colour_follows_from_the_name_alone() -> None:
+    assert colour("SAN") == colour("attention") != colour("SAN+skip") != colour("transformer")
+    assert colour("MLM-l2") == colour("GAU-l2") == colour("l2")
+    assert colour("mine") == colour("mine") and colour("mine") in OTHERS
+    assert len({colour(f"mine {number}") for number in range(200)}) == len(OTHERS)
+    assert not set(OTHERS) & set(FIXED.values())
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_architectures_have_colours_of_their_own(path: Path) -> None:
+    names = yaml.safe_load(path.read_text()).get("architectures", {})
+    found = [name for name in names if colour(name) in OTHERS]
+    assert not found, "give them a colour in report/colours.py"
+    alone = [name for name in names if not name.startswith((*SERIES, "attention", "published"))]
+    rank = {colour(name) for name in alone}
+    assert len(rank) >= len(alone) - 5  # studies share colours, never figures
+
+
+def test_bands_are_what_the_summary_says() -> None:
+    """One standard deviation on both sides; on a logarithmic axis, of the logarithm."""
+    with style.applied():
+        plain = lines(table(), "x", "y", "architecture", {"SAN": "#000000"}).axes.flat[0]
+        scaled = lines(table(), "x", "y", "architecture", {"SAN": "#000000"}, log="y").axes.flat[0]
+    points = summary(table(), ["architecture", "x"], "y").query("architecture == 'SAN'").iloc[0]
+    assert (points["mean"], points["deviation over seeds"], points["seeds"]) == (
+        pytest.approx(1),
+        pytest.approx(0.1),
+        3,
+    )
+    for panel, log in ((plain, False), (scaled, True)):
+        one = summary(table(), ["architecture", "x"], "y", log=log).query("architecture == 'SAN'").iloc[0]
+        middle, width = one["mean"], one["deviation of log10 over seeds" if log else "deviation over seeds"]
+        ends = (middle / 10**width, middle * 10**width) if log else (middle - width, middle + width)
+        edges = panel.collections[0].get_paths()[0].vertices[:, 1]
+        assert (edges.min(), edges.max()) == (pytest.approx(ends[0]), pytest.approx(ends[1]))
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
+    def drawn() -> dict[str, bytes]:
+        with style.applied():
+            grid = lines(table(), "x", "y", "architecture", {"SAN": "#000000", "transformer": "#aa0000"})
+        return style.files(style.Picture(grid.figure, "What it shows.", table()))
+
+    first, second = drawn(), drawn()
+    assert list(first) == list(style.MADE) and first == second
+    assert all(len(content) > 100 for content in first.values())
+
+
+def test_a_figure_without_numbers_has_its_caption_as_them(tmp_path: Path) -> None:
+    figure, _ = style.canvas(1, 1, 2, 2)
+    style.save(style.Picture(figure, 'It shows "a", b.'), tmp_path / "own.png", tmp_path / "own.rst", {"made": "x"})
+    assert pd.read_csv(tmp_path / "own.csv").caption.tolist() == ['It shows "a", b.']
+    record = json.loads((tmp_path / "own.rst").read_text().partition(".. made: ")[2])
+    assert set(record) == {"made", *style.MADE}
+
+
+def test_figures_are_drawn_without_torch() -> None:
+    """It takes seconds to import, in each of many small jobs."""
+    names = [components.locate("figure", name).module for name in components.names("figure")]  # type: ignore[union-attr]
+    program = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\nimport seaborn, rankfall.commands.figure\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program + "print('torch' in sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+    assert paths.__module__ in names
