@@ -25,6 +25,8 @@ loader.install()  # what plans is the source text, as what runs is: before anyth
 
 from rankfall.config.types import read
 from rankfall.errors import RankfallError
+from rankfall.forks.client import ADDRESS
+from rankfall.forks.start import start
 from rankfall.schedule.announcing import announce_plan
 from rankfall.schedule.wiring import Wiring, check_paths, telling
 
@@ -47,15 +49,19 @@ os.environ.update(
 )
 RESULTS = WIRING.results
 
-# A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here.
+# A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here. It does its own
+# work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.
 if workflow.is_main_process:
     workflow.config_settings.configfiles = [WIRING.config.absolute()]
+else:
+    os.environ[ADDRESS] = ""
 
 
 onstart:
     # Only in the process that runs the jobs: neither in a dry run nor in a job.
     WIRING.begin()
     announce_plan(WIRING, WIRING.plan, RESULTS)
+    WIRING.forks = start(WIRING.config, WIRING.threads, sum(1 for _ in workflow.dag.local_needrun_jobs))
 
 
 include: "workflow/rules/common.smk"

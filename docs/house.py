@@ -22,7 +22,7 @@ PICTURE = Path(__file__).parent / "images" / "house.svg"
 FLOORS = (
     ("cli",),
     ("commands",),
-    ("schedule", "jobs", "checks"),
+    ("schedule", "jobs", "checks", "forks"),
     ("plan",),
     ("code", "measures"),
     ("config", "store", "pretrained", "trial"),

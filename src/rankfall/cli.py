@@ -4,12 +4,14 @@ import argparse
 import ast
 import importlib
 import os
+import resource
 import sys
 from pathlib import Path
 
 from rankfall import __version__
 from rankfall.code import loader
 from rankfall.errors import RankfallError
+from rankfall.forks.client import forked
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,7 +34,10 @@ def main(argv: list[str] | None = None) -> int:
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     try:
-        return int(options.run(options) or 0)
+        code = int(options.run(options) or 0)
+        if getattr(options, "expect", None):  # a job of a run
+            print(used())
+        return code
     except RankfallError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -55,5 +60,18 @@ def _summary(path: Path) -> str:
     return (docstring or "").partition("\n")[0].rstrip(".").replace("%", "%%")
 
 
+def used() -> str:
+    """What this process has used so far, for the end of a job's log."""
+    own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    seconds = sum(one.ru_utime + one.ru_stime for one in (own, others))
+    return f"{seconds:.2f} s of processors, {own.ru_maxrss // 1024} MB"
+
+
+def program() -> int:
+    """A job of a run: by a fork of the run's server, if there is one."""
+    code = forked(sys.argv[1:])
+    return main() if code is None else code
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -18,6 +18,8 @@ from typing import Any
 
 import fork_server
 
+from rankfall.forks.client import ADDRESS
+
 
 class Hang(Exception):
     """A program has not ended in the time that it was given."""
@@ -91,7 +93,9 @@ class Starter:
             "cwd": str(cwd),
             "umask": 0o22,
             "executable": str(self.python),
-            "environment": environment | {fork_server.ADDRESS: str(self.address.with_name(str(self.count)))},
+            # This is what starts programs here, and ends all of them at once.
+            "environment": environment
+            | {fork_server.ADDRESS: str(self.address.with_name(str(self.count))), ADDRESS: ""},
         }
         connection = self._connected()
         text = json.dumps(program).encode()

@@ -12,8 +12,6 @@ rule train:
         training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
     log:
         f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/train/{{task}}/{{shard}}.tsv"
     # Everything waits for networks, and the longest jobs train: measures that need none can fill the gaps.
     priority: 1
     conda:

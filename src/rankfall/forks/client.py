@@ -1,0 +1,96 @@
+"""A job asks the server of its run to fork the process that does its work, waits for it, and ends as that ends.
+
+Signals are passed on; whoever kills the job kills that process with it. Where there is no server, or it is not of the same Python, the
+same folder and the same settings, a job does its work itself. So does one that a cluster runs: the Snakefile takes the address from it.
+"""
+
+import array
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from types import FrameType
+
+ADDRESS = "RANKFALL_FORKS"  # an environment variable: the socket of a run's server; empty where there shall be none
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+THREADS = (  # read by libraries when they are imported, so a fork cannot have others
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+)
+
+
+def forked(arguments: list[str]) -> int | None:
+    """The exit code of `rankfall <arguments>`, done by a fork of the server; None where this process has to do it."""
+    address = os.environ.get(ADDRESS)
+    if not address:
+        return None
+    received: list[int] = []
+    worker = 0
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if worker:
+            _send(worker, number)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
+        try:
+            server.connect(address)
+            _ask(server, arguments)
+            answers = server.makefile("r")
+            worker = int(answers.readline() or 0)
+            if worker:
+                for number in received:  # before it was known whom to pass them on to
+                    _send(worker, number)
+                return _ended(int(answers.readline() or -signal.SIGKILL))
+        except OSError:  # the server is gone
+            if worker:
+                return _ended(-signal.SIGKILL)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    for number in received:
+        os.kill(os.getpid(), number)
+    return None
+
+
+def alike(environment: dict[str, str], prefix: str, cwd: str) -> dict[str, str | None]:
+    """What must be the same for a fork to be what a new Python would be: the Python, the import path, the folder, the threads."""
+    settings = {name: environment.get(name) for name in (*THREADS, "PYTHONPATH", "CUDA_VISIBLE_DEVICES")}
+    return {"prefix": prefix, "cwd": cwd, **settings}
+
+
+def _ask(server: socket.socket, arguments: list[str]) -> None:
+    environment = dict(os.environ)
+    asked = {
+        "arguments": arguments,
+        "environment": environment,
+        "alike": alike(environment, sys.prefix, os.getcwd()),
+        "umask": _umask(),
+    }
+    text = json.dumps(asked).encode()
+    files = array.array("i", [0, 1, 2])
+    server.sendmsg([len(text).to_bytes(4, "little")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+    server.sendall(text)
+
+
+def _ended(code: int) -> int:
+    """The exit code; a process that a signal has ended is followed."""
+    if code < 0:
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
+
+
+def _send(worker: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(worker, number)
+
+
+def _umask() -> int:
+    now = os.umask(0o77)
+    os.umask(now)
+    return now
