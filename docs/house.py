@@ -21,7 +21,7 @@ PICTURE = Path(__file__).parent / "images" / "house.svg"
 # From what starts everything, at the top, to what everybody may use, at the bottom.
 FLOORS = (
     ("cli",),
-    ("commands",),
+    ("commands", "api"),
     ("schedule", "jobs", "checks", "forks"),
     ("plan",),
     ("code", "measures"),

@@ -1,3 +1,38 @@
-"""Rankfall: what attention loses with depth."""
+"""Rankfall: what attention loses with depth.
 
-__version__ = "0.1.0"
+    from rankfall import residuals, order_of_contraction, collapse_law
+
+The three are in `rankfall/api`, and imported when they are asked for: `import rankfall` takes milliseconds.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankfall.api.law import Law as Law
+    from rankfall.api.law import collapse_law as collapse_law
+    from rankfall.api.order import Order as Order
+    from rankfall.api.order import order_of_contraction as order_of_contraction
+    from rankfall.api.residuals import residuals as residuals
+
+__version__ = "0.2.0"
+
+PUBLIC = {
+    "residuals": "rankfall.api.residuals",
+    "order_of_contraction": "rankfall.api.order",
+    "Order": "rankfall.api.order",
+    "collapse_law": "rankfall.api.law",
+    "Law": "rankfall.api.law",
+}
+__all__ = ["Law", "Order", "collapse_law", "order_of_contraction", "residuals"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'rankfall' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *PUBLIC]

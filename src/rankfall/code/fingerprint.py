@@ -6,7 +6,7 @@ syntax tree, so comments, docstrings, formatting and type-checking imports make 
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
 - `rankfall/errors.py`, which only ends runs, and `rankfall/code/loader.py`, which only loads the other modules;
-- the value of `__version__`, so that a release alone makes nothing stale.
+- the text of `rankfall/__init__.py`: the version, and names of what users import, which are followed to where they are defined.
 
 An import that cannot be resolved from the source text is an error in this package. In another package it makes every file of that package
 count.
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
+from rankfall import PUBLIC
 from rankfall.code.imports import Imports, ancestors, imports_of, without_type_checking
 from rankfall.code.loader import OWN, Text, is_local, planned
 from rankfall.components import find_inside, find_module
@@ -119,7 +120,8 @@ class Sources:
             listed = self.source(module)
             if listed is not None and counts(module):
                 yield from (f"{module}.{name}" for name in listed.imports.listed)
-        yield from (name for module in imports.maybe if counts(module) for name in ancestors(module))
+        named = (PUBLIC.get(module.removeprefix(f"{OWN}."), module) for module in imports.maybe)
+        yield from (name for module in named if counts(module) for name in ancestors(module))
 
     def _whole(self, top: str) -> Iterator[str]:
         spec = find_module(top)
@@ -170,6 +172,7 @@ def digest_of(module: str, file: str, content: bytes) -> str:
 @functools.lru_cache(maxsize=4096)
 def _analysed(text: bytes, module: str, is_package: bool, file: str) -> tuple[str, Imports]:
     """By content, so a long-lived process reads each version of a file once."""
+    text = b"" if module == OWN else text
     try:
         tree = without_type_checking(ast.parse(text))
     except (SyntaxError, ValueError) as error:

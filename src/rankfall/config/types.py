@@ -137,6 +137,13 @@ MODELS: Mapping[str, type[Entry]] = {
 }
 
 
+def _where(source: Path | str) -> str:
+    """Outside a checkout, where the package was installed by pip: what needs one, and what does not."""
+    if Path(source).exists() or Path("Snakefile").exists():
+        return ""
+    return "; configurations are run in a clone of the repository, and `rankfall measure model NAME` anywhere"
+
+
 def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     """A configuration as plain data, from a mapping or from a YAML or JSON file."""
     if isinstance(source, Mapping):
@@ -146,7 +153,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
         with Path(source).open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
-        raise RankfallError(f"{source}: cannot be read: {error.strerror}") from None
+        raise RankfallError(f"{source}: cannot be read: {error.strerror}{_where(source)}") from None
     if len(content) > most:
         raise RankfallError(f"{source}: larger than {most:,} bytes, which no configuration of this form needs to be")
     try:

@@ -1,0 +1,138 @@
+"""Functions of anyone's as layers: what is given states (K, B, T, D) and returns states, in float64.
+
+A function of three arguments is an attention function, called with queries, keys and values (N, H, T, d), like
+`torch.nn.functional.scaled_dot_product_attention`. Around it stand random maps: SA(X) = f(X W_Q, X W_K, X W_V) W_O, with entries from
+N(0, 1 / D). A function of one argument maps states (N, T, D) to states, with weights of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall import components
+from rankfall.design import Architecture, Component, declared
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Network, Shape, build
+from rankfall.streams import stream
+
+Function = Callable[..., Any]
+Layer = Callable[[Tensor], Tensor]
+
+
+def layers_of(
+    given: Function | Sequence[Function], depth: int, draws: int, width: int, heads: int, seed: int
+) -> list[Layer]:
+    """`depth` layers of one function, or one for each function of a list."""
+    functions: list[Any] = list(given) if isinstance(given, Sequence | nn.ModuleList) else [given] * depth
+    return [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(functions)]
+
+
+def layer_of(function: Function, draws: int, width: int, heads: int, seed: int, number: int = 0) -> Layer:
+    """A function as a layer on (K, B, T, D), for K draws of weights where it has none of its own."""
+    if not callable(function):
+        raise RankfallError(
+            f"{function!r} is not a function of states, or of queries, keys and values; a model of Hugging Face is named by a text"
+        )
+    if isinstance(function, nn.Module):
+        function = copy.deepcopy(function).double().eval()
+    if arguments(function) == 1:
+        return lambda x: called(function, x.flatten(0, 1)).view(x.shape)
+    if width % heads:
+        raise RankfallError(f"{heads} heads do not divide the width {width}")
+    rngs = [stream(seed + draw, "api", "maps", number) for draw in range(draws)]
+    maps = [
+        torch.stack([torch.from_numpy(rng.normal(0.0, width**-0.5, (width, width))) for rng in rngs]) for _ in "qkvo"
+    ]
+
+    def layer(x: Tensor) -> Tensor:
+        q, k, v = (split(x @ weight.unsqueeze(1), heads) for weight in maps[:3])  # (K*B, H, T, d)
+        context = called(function, q, k, v, shape=q.shape)
+        joined: Tensor = context.view(*x.shape[:2], *context.shape[1:]).transpose(2, 3).flatten(-2)
+        return joined @ maps[3].unsqueeze(1)
+
+    return layer
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """(K, B, T, H*d) -> (K*B, H, T, d)"""
+    return x.view(*x.shape[:-1], heads, -1).transpose(2, 3).flatten(0, 1)
+
+
+def arguments(function: Function) -> int:
+    """One (states) or three (queries, keys, values); a function of C that does not say is taken for an attention function."""
+    try:
+        parameters = inspect.signature(function.forward if isinstance(function, nn.Module) else function).parameters
+    except (TypeError, ValueError):
+        return 3
+    plain = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = len([p for p in plain if p.default is p.empty])
+    if needed not in (1, 3):
+        raise RankfallError(
+            f"{name(function)} takes {needed} arguments: an attention function takes three (queries, keys, values), a layer one (states)"
+        )
+    return needed
+
+
+def called(function: Function, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
+    """The output of a function, checked: a tensor of the right shape, in float64."""
+    try:
+        output = function(*given)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        line = (str(error).strip().splitlines() or [""])[0]
+        shapes = ", ".join(str(tuple(one.shape)) for one in given)
+        raise RankfallError(f"{name(function)} fails on float64 of shape {shapes}: {line}") from error
+    output = output[0] if isinstance(output, tuple) else output
+    wanted = shape or given[0].shape
+    if not isinstance(output, Tensor) or output.shape != wanted:
+        found = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise RankfallError(f"{name(function)} returns {found} where {tuple(wanted)} is needed")
+    return output.double()
+
+
+def name(function: Function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def drawn_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
+    """Random states (K, B, T, D): entries from N(0, 1), and a row that all tokens share of the same size."""
+    rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
+    common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]
+    return torch.stack(
+        [c + torch.from_numpy(rng.normal(size=(samples, tokens, width))) for c, rng in zip(common, rngs)]
+    )
+
+
+def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
+    """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
+    from rankfall.measures.orders import ALONE
+
+    kinds = declared(Architecture)
+    values: dict[str, Any] = {}
+    for field, value in parts.items():
+        _known("part of an architecture", field, list(vars(ALONE)))
+        values[field] = Component.of(value) if field in kinds else value
+        if field in kinds and ":" not in values[field].name:  # otherwise a component that lies elsewhere
+            _known(field, values[field].name, components.names(field))
+    return replace(ALONE, **(sizes | values))
+
+
+def _known(kind: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        raise RankfallError(f"there is no {kind} {name!r}" + (f"; the nearest is {near[0]!r}" if near else ""))
+
+
+def network_of(design: Architecture, draws: int, tokens: int, seed: int) -> Network:
+    """K networks of an architecture, at initialisation, in float64, whose input are states."""
+    shape = Shape("vectors", "values", length=tokens, size_in=design.width, size_out=1)
+    network = build(design, shape, draws, torch.float64)
+    network.initialise([seed + draw for draw in range(draws)])
+    return network.requires_grad_(False)

@@ -1,0 +1,62 @@
+"""`order_of_contraction`: how fast one layer of attention makes similar rows more similar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from rankfall.api.layers import architecture, drawn_states, layer_of
+from rankfall.errors import RankfallError
+
+
+@dataclass(frozen=True)
+class Order:
+    """p in res_out ~ C res_in^p for nearly identical rows; None, with the reason, where no power law was found."""
+
+    order: float | None
+    uncertainty: float | None  # from the fit and over the draws
+    decades: float | None  # that the fit spans
+    method: str  # centred: without a rounding floor; float64: plain passes
+    reason: str
+
+    def __str__(self) -> str:
+        if self.order is None:
+            return f"no order: {self.reason}"
+        said = f"order {self.order:.2f} +- {self.uncertainty or 0:.0e} over {self.decades or 0:.0f} decades"
+        return f"{said} ({self.reason})" if self.reason else said
+
+
+@torch.no_grad()
+def order_of_contraction(
+    attention: Callable[..., Any] | None = None,
+    *,
+    draws: int = 8,
+    tokens: int = 6,
+    width: int = 8,
+    heads: int = 2,
+    seed: int = 0,
+    **parts: Any,
+) -> Order:
+    """3: rank is lost doubly exponentially with depth; 1: exponentially; 0: rows come out different however similar they went in.
+
+    `attention` is a function of queries, keys and values (N, H, T, d), or of states (N, T, D). Without one the layer is made of the
+    components that `parts` names, `normaliser="l2", position="rope"`, and measured without a rounding floor.
+    """
+    from rankfall.rank.centred.state import begin
+    from rankfall.rank.order_slopes import measured, near_fit, relative
+
+    if attention is None:
+        found = measured(architecture(parts, width=width, heads=heads, depth=1), True, draws, tokens)[0]
+    elif parts:
+        raise RankfallError(
+            f"parts of an architecture ({', '.join(parts)}) are for a layer made of components, not for a function"
+        )
+    else:
+        layer = layer_of(attention, draws, width, heads, seed)
+        state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, seed))  # type: ignore[arg-type]
+        found = near_fit(layer, state, relative)
+    return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method", "reason")})

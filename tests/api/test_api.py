@@ -1,0 +1,210 @@
+"""Guards the functions that one imports: their numbers are those of the rank study, known answers, or computed here by another way."""
+
+import doctest
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from rankfall import collapse_law, order_of_contraction, residuals
+from rankfall.api.layers import architecture, drawn_states, network_of
+from rankfall.code.fingerprint import Sources, digest_of
+from rankfall.errors import RankfallError
+from rankfall.rank.residual import relative_residual
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("layer", "order"),
+    [
+        (lambda x: 2 * x, 1.0),
+        (lambda x: x - 0.5 * (x - x.mean(1, keepdim=True)), 1.0),
+        # rest -> rest |rest|^2, about the common row
+        (
+            lambda x: x.mean(1, keepdim=True) + (d := x - x.mean(1, keepdim=True)) * d.norm(dim=(1, 2), keepdim=True),
+            2.0,
+        ),
+        (lambda x: x + torch.arange(x.shape[1], dtype=x.dtype)[:, None], 0.0),
+    ],
+)
+def test_the_order_of_layers_is_known(layer, order):
+    found = order_of_contraction(layer)
+    assert found.order == pytest.approx(order, abs=0.01)
+    assert found.method == "float64"
+
+
+def test_a_layer_of_equal_rows_has_no_order():
+    found = order_of_contraction(lambda x: x.mean(1, keepdim=True).expand_as(x))
+    assert found.order is None
+    assert "identical" in found.reason or "nothing above rounding" in found.reason
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_an_attention_function_has_the_order_of_the_component(mask):
+    ours = order_of_contraction(normaliser="softmax", mask=mask)
+    theirs = order_of_contraction(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=mask == "causal"))
+    assert (ours.method, theirs.method) == ("centred", "float64")
+    assert theirs.order == pytest.approx(ours.order, abs=0.02)
+
+
+def test_modules_are_layers_and_are_not_changed():
+    layer = nn.Linear(8, 8)
+    assert order_of_contraction(layer).order == pytest.approx(1.0, abs=1e-3)
+    assert layer.weight.dtype == torch.float32
+
+
+def test_residuals_of_layers_are_those_of_their_states():
+    x, (a, b) = (
+        torch.randn(3, 7, 6, generator=torch.Generator().manual_seed(0)).double(),
+        (nn.Linear(6, 6), nn.Linear(6, 6)),
+    )
+    found = residuals([a, b], x, norm="frobenius")
+    state = x
+    for number, layer in enumerate([None, a, b]):
+        state = state if layer is None else layer.double()(state)
+        rest = state - state.mean(1, keepdim=True)
+        by_hand = (rest.flatten(1).norm(dim=1) / state.flatten(1).norm(dim=1)).mean().item()
+        assert found[number] == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_functions_and_components_follow_one_law():
+    """The blocks of a network as plain functions: wherever float64 resolves it, the law is that of centred propagation."""
+    network = network_of(architecture({}, depth=5, width=32, heads=2), 1, 16, 0)
+    scale = 3.0  # larger maps, so that float64 resolves three layers
+    for block in network.blocks:
+        for part in (block.attention.value, block.attention.output, block.attention.query, block.attention.key):
+            part.weight.mul_(scale)
+    x = drawn_states(1, 4, 16, 32, 0)
+    states = network.states(x)
+    blocks = [lambda x, block=block: block(x.unsqueeze(0))[0] for block in network.blocks]
+    found = residuals(blocks, states[0][0])
+    assert found == pytest.approx([relative_residual(state).mean().item() for state in states], rel=1e-9)
+
+
+def test_the_law_of_a_function_is_known():
+    """rest -> rest |rest|^2 / |x|^2: the log of the residual is three times as large after each layer, until it is rounding."""
+
+    def cube(x):
+        common = x.mean(1, keepdim=True)
+        rest = x - common
+        return common + 0.1 * rest * (rest.norm(dim=(1, 2), keepdim=True) / common.norm(dim=(1, 2), keepdim=True)) ** 2
+
+    law = collapse_law(cube)
+    shown = [p for p in law.exponent if p is not None]
+    assert shown == pytest.approx([3.0] * len(shown), abs=0.01)  # what `STEADY` lets through
+    assert len(shown) >= 2
+    assert law.log10_residual[-1] is None
+    assert "float64" in law.reason
+    assert "rounding" in str(law)
+
+
+def test_the_law_of_components_has_no_floor():
+    law = collapse_law(normaliser="softmax", depth=10)
+    assert law.log10_residual[-1] < -10_000
+    steps = [after / before for before, after in zip(law.log10_residual[2:], law.log10_residual[3:])]
+    assert all(3.0 < step < 3.5 for step in steps)
+    assert collapse_law(normaliser="softmax", residual="add", depth=3).log10_residual[-1] > -1
+
+
+@pytest.fixture(scope="module")
+def bert():
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, vocab_size=400
+    )
+    return transformers.BertModel(config).eval()
+
+
+def test_a_model_that_is_an_object_keeps_its_weights(bert, monkeypatch):
+    """Whole and uncut, its residuals are those of the hidden states that the library returns."""
+    seen = []
+    from rankfall.pretrained import subject
+
+    batch_for = subject.batch_for
+    monkeypatch.setattr(subject, "batch_for", lambda *given: seen.append(batch_for(*given)) or seen[-1])
+    found = residuals(bert, samples=2, length=16, text="random", norm="frobenius")
+    with torch.no_grad():
+        states = bert.double()(**seen[0].inputs, output_hidden_states=True).hidden_states
+    by_hand = []
+    for state in states:
+        rest = state - state.mean(1, keepdim=True)
+        by_hand.append((rest.flatten(1).norm(dim=1) / state.flatten(1).norm(dim=1)).mean().item())
+    assert found["transformer"] == pytest.approx(by_hand, rel=1e-9)
+    assert found["SAN"][-1] < found["transformer"][-1]
+
+
+def test_a_model_has_a_law_without_a_floor(bert):
+    law = collapse_law(bert.float(), samples=1, length=16, text="random")
+    assert len(law.log10_residual) == 3
+    assert law.method == "centred"
+    assert law.exponent[-1] == pytest.approx(3.0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: order_of_contraction(lambda q, k: q), "takes 2 arguments"),
+        (lambda: order_of_contraction(F.scaled_dot_product_attention, mask="causal"), "not for a function"),
+        (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8) where (96, 6, 8) is"),
+        (lambda: order_of_contraction(nn.Linear(4, 4)), "fails on float64 of shape"),
+        (
+            lambda: order_of_contraction(normalizer="l2"),
+            "no part of an architecture 'normalizer'; the nearest is 'normaliser'",
+        ),
+        (lambda: residuals(F.scaled_dot_product_attention, width=10, heads=4), "4 heads do not divide the width 10"),
+        (lambda: residuals([3]), "3 is not a function"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(call, said):
+    with pytest.raises(RankfallError, match=re.escape(said)) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_importing_the_package_imports_nothing():
+    code = (
+        "import sys, rankfall; assert 'residuals' in dir(rankfall)\n"
+        "print(sorted({'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_component_that_uses_one_depends_on_its_code(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mylab_that_imports.py").write_text("from rankfall import residuals\n")
+    (tmp_path / "mylab_that_uses.py").write_text("import rankfall\n\ndef f(x): return rankfall.residuals(x)\n")
+    for module in ("mylab_that_imports", "mylab_that_uses"):
+        files = Sources().code_files([module])
+        assert {"rankfall/api/residuals.py", "rankfall/api/layers.py", "rankfall/rank/residual.py"} <= set(files)
+
+
+def test_the_names_of_the_package_are_in_no_key():
+    text = (ROOT / "src" / "rankfall" / "__init__.py").read_bytes()
+    assert digest_of("rankfall", "rankfall/__init__.py", text) == digest_of("rankfall", "rankfall/__init__.py", b"")
+    assert "rankfall/api/residuals.py" not in Sources().code_files(["rankfall.rank.residual"])
+
+
+def examples():
+    text = (ROOT / "docs" / "python.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_every_example_of_the_page_runs():
+    """In order, with one set of names, as a reader would type them."""
+    runner, names = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), {}
+    assert len(examples()) >= 8
+    torch.manual_seed(0)
+    for number, example in enumerate(examples()):
+        test = doctest.DocTestParser().get_doctest(example, names, f"example {number}", "docs/python.md", 0)
+        runner.run(test, clear_globs=False)
+        names.update(test.globs)
+    assert runner.summarize(verbose=False).failed == 0
+    assert math.isfinite(names["law"].log10_residual[-1])

@@ -1,0 +1,133 @@
+"""Guards what `pip install rankfall` gives: a wheel with all that the package opens, which works where there is no checkout.
+
+The environment is new and has the package from the wheel alone; its dependencies are those of the environment that runs the tests, by a
+path file, since a second torch takes minutes to install.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from a copy, so that nothing is left beside the sources."""
+    copy, out = tmp_path_factory.mktemp("source") / "copy", tmp_path_factory.mktemp("dist")
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    shutil.copytree(ROOT / "src" / "rankfall", copy / "src" / "rankfall", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(copy)]
+    made = subprocess.run(command, capture_output=True, text=True, env=OUTSIDE)
+    assert made.returncode == 0, made.stdout + made.stderr
+    (found,) = out.glob("rankfall-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Runs a command of the new environment in an empty folder."""
+    folder = tmp_path_factory.mktemp("env")
+    venv.create(folder, with_pip=False, symlinks=True)
+    site = next((folder / "lib").glob("python*")) / "site-packages"
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
+    given = ["install", "-qq", "--disable-pip-version-check", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([*pip, *given], check=True, env=OUTSIDE)
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    empty = tmp_path_factory.mktemp("elsewhere")
+
+    def run(*command):
+        return subprocess.run(
+            [str(folder / "bin" / command[0]), *command[1:]], cwd=empty, env=OUTSIDE, capture_output=True, text=True
+        )
+
+    run.site, run.cwd = site, empty
+    return run
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    ours = {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src" / "rankfall").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert packed == ours
+    assert {"rankfall/py.typed", "rankfall/report/published/values.csv"} <= packed
+
+
+def test_the_package_is_the_wheel(installed):
+    said = installed("python", "-c", "import rankfall; print(rankfall.__file__, rankfall.__version__)")
+    file, version = said.stdout.split()
+    assert Path(file).is_relative_to(installed.site)
+    assert f"version = {version!r}".replace("'", '"') in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert installed("rankfall", "--version").stdout == f"rankfall {version}\n"
+
+
+def test_a_model_is_measured_anywhere(installed):
+    small = ["--set", "num_hidden_layers=2", "--seeds", "1", "--samples", "2", "--length", "32"]
+    made = installed("rankfall", "measure", "model", "bert", *small)
+    assert made.returncode == 0, made.stderr
+    assert "relative residual" in made.stdout
+    assert (installed.cwd / "results" / "models" / "bert" / "model_residuals.parquet").is_file()
+
+
+def test_three_lines_of_python(installed):
+    code = (
+        "import torch.nn.functional as F\n"
+        "from rankfall import collapse_law, order_of_contraction, residuals\n"
+        "print(round(order_of_contraction(F.scaled_dot_product_attention).order), len(residuals(F.scaled_dot_product_attention)))\n"
+        "print(collapse_law(normaliser='softmax').method)"
+    )
+    assert installed("python", "-c", code).stdout.split() == ["3", "7", "centred"]
+
+
+@pytest.mark.parametrize("verb", [["plan"], ["docs"], ["status", "--config", "config.yaml"]], ids=lambda verb: verb[0])
+def test_what_needs_a_checkout_says_so_in_one_line(installed, verb):
+    made = installed("rankfall", *verb)
+    assert made.returncode == 2
+    assert len(made.stderr.splitlines()) == 1
+    assert "clone of the repository" in made.stderr or "checkout of Rankfall" in made.stderr
+
+
+def test_its_types_are_seen(installed, tmp_path):
+    user = tmp_path / "user.py"
+    user.write_text(
+        "from rankfall import Law, collapse_law, order_of_contraction, residuals\n"
+        "law: Law = collapse_law(normaliser='softmax')\n"
+        "order: float | None = order_of_contraction(normaliser='l2').order\n"
+        "by_layer: list[float] = residuals(lambda q, k, v: v)\n"
+        "by_variant: dict[str, list[float]] = residuals('bert')\n"
+        "wrong: str = law.log10_residual\n"
+    )
+    python = [
+        "--python-executable",
+        str(installed.site.parents[2] / "bin" / "python"),
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        *python,
+        "--config-file",
+        os.devnull,
+        "--ignore-missing-imports",
+        str(user),
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, env=OUTSIDE, cwd=tmp_path).stdout
+    assert said.count("user.py:") == 1, said
+    assert "user.py:6: error: Incompatible types in assignment" in said, said
