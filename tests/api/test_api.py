@@ -94,7 +94,7 @@ def test_the_law_of_a_function_is_known():
     def cube(x):
         common = x.mean(1, keepdim=True)
         rest = x - common
-        return common + 0.1 * rest * (rest.norm(dim=(1, 2), keepdim=True) / common.norm(dim=(1, 2), keepdim=True)) ** 2
+        return common + 0.01 * rest * (rest.norm(dim=(1, 2), keepdim=True) / common.norm(dim=(1, 2), keepdim=True)) ** 2
 
     law = collapse_law(cube)
     shown = [p for p in law.exponent if p is not None]
