@@ -10,6 +10,7 @@ does not, or which cannot be recorded, run as they would without. `cuda_graph` a
 recorder of operations on the processor (`tests/train/test_captured.py`), and that function has not been run by these tests.
 """
 
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from rankfall.train.objectives._base import Graded, Objective, Samples
 REPLAYED = ("classes", "values")
 SHAPES = 4  # of batches that are recorded, at most; each recording keeps the memory of its passes
 WARM_UPS = 3  # runs before the recording, in which libraries choose and load their kernels
+ONE = threading.Lock()  # stacks of several threads are recorded one after another
 Replay = Callable[[], None]
 Record = Callable[[Callable[[], Graded]], tuple[Graded, Replay]]
 
@@ -50,7 +52,7 @@ def cuda_graph(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
     torch.cuda.current_stream().wait_stream(aside)
     torch.cuda.empty_cache()  # what the passes used is needed once more, for the recording
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with ONE, torch.cuda.graph(graph, capture_error_mode="thread_local"):
         graded = passes()
     return graded, graph.replay
 

@@ -1,0 +1,103 @@
+"""The benchmark of GPUs, run on a processor: what it counts, what it keeps, and, slow, all of it at the smallest sizes."""
+
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # benchmarks are not installed
+
+from benchmarks.gpu.limits import Card, Traffic, Work, work_of  # noqa: E402
+from benchmarks.gpu.rows import SCHEMA, Rows, machine  # noqa: E402
+from benchmarks.gpu.shapes import PARTS, settings  # noqa: E402
+
+CPU = torch.device("cpu")
+
+
+def moved(run: object) -> int:
+    with Traffic() as traffic:
+        run()  # type: ignore[operator]
+    return traffic.bytes
+
+
+def test_an_operation_reads_its_arguments_and_writes_its_result() -> None:
+    x, y, row = torch.ones(30, 10), torch.ones(30, 10), torch.ones(10)
+    assert moved(lambda: x + y) == 3 * 1200
+    assert moved(lambda: x + row) == 2 * 1200 + 40
+    assert moved(lambda: x + row.expand(30, 10)) == 2 * 1200 + 40  # of what is expanded there is one
+    assert moved(lambda: x.mul_(y)) == 3 * 1200  # x is read and written
+    assert moved(lambda: x.t().view(5, 2, 30).unsqueeze(0)) == 0
+    assert moved(lambda: torch.empty(99)) == 0
+
+
+def test_limits_are_rates_over_work() -> None:
+    limits = Card(operations=1e12, bytes=1e9).limits(Work(operations=1e6, state=1e3, unfused=1e4))
+    assert limits == {"limit_operations": 1e6, "limit_state": 1e6, "limit_unfused": 1e5}
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_operations_of_a_step_are_those_of_its_products(members: int) -> None:
+    """Of the sorting network by hand: four maps of a token in each layer, scores and mixtures, the head; backward twice as much."""
+    net = settings()["sorting"]
+    made, batch, objective = net.alike(members, CPU, 0.1), net.batch(members, CPU), net.objective()
+    work = work_of(lambda: made.step(objective, batch), made)
+    tokens, width, length, depth, classes = 30 * 8, 48, 8, 6, 10
+    forward = depth * (4 * width * width + 2 * length * width) * tokens + width * classes * tokens
+    assert work.operations == 6 * forward
+    weights = made.weights.shape[1]
+    assert work.state == 10 * 4 * weights
+    assert work.unfused > 4 * work.state
+
+
+def test_networks_are_what_their_names_say() -> None:
+    for net in settings().values():
+        members, batch = net.alike(2, CPU, 0.1), net.batch(2, CPU)
+        if net.name != "mlm_gpu":
+            loss = members.step(net.objective(), batch).loss
+            assert loss[0].isfinite() and not math.isclose(float(loss[0]), float(loss[1]), rel_tol=1e-9)  # other masks
+    deep = settings()["hull"].at(2, "transformer")
+    assert (deep.architecture.depth, deep.architecture.mlp.name, deep.architecture.width) == (2, "gelu", 84)
+    assert len(PARTS) == 4
+
+
+def test_every_row_is_kept_at_once(tmp_path: Path) -> None:
+    rows = Rows("checks", tmp_path / "checks.parquet", machine(CPU, True), time.monotonic())
+    rows.check("difference", 1e-3, 1e-2, shape="sorting")
+    rows.check("difference", math.nan, 1e-2)
+    rows.add("rate", status="skipped", reason="no GPU")
+    table = pq.read_table(tmp_path / "checks.parquet")
+    assert table.schema.equals(SCHEMA)
+    assert table["status"].to_pylist() == ["ok", "failed", "skipped"]
+    assert table["torch"].to_pylist() == [torch.__version__] * 3
+    assert rows.left <= 0
+
+
+@pytest.mark.slow
+def test_one_command(tmp_path: Path) -> None:
+    command = ["bash", str(ROOT / "benchmarks" / "gpu.sh"), "--device", "cpu", "--tiny", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sections = ("card", "bits", "agreement", "stacks", "resumed", "sweep", "precision", "grids")
+    kept = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in sections}
+    assert all(row["tiny"] for rows in kept.values() for row in rows)
+    assert {row["status"] for rows in kept.values() for row in rows} == {"ok", "skipped"}
+    assert all(row["reason"] for rows in kept.values() for row in rows if row["status"] == "skipped" and row["shape"])
+    rates = [row for row in kept["sweep"] if row["quantity"] == "rate" and row["engine"] == "plain"]
+    assert len(rates) == 3 * 2 * 2
+    assert all(row["value"] > 0 and row["limit_unfused"] < row["limit_state"] for row in rates)
+
+
+@pytest.mark.slow
+def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
+    command = ["bash", str(ROOT / "benchmarks" / "gpu.sh"), "--out", str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
+    )
+    assert done.returncode != 0
+    assert "there is no GPU here" in done.stderr and "Traceback" not in done.stderr
