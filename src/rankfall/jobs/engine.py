@@ -75,7 +75,7 @@ class Engine(Generic[T]):
 
     work: Work[T]
     store: "Store"
-    most: int  # members of a stack
+    most: "int | Callable[[Cell], int]"  # members of a stack, or of one of the cell's group
     stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
@@ -155,12 +155,13 @@ class StackCheckpoint:
         self.store.drop_checkpoint(self.identity)
 
 
-def stacks(cells: "Sequence[Cell]", most: int) -> "Iterator[list[Cell]]":
-    """The cells in stacks of at most a given size; the division depends on the cells alone."""
+def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Iterator[list[Cell]]":
+    """The cells in stacks of at most a given size; the division depends on that and on the cells alone."""
     for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
         members = list(group)
-        for start in range(0, len(members), most):
-            yield members[start : start + most]
+        size = most if isinstance(most, int) else most(members[0])
+        for start in range(0, len(members), size):
+            yield members[start : start + size]
 
 
 def stack_id(keys: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from rankfall.jobs.engine import (
     stacks,
     stop_signals,
 )
+from rankfall.jobs.memory import members_at_once
 from rankfall.jobs.trials import refused_cells
 from rankfall.train import recipe
 from rankfall.train.data import Data, steps_per_epoch
@@ -52,7 +54,8 @@ def train_cells(
         refused = refused_cells(missing, store, progress.note, lambda cell: dataset_of(cell, store))
         for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
             fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
-        for _ in Engine(job, store, settings.stack, stopped).run([c for c in missing if c.key not in refused]):
+        most = partial(members_at_once, settings=settings)
+        for _ in Engine(job, store, most, stopped).run([c for c in missing if c.key not in refused]):
             pass
     progress.end()
 
