@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rankfall.design import Architecture, Component, Task, Training
-from rankfall.plan.cost import cell_seconds, member_megabytes
+from rankfall.plan.cost import AT_ONCE, cell_seconds, member_megabytes
 
 OWN = "class Own:\n    def __init__(self, sizes, position, normaliser, mask, site): ...\n"
 
@@ -49,3 +49,16 @@ def test_an_attention_that_does_not_say_may_have_scores(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "scorelab.py").write_text(facts + OWN)
     assert (growth("scorelab:Own")[0] > 1.5) == squared
+
+
+def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> None:
+    """256 samples of 64 tokens, and the 64 of 256 tokens: as many tokens, each with four times the scores in each of 4 heads."""
+    architecture, training = Architecture(name="a", depth=1, heads=4, width=32), Training(name="t", epochs=1, batch=1)
+
+    def megabytes(longer: int | None) -> int:
+        task = Task("t", Component("masked_text", {"train": 256, "test": 256, "length": 64, "longer": longer}))
+        return member_megabytes(task, architecture, training)
+
+    assert megabytes(None) == megabytes(64)
+    more = AT_ONCE * 4 * 4 * (256 - 64) * (256 * 64) * 4 / 2**20  # share, numbers a score, heads, scores, tokens, bytes
+    assert megabytes(256) - megabytes(None) == pytest.approx(more, abs=1)

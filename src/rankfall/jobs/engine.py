@@ -8,6 +8,7 @@ import platform
 import resource
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -180,8 +182,14 @@ def machine() -> dict[str, Any]:
 
 
 def peak_megabytes() -> int:
-    """The most memory that this process has used so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    """The most memory that this program has used so far. Linux also counts in `ru_maxrss` what the process was before it started the
+    program: a fork as large as its parent, such as Snakemake with a large plan. So what Linux says of the program alone comes first."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (2**20 if sys.platform == "darwin" else 2**10)
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 2**10
 
 
 def reason_of(error: Exception) -> str:

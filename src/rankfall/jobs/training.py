@@ -24,6 +24,7 @@ from rankfall.jobs.memory import members_at_once
 from rankfall.jobs.trials import refused_cells
 from rankfall.train import recipe
 from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.device import large_blocks_apart
 from rankfall.train.fit import evaluate, fit
 from rankfall.train.history import TrainingHistory, count_of, is_count
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
@@ -110,7 +111,8 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     checkpoint = checkpoint_of(cells, job)
     resume(members, history, checkpoint, job.progress)
     train(members, data, objective, cells, history, checkpoint, job.progress)
-    final = {split: final_means(members, data, objective, split) for split in data.splits}
+    with large_blocks_apart():
+        final = {split: final_means(members, data, objective, split) for split in data.splits}
     shared = {
         "seconds": checkpoint.seconds / len(cells),
         "megabytes": peak_megabytes(),

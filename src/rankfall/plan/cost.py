@@ -94,15 +94,21 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     weights = a.depth * (4 * a.width * inner + 2 * a.width * hidden) + sum(symbols(task)) * a.width
-    mixed = (a.heads or 1) * mixed_width(a, length)
-    token = 8 * a.width + 4 * inner + 3 * hidden + 4 * mixed  # numbers a token and layer
+
+    def token(length: int) -> int:
+        """Numbers a token and layer."""
+        return 8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * mixed_width(a, length)
+
     trained, evaluated = (min(batch, samples) * length for batch in (training.batch, EVALUATED))
     answers = 0 if training.objective.name == "masked_tokens" else symbols(task)[1]
-    looked = evaluated * (AT_ONCE * token + 2 * answers)
+    looked = evaluated * (AT_ONCE * token(length) + 2 * answers)
+    for other in longer(task, length):  # as many tokens as at the trained length, in fewer samples
+        tested = max(other, min(EVALUATED, _size(task, "test", samples)) * length)
+        looked = max(looked, tested * (AT_ONCE * token(other) + 2 * answers))
     if not training.epochs:
         looked += evaluated * a.depth * a.width  # a measure may keep the states of all layers
         return 1 + round((weights + looked) * _bytes(training) / 2**20)
-    kept = trained * (a.depth * token + 3 * answers)
+    kept = trained * (a.depth * token(length) + 3 * answers)
     return 1 + round((6 * weights + max(kept, looked)) * _bytes(training) / 2**20)
 
 
@@ -111,6 +117,15 @@ def sizes(task: Task) -> tuple[int, int]:
     found = components.describe("task", task.task.name)
     tokens = found.facts.get("TOKENS") if found else None
     return _size(task, "train", SAMPLES), tokens or _size(task, "length", 0) or _size(task, "points", LENGTH)
+
+
+def longer(task: Task, length: int) -> list[int]:
+    """The lengths beyond the trained one that a task is tested at, by the options that its LENGTHS names."""
+    found = components.describe("task", task.task.name)
+    given = [task.task.options.get(name) for name in (found.facts.get("LENGTHS", ()) if found else ())]
+    return [
+        n for one in given for n in (one if isinstance(one, list | tuple) else [one]) if type(n) is int and n > length
+    ]
 
 
 def symbols(task: Task) -> tuple[int, int]:

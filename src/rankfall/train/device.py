@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -42,11 +44,35 @@ def to_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def keep_pages() -> None:
-    """Asks glibc to keep freed memory: each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # another C library
+    """Asks glibc to keep freed memory: each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time, a
+    third where blocks are tens of megabytes."""
+    library = _glibc()
+    if library is not None:
+        library.mallopt(M_MMAP_THRESHOLD, 1 << 30)
+        library.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+        library.mallopt(M_TOP_PAD, 1 << 24)
+
+
+@contextmanager
+def large_blocks_apart() -> Iterator[None]:
+    """Gives back what was kept; within, large blocks come from the system and go back to it one by one. For work that happens once, with
+    blocks of other sizes than a step has: among what steps left, they would find their place by luck, and peak memory be a matter of it.
+    """
+    library = _glibc()
+    if library is None:
+        yield
         return
-    mallopt(M_MMAP_THRESHOLD, 1 << 30)
-    mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
-    mallopt(M_TOP_PAD, 1 << 24)
+    library.malloc_trim(0)
+    library.mallopt(M_MMAP_THRESHOLD, 1 << 24)
+    try:
+        yield
+    finally:
+        keep_pages()
+
+
+def _glibc() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(None)
+        return library if library.mallopt and library.malloc_trim else None
+    except (OSError, AttributeError):  # another C library
+        return None
