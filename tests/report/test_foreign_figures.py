@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from helpers import config, data_of
+from seen import line
 
 from rankfall import components
 from rankfall.errors import RankfallError
@@ -19,6 +20,7 @@ from rankfall.nets.network import Shape, build
 from rankfall.plan import make_plan
 from rankfall.report import style, tables
 from rankfall.report.cell_columns import cell_columns
+from rankfall.report.colours import colour
 
 USERS = Path(__file__).parents[1] / "rank" / "foreign.py"
 INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
@@ -81,21 +83,17 @@ def test_law(read: Read, tmp_path: Path) -> None:
     assert table[(table.layer == 8) & (table.architecture != "single")].log10_residual.max() < -100
     assert not table[table.method == "centred"].floor.any()
     picture = drawn("law", read, tmp_path)
-    lines = {line.get_label(): line for line in picture.figure.axes[0].lines}
-    assert {*OWN, "single (plain float64)"} - {"single"} <= set(lines)
+    (legend,) = picture.figure.legends
+    assert set(OWN) <= {text.get_text() for text in legend.texts}
     clear = table[(table.architecture == "single") & ~table.floor]
-    assert len(lines["single (plain float64)"].get_xdata()) == clear.layer.nunique() < 9
-    assert [line for line in picture.figure.axes[0].lines if line.get_marker() == "X"]
-    assert (
-        "by centred propagation in float64: cool, differential, plain, sparse; by a plain float64 pass: single ("
-        in picture.caption
-    )
-    assert re.search(
-        r"single \(mylab:single computes in single precision.*rounding noise from layer \d on and cut there",
-        picture.caption,
-    )
-    assert "1 seeds" in picture.caption
-    assert all(f"{name}: log10 residual" in picture.caption for name in OWN)
+    assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 9
+    assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
+    assert "1 seeds" in picture.caption and picture.numbers is not None
+    about = picture.numbers.groupby("architecture")[["method", "why"]].first()
+    assert about.method.to_dict() == method.to_dict()
+    assert about.why["single"].startswith("mylab:single computes in single precision")
+    ends = picture.numbers[(picture.numbers.layer == 8) & (picture.numbers.quantity == "log10_residual")]
+    assert set(OWN) - {"single"} <= set(ends.architecture)  # equal rows have no residual
 
 
 def test_floor_is_what_float64_does_not_resolve(read: Read) -> None:
@@ -138,10 +136,10 @@ def test_orders(read: Read, tmp_path: Path) -> None:
 
 def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
     picture = drawn("paths", read, tmp_path)
-    assert all(f"{name}, raw, 8 layers" in picture.caption for name in OWN)
+    assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 8 layers" for name in OWN}
     picture = drawn("residuals", read, tmp_path)
-    assert all(f"raw, {name}: " in picture.caption for name in OWN)
-    assert "Lines end where rows are equal to the last digit: " in picture.caption
+    assert picture.numbers is not None and set(picture.numbers.architecture) == set(OWN)
+    assert "lines end where rows are equal to the last digit" in picture.caption
     assert any(line.get_markerfacecolor() == "white" for line in picture.figure.axes[0].lines)
 
 
@@ -162,8 +160,9 @@ def test_what_is_asked_for_and_is_not_there_is_refused_with_what_there_is(
         drawn(name, lambda table: read(table).iloc[:0], tmp_path)
 
 
-def test_what_is_left_out_is_said(read: Read, tmp_path: Path) -> None:
+def test_only_what_is_drawn_is_in_the_numbers(read: Read, tmp_path: Path) -> None:
     whole = read("law")
     other = whole[whole.architecture == "plain"].assign(task="other", key="another")
     picture = drawn("law", lambda _: pd.concat([whole, other]), tmp_path, architectures=["plain", "sparse"])
-    assert "In the table but not shown: task other; architecture cool, differential, single. " in picture.caption
+    assert picture.numbers is not None and set(picture.numbers.architecture) == {"plain", "sparse"}
+    assert " on own, " in picture.caption

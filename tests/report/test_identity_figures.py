@@ -55,13 +55,15 @@ def cells(rows_of: Callable[[float], list[dict[str, Any]]]) -> pd.DataFrame:
 def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> None:
     picture = token_identity(lambda name: cells(rates), task="sorting", training="init")
     assert "means over 2 seeds" in picture.caption
-    assert "SAN+skip: naive 0.66 (0.66 to 0.66), linear 0.66" in picture.caption
-    assert "position alone 0.25" in picture.caption
-    assert "not shown: training converged" in picture.caption
-    figure = picture.figure
-    assert len(figure.axes) == 4 * 4
-    line = figure.axes[0].lines[0]
-    assert line.get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
+    assert "most often in transformer (0.81) and least in SAN (0.00)." in picture.caption
+    assert picture.numbers is not None
+    told = picture.numbers[(picture.numbers.candidates == "sentence") & (picture.numbers.distance == "cosine")]
+    last = told[told.layer == DEPTH].set_index(["network", "map"]).rate
+    assert last["SAN+skip", "naive"] == last["SAN+skip", "linear"] == pytest.approx(0.9**DEPTH)
+    assert set(told[told["map"] == "position"].rate) == {0.25}
+    assert len(picture.figure.axes) == 4 * 4
+    naive = [one for one in picture.figure.axes[0].lines if len(one.get_xdata()) == DEPTH + 1]
+    assert naive[0].get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
 
 
 def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
@@ -80,6 +82,13 @@ def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> No
     with style.applied():
         picture = model_token_identity(lambda name: table)
         style.save(picture, tmp_path / "figure.png")
-    assert "small, pretrained, transformer: naive 0.81 (0.79 to 0.83)" in picture.caption
+    assert picture.numbers is not None
+    last = picture.numbers[
+        (picture.numbers.layer == DEPTH) & (picture.numbers.network == "small, pretrained, transformer")
+    ]
+    assert last.rate.tolist() == pytest.approx([0.95**DEPTH] * len(last))
+    assert (last.high - last.low).tolist() == pytest.approx([0.04] * len(last))
+    edges = [path.vertices[:, 1].max() for band in picture.figure.axes[1].collections for path in band.get_paths()]
+    assert max(edges) == pytest.approx(1.02)  # of the interval at layer 0, where the rate is 1
     with pytest.raises(RankfallError, match="no such model, phase and variant"):
         model_token_identity(lambda name: table, phases=["other"])

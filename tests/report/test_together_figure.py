@@ -71,11 +71,17 @@ def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tm
     with style.applied():
         picture = together(tables().__getitem__)
         style.save(picture, tmp_path / "figure.png")
-    caption = picture.caption
-    assert "init: SAN: residual 1, rank of T 1, identity 1, own share 1;" in caption
-    assert "SAN+skip: residual never, rank of T never, identity never, own share 4" in caption
-    assert "init: residual and rank of T 1.00, residual and identity 1.00" in caption
-    assert "2 seeds" in caption
+    assert (
+        "Rank correlation of residual and identity rate over layers and architectures: 1.00 (init) and 1.00"
+        in picture.caption
+    )
+    assert "2 seeds" in picture.caption and picture.numbers is not None
+    init = picture.numbers[picture.numbers.training == "init"]
+    half = init.groupby(["architecture", "quantity"])["first layer below half"].first()
+    assert [half["SAN", name] for name in ("residual", "rank of T", "identity", "own share")] == [1, 1, 1, 1]
+    assert half["SAN+skip", "own share"] == 4 and half["SAN+skip"].drop("own share").isna().all()
+    together_go = init[init.quantity == "rank correlation of residual and rank of T"]
+    assert together_go["mean"].tolist() == [pytest.approx(1)] and together_go.seeds.tolist() == [2]
 
 
 def test_rank_correlation_by_hand() -> None:

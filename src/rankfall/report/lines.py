@@ -45,9 +45,11 @@ def lines(
     import seaborn as sns
 
     many = len(look["col_order"]) if "col" in look else 1
-    across = min(look.get("col_wrap") or many, many)
-    if across == many:
-        look.pop("col_wrap", None)
+    across = -(
+        -many // -(-many // (look.pop("col_wrap", None) or many))
+    )  # columns of rows that are as full as they can be
+    if across < many:
+        look["col_wrap"] = across
     facets = {
         "sharex": shared[0],
         "sharey": shared[1],
@@ -55,11 +57,9 @@ def lines(
         "subplot_kws": {f"{axis}scale": "log" for axis in log},
     }
     width = width or (WIDTH if across > 1 else SINGLE)
-    # Lines that lie on each other are all seen: each is thinner than the one below it.
-    widths = {name: 2.6 - 1.5 * place / max(1, len(palette) - 1) for place, name in enumerate(palette)}
     grid = sns.relplot(
-        table[table[hue].isin(list(palette))], kind="line", x=x, y=y, hue=hue, hue_order=list(palette), palette=dict(palette),
-        size=hue, size_order=list(palette), sizes=widths, height=height, aspect=width / across / height, facet_kws=facets, **USUAL | look,
+        table[table[hue].isin(list(palette))], kind="line", x=x, y=y, height=height, aspect=width / across / height, facet_kws=facets,
+        **told(hue, palette), **USUAL | look,
     )  # fmt: skip
     plt.close(grid.figure)  # which pyplot would keep
     grid.set_titles(
@@ -71,17 +71,45 @@ def lines(
     return grid
 
 
-def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "") -> None:
-    """One legend for all panels, below them, where it covers nothing: the lines, and whatever else in the panels has a label."""
+def on(panel: "Axes", table: "DataFrame", x: str, y: str, hue: str, palette: Mapping[Any, str], **look: Any) -> None:
+    """The same in one panel of a figure whose panels differ in more than their rows. Its legend is left to `below`."""
+    import seaborn as sns
+
+    sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **told(hue, palette), **USUAL | look)
+    legend = panel.get_legend()
+    if legend is not None:
+        legend.remove()
+
+
+def told(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
+    """What tells lines apart. Those that lie on each other are all seen: each is thinner than the one below it."""
+    names = list(palette)
+    widths = {name: 2.6 - 1.5 * place / max(1, len(names) - 1) for place, name in enumerate(names)}
+    return {"hue": hue, "hue_order": names, "palette": dict(palette), "size": hue, "size_order": names, "sizes": widths}
+
+
+def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
+    """One legend for all panels, below them, where it covers nothing: the lines, and whatever else in the panels has a label, but for
+    the labels to `skip`."""
     old = grid.legend
     handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
     if old is not None:
         old.remove()
-    for panel in grid.axes.flat:
-        for handle, label in zip(*panel.get_legend_handles_labels()):
-            handles.setdefault(label, handle)
+    handles = {
+        label: handle for label, handle in (handles | labelled(grid.axes.flat, handles)).items() if label not in skip
+    }
     grid.figure.set_layout_engine("constrained")  # which seaborn changes whenever a line is added
     below(grid.figure, handles, columns, title)
+
+
+def labelled(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, Any]:
+    """What in some panels has a label, each label once."""
+    found: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels()):
+            if label not in known:
+                found.setdefault(label, handle)
+    return found
 
 
 def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title: str = "") -> None:

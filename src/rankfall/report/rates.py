@@ -1,8 +1,11 @@
 """Rates of token identification as panels: a column a network, a row a set of candidates, and the transfer of maps between layers."""
 
-from typing import TYPE_CHECKING
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
-from rankfall.report.style import CHANCE, COLOURS, canvas
+from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK
+from rankfall.report.lines import below, labelled, on
+from rankfall.report.style import WIDTH, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,8 +17,9 @@ CANDIDATES = {
     "distinct": "words that occur once in it",
     "vocabulary": "whole vocabulary",
 }
-MAPS = {"naive": COLOURS[0], "linear": COLOURS[1], "mlp": COLOURS[2]}
-POSITION = COLOURS[3]
+MAPS = {"naive": BLUE, "linear": ORANGE, "mlp": GREEN}
+DASHES = {"cosine": "", "l2": (3, 1.5)}
+NUMBERS = ["network", "candidates", "distance", "map", "layer"]
 
 
 def own(table: "DataFrame") -> "DataFrame":
@@ -24,74 +28,73 @@ def own(table: "DataFrame") -> "DataFrame":
     return table[there & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
 
-def panels(networks: "dict[str, DataFrame]", candidates: list[str], transfer: bool) -> "Figure":
-    """Each network's table has `rate`, `low` and `high`: the middle of a line and the edges of its band."""
+def panels(table: "DataFrame", networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> "Figure":
+    """`network` of the table says whose rows they are. `band`: what seaborn makes of the rows of one point, if not mean and deviation."""
     rows = len(candidates) + transfer
-    figure, axes = canvas(rows, len(networks), 2.5 * len(networks) + 1.4, 2.1 * rows + 0.7)
-    for column, (title, table) in enumerate(networks.items()):
+    figure, axes = canvas(rows, len(networks), WIDTH, 1.45 * rows + 0.5 + 0.3 * transfer, sharey="row")
+    for column, network in enumerate(networks):
+        part = table[table.network == network]
         for row, name in enumerate(candidates):
             panel = axes[row][column]
-            lines(panel, own(table[table.candidates == name]))
-            panel.set_ylim(-0.03, 1.05)
-            panel.set_title(title if row == 0 else "")
-            panel.set_xlabel("" if transfer or row < rows - 1 else "layer")
-            if column == 0:
-                panel.set_ylabel(f"rate among\n{CANDIDATES[name]}")
+            rates(panel, own(part[part.candidates == name]), **band)
+            panel.set(
+                ylim=(-0.03, 1.05),
+                title=network if row == 0 else "",
+                xlabel="layer" if row == rows - transfer - 1 else "",
+            )
+            panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
         if transfer:
-            between(axes[-1][column], table)
+            between(axes[-1][column], part)
     if transfer:
         axes[-1][0].set_ylabel("layer that the\nlinear map is trained on")
-    handles = {
-        label: handle for row in axes for panel in row for handle, label in zip(*panel.get_legend_handles_labels())
-    }
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5, fontsize=8)
+    below(figure, labelled(axes[0], ("map", "distance")), 4)
     return figure
 
 
-def lines(axes: "Axes", table: "DataFrame") -> None:
-    """A line for each map: solid and with its band by cosine, dashed by L2."""
-    for name, colour in MAPS.items():
-        for distance, style in (("cosine", "-"), ("l2", "--")):
-            line = table[(table["map"] == name) & (table.distance == distance)].sort_values("layer")
-            label = f"{name}, {'cosine' if distance == 'cosine' else 'L2'}"
-            axes.plot(line.layer, line.rate, style, color=colour, label=label, marker="o" if style == "-" else "")
-            if distance == "cosine":
-                axes.fill_between(line.layer.astype(float), line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+def rates(panel: "Axes", table: "DataFrame", **band: Any) -> None:
+    """A line for each map: solid by cosine, dashed by L2."""
+    table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
+    on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
+       style="distance", style_order=list(DASHES), dashes=DASHES, **band)  # fmt: skip
     place = table[(table["map"] == "position") & (table.distance == "cosine")]
     if len(place):
-        axes.axhline(place.rate.mean(), color=POSITION, linewidth=1.2, linestyle="-.", label="position alone, cosine")
-    axes.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
+        panel.axhline(place.rate.mean(), color=PINK, linewidth=1.2, linestyle="-.", label="position alone, cosine")
+    panel.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
 
 
-def between(axes: "Axes", table: "DataFrame") -> None:
+def between(panel: "Axes", table: "DataFrame") -> None:
     """Rates of linear maps on the states of other layers, by cosine within the sentence."""
+    import seaborn as sns
+
     chosen = (table["map"] == "linear") & (table.loss == "cosine") & (table.distance == "cosine")
     part = table[chosen & (table.candidates == "sentence")]
-    grid = part.pivot_table(index="trained_layer", columns="layer", values="rate")
-    numbers = grid.to_numpy(dtype=float, na_value=float("nan"))
-    axes.imshow(numbers, cmap="viridis", vmin=0, vmax=1, origin="lower", aspect="auto")
-    for y, row in enumerate(numbers):
-        for x, value in enumerate(row):
-            axes.text(
-                x,
-                y,
-                f"{value:.2f}".lstrip("0"),
-                ha="center",
-                va="center",
-                fontsize=6,
-                color="w" if value < 0.6 else "k",
-            )
-    axes.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
-    axes.set_yticks(range(len(grid.index)), [str(layer) for layer in grid.index])
-    axes.grid(visible=False)
-    axes.set_xlabel("layer that it is used on")
+    grid = part.assign(rate=part.rate.astype(float)).pivot_table(index="trained_layer", columns="layer", values="rate")
+    few = len(grid) <= 8
+    sns.heatmap(
+        grid, ax=panel, vmin=0, vmax=1, cmap="viridis", cbar=False, annot=few, fmt=".2f", annot_kws={"fontsize": 5.5}
+    )
+    panel.invert_yaxis()
+    panel.tick_params(length=0, rotation=0)
+    panel.set(xlabel="layer that it is used on", ylabel="")
 
 
-def finding(title: str, table: "DataFrame", candidates: str) -> str:
-    """What is left at the last layer, by cosine."""
-    part = own(table[table.candidates == candidates])
-    part = part[part.distance == "cosine"]
-    last = part[part.layer == part.layer.max()].set_index("map")
-    rates = ", ".join(f"{name} {last.rate[name]:.2f} ({last.low[name]:.2f} to {last.high[name]:.2f})" for name in MAPS)
-    place = part[part["map"] == "position"].rate.mean()
-    return f"{title}: {rates}; position alone {place:.2f}."
+def numbers(table: "DataFrame") -> "DataFrame":
+    """Means over seeds of what is drawn, with the edges of the table's own intervals where it has them."""
+    columns = [name for name in ("rate", "low", "high", "chance") if name in table]
+    found = own(table).groupby(NUMBERS, dropna=False)[columns].mean()
+    return found.astype(float).reset_index()
+
+
+def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
+    """What a linear map finds at the last layer, by cosine: most and least."""
+    part = own(table[(table.candidates == candidates) & (table.distance == "cosine") & (table["map"] == "linear")])
+    last = (
+        part[part.layer == part.groupby("network").layer.transform("max")].groupby("network").rate.mean().astype(float)
+    )
+    last = last[[name for name in networks if name in last.index]].sort_values(kind="stable")
+    said = (
+        [f"{name} ({last[name]:.2f})" for name in dict.fromkeys((last.index[-1], last.index[0]))]
+        if len(last)
+        else ["no network"]
+    )
+    return f"After the last layer a linear map finds the token among {CANDIDATES[candidates]} most often in {' and least in '.join(said)}."

@@ -36,7 +36,7 @@ SETTINGS: dict[Any, Any] = {
     "legend.fontsize": 7.5,
     "legend.title_fontsize": 7.5,
     "legend.frameon": False,
-    "legend.handlelength": 1.6,
+    "legend.handlelength": 2.2,
     "legend.columnspacing": 1.4,
     "axes.spines.top": False,
     "axes.spines.right": False,

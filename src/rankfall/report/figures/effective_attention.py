@@ -57,7 +57,9 @@ def effective_attention(
             panels[0].plot([], [], color="#555555", linestyle=style, label=name)
         panels[0].legend(fontsize=7.5, ncols=2)
     caption = (
-        "Share of absolute attention weight by kind of token, raw (dashed) and effective (solid: what is left when the part that does not "
-        "reach the output is taken off), mean over heads and samples; separators are special tokens other than the first. Over all layers, "
+        "Share of absolute attention weight by kind of token, raw (dashed) and effective (solid: what is left when the part "
+        "that does not "
+        "reach the output is taken off), mean over heads and samples; separators are special tokens other than the first. "
+        "Over all layers, "
     )
     return Picture(figure, caption + " ".join(findings))

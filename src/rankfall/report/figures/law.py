@@ -1,19 +1,23 @@
-"""The law of rank collapse, without a rounding floor: residuals by layer, the local exponent, and how loose the bounds are."""
+"""The law of rank collapse, without a rounding floor: residuals by layer, and how loose the bounds are."""
 
 from collections.abc import Callable
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
-from rankfall.report.style import COLOURS, Picture, band, canvas, palette, spaced, tower
+from rankfall.report.colours import colours
+from rankfall.report.lines import below, labelled, on, summary
+from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.style import WIDTH, Picture, canvas, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["law"]
+BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
+PLAIN = "plain float64"
+NUMBERS = ("log10_residual", "exponent", "lemma_slack", "proven_slack", "log10_float64", "log10_float32")
 
 
 def law(
@@ -26,89 +30,46 @@ def law(
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
     unless named. `where`: only these cells, by any column."""
-    whole = finished(read("law"), "law", where)
-    table, task = one_of(whole, "law", "task", task)
+    table, task = one_of(finished(read("law"), "law", where), "law", "task", task)
     table, training = one_of(table, "law", "training", training)
     table = among(table, "law", "architecture", architectures)
     table = table[table.depth == table.groupby("architecture").depth.transform("max")]
     one_a_seed(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
-    parts = {name: table[table.architecture == name] for name in names}
-    clear = {name: above_floor(part) for name, part in parts.items()}
-    figure, axes = canvas(1, 3, 11.5, 4.4)
-    left, middle, right = axes[0]
-    findings = []
-    for index, (colour, name) in enumerate(zip(palette(len(names)), names)):
-        decay(left, clear[name], colour, name, cut=len(clear[name]) < len(parts[name]))
-        exponents(middle, parts[name], colour, 0.09 * (index - len(names) / 2))
-        findings.append(finding(parts[name], clear[name], name))
-    reference = next((name for name in names if (parts[name].method == "centred").all()), None)
-    if reference is not None:
-        floors(left, parts[reference])
-        slope(left, parts[reference])
-    left.set(
-        xlabel="layer",
-        ylabel="residual |res(X)| / |X|",
-        title="a straight line: doubly exponential",
+    noise = table[table.floor].groupby("architecture").layer.min()  # where any sample of any seed is rounding
+    clear = table[~(table.layer >= table.architecture.map(noise))]
+    methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
+    figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
+    left, right = axes[0]
+    decay(left, seeded(clear, "log10_residual"), names, methods, set(noise.index))
+    references(
+        left,
+        seeded(table[table.architecture.map(methods) == "centred"], "log10_residual", "log10_float64", "log10_float32"),
+        names,
     )
-    lowest = min((part.log10_residual.min() for part in clear.values()), default=0.0)
-    marks = spaced(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
-    high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
-    left.set_yticks([*twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks])
-    left.invert_yaxis()
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
-    middle.set(
-        xlabel="layer",
-        ylabel="local exponent",
-        title="local exponent: d log res out / d log res in",
-        ylim=(-0.15, 3.35),
+    slack(right, table, names)
+    below(figure, labelled(axes[0], ("architecture", "method", "bound", "centred")))
+    each = seeded(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
+    points = summary(each, ["architecture", "layer"], *NUMBERS)
+    about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
+    caption = (
+        f"Left: residual by layer of networks of training {training} on {task}, means over {table.seed.nunique()} seeds on an axis of "
+        "log10(-log10 residual), on which doubly exponential collapse is a straight line (bands: one standard deviation over "
+        "seeds; dashed: "
+        "a plain float64 pass, which ends with a cross where it is rounding noise); right: decades by which bounds on one "
+        "layer are too high. " + finding(seeded(clear, "log10_residual", "exponent"), names)
     )
-    if not middle.lines:
-        middle.text(0.5, 0.5, "no layer here has one", ha="center", va="center", transform=middle.transAxes)
-    for value in (1, 3):
-        middle.axhline(value, color="#999999", linewidth=0.8, linestyle=":")
-    slack(right, table)
-    text = (
-        f"Networks of training `{training}` on {task}, {table.seed.nunique()} seeds; {methods(parts, clear)} "
-        "Lines are means over seeds (of the mean over samples), bands one standard deviation over seeds. "
-        "Left: the vertical axis is log10(-log10 residual)"
-        + (f"; dashed, plain float64 and float32 passes of {reference}. " if reference is not None else ". ")
-        + "Right: how many decades each one-layer bound lies above the true residual, where its condition holds. "
+    return Picture(figure, caption, points.merge(about, on="architecture"))
+
+
+def seeded(table: "DataFrame", *columns: str) -> "DataFrame":
+    """A row a seed and layer: mean over samples."""
+    return (
+        table.assign(**{name: table[name].astype(float) for name in columns})
+        .groupby(["architecture", "layer", "seed"])[list(columns)]
+        .mean()
+        .reset_index()
     )
-    return Picture(figure, text + left_out(whole, table) + " ".join(findings))
-
-
-def above_floor(table: "DataFrame") -> "DataFrame":
-    """Layers before the first at which any sample of any seed is rounding noise."""
-    noise = table[table.floor]
-    return table[table.layer < noise.layer.min()] if len(noise) else table
-
-
-def methods(parts: "dict[str, DataFrame]", clear: "dict[str, DataFrame]") -> str:
-    """How each line is computed, and where it therefore ends."""
-    found: dict[str, list[str]] = {"centred": [], "float64": []}
-    for name, part in parts.items():
-        plain = sorted(part[part.method != "centred"].method_reason.unique())
-        if not plain:
-            found["centred"].append(name)
-            continue
-        layer = clear[name].layer.max() + 1 if len(clear[name]) < len(part) else None
-        ends = (
-            f", rounding noise from layer {int(layer) if layer == layer else 0} on and cut there (cross)"
-            if layer is not None
-            else ""
-        )
-        some = "" if (part.method != "centred").all() else "in part "
-        found["float64"].append(f"{name} {some}({'; '.join(plain)}{ends})")
-    said = [f"by centred propagation in float64: {', '.join(found['centred'])}"] if found["centred"] else []
-    said += [f"by a plain float64 pass: {', '.join(found['float64'])}"] if found["float64"] else []
-    return "; ".join(said) + "."
-
-
-def per_seed(table: "DataFrame", column: str) -> "DataFrame":
-    """Mean and deviation over seeds by layer, samples averaged within a seed first."""
-    each = table[table[column].notna()].groupby(["layer", "seed"])[column].mean()
-    return each.groupby("layer").agg(["mean", "std"]).fillna(0.0).reset_index()
 
 
 def twice(log10: Any) -> Any:
@@ -116,82 +77,87 @@ def twice(log10: Any) -> Any:
     return np.log10(-np.minimum(log10, -1e-3))
 
 
-def decay(panel: "Axes", table: "DataFrame", colour: Any, name: str, cut: bool) -> None:
-    """A line up to its first rounding noise, where it ends with a cross."""
-    lines = per_seed(table.assign(height=twice(table.log10_residual)), "height")
-    plain = bool((table.method != "centred").any()) or not len(table)
-    label = f"{name} (plain float64)" if plain else name
-    band(
-        panel, lines["layer"], lines["mean"], lines["std"], colour, label, marker="o", markersize=3, linestyle="-." if plain else "-"
-    )  # fmt: skip
-    if cut and len(lines):
-        panel.plot(lines["layer"].iloc[-1:], lines["mean"].iloc[-1:], "X", color=colour, markersize=8)
+def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut: set[str]) -> None:
+    each = each.assign(height=twice(each.log10_residual), method=each.architecture.map(methods)).dropna(subset="height")
+    on(
+        panel,
+        each,
+        "layer",
+        "height",
+        "architecture",
+        colours(names),
+        style="method",
+        dashes={"centred": "", PLAIN: (3, 1.5)},
+    )
+    for name in cut & set(each.architecture):
+        line = each[each.architecture == name].groupby("layer").height.mean()
+        panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours([name])[name], markersize=8)
+    lowest = each.log10_residual.min()
+    marks = spaced(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
+    high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
+    panel.set_yticks([*twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks])
+    panel.invert_yaxis()
+    panel.set(xlabel="layer", ylabel="residual |res(X)| / |X|")
 
 
-def floors(panel: "Axes", table: "DataFrame") -> None:
-    """The values of direct computation, up to the last layer where it gives a number."""
-    for name, style in (("float64", "--"), ("float32", ":")):
-        column = f"log10_{name}"
-        lines = per_seed(table.assign(height=twice(table[column].astype(float))), "height")
-        if not len(lines):
-            continue
-        panel.plot(lines["layer"], lines["mean"], linestyle=style, color="#555555", linewidth=1.2)
-        floor = np.log10(-np.log10(16 * np.finfo(name).eps))
-        panel.axhline(floor, color="#bbbbbb", linewidth=0.8, linestyle=style)
-        panel.text(
-            panel.get_xlim()[1],
-            floor,
-            f"{name} ends here",
-            ha="right",
-            va="top",
-            fontsize=7,
-            color="#555555",
+def references(panel: "Axes", each: "DataFrame", names: list[str]) -> None:
+    """A line of slope log10(3) a layer, which is cubing on these axes, beside the first architecture; and where plain passes end."""
+    first = next((name for name in names if name in set(each.architecture)), None)
+    if first is None:
+        return
+    line = twice(each[each.architecture == first].groupby("layer").log10_residual.mean()).dropna()
+    if len(line) >= 4:
+        x = np.array([line.index[2], line.index[-1]])
+        panel.plot(
+            x,
+            line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45,
+            color="black",
+            linewidth=0.9,
+            linestyle=":",
+            label="slope log10 3 a layer",
+        )
+    for name in ("float64", "float32"):
+        panel.axhline(
+            np.log10(-np.log10(16 * np.finfo(name).eps)),
+            color="#bbbbbb",
+            linewidth=0.8,
+            label="ends of float32 and float64",
         )
 
 
-def slope(panel: "Axes", table: "DataFrame") -> None:
-    """A line of slope log10(3) per layer, which is cubing on these axes."""
-    lines = per_seed(table.assign(height=twice(table.log10_residual)), "height")
-    if len(lines) < 4:
-        return
-    first, last = lines.iloc[2], lines.iloc[-1]
-    x = np.array([first["layer"], last["layer"]])
-    y = first["mean"] + (x - x[0]) * np.log10(3) + 0.45
-    panel.plot(x, y, color="black", linewidth=0.9)
-    panel.text(x.mean() - 0.5, y.mean() + 0.15, "slope $\\log_{10} 3$ a layer", fontsize=8, ha="right", va="top")
-
-
-def exponents(panel: "Axes", table: "DataFrame", colour: Any, aside: float) -> None:
-    """Markers shifted slightly, since many architectures have the same exponent; plain passes have none."""
-    lines = per_seed(table, "exponent")
-    if not len(lines):
-        return
-    band(panel, lines["layer"] + aside, lines["mean"], lines["std"], colour, marker="o", markersize=3, linestyle="none")
-
-
-def slack(panel: "Axes", table: "DataFrame") -> None:
+def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
     """A bound is null wherever its condition fails."""
-    for colour, (column, label) in zip(
-        COLOURS[2:], (("lemma_slack", "published lemma with γ"), ("proven_slack", "bound with a proof, no γ"))
-    ):
-        styles = cycle(("-", "--", ":", "-."))
-        for style, (name, part) in zip(styles, table[table[column].notna()].groupby("architecture")):
-            lines = per_seed(part, column)
-            band(panel, lines["layer"], lines["mean"], lines["std"], colour, f"{label}: {name}", linestyle=style)
-    panel.set(xlabel="layer", ylabel="decades above the residual", title="how loose the bounds are")
-    if panel.lines:
-        panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
-        panel.legend(fontsize=7, loc="lower right")
-    else:
+    panel.set(xlabel="layer", ylabel="decades above the residual")
+    long = table.melt(["architecture", "layer", "seed"], list(BOUNDS), "bound", "slack").dropna(subset="slack")
+    if long.empty:
         panel.text(0.5, 0.5, "no layer here has a bound", ha="center", va="center", transform=panel.transAxes)
+        return
+    long = long.assign(slack=long.slack.astype(float), bound=long.bound.map(BOUNDS))
+    each = long.groupby(["architecture", "bound", "layer", "seed"]).slack.mean().reset_index()
+    shown = [name for name in names if name in set(each.architecture)]
+    dashes = dict(zip(BOUNDS.values(), ("", (3, 1.5))))
+    on(
+        panel,
+        each,
+        "layer",
+        "slack",
+        "architecture",
+        colours(shown),
+        style="bound",
+        style_order=list(dashes),
+        dashes=dashes,
+    )
+    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
 
 
-def finding(table: "DataFrame", clear: "DataFrame", name: str) -> str:
-    """The last layer above rounding noise; rows may be equal to the last digit there, and plain passes have no exponent."""
-    if clear.empty:
-        return f"{name}: rounding noise from the first layer."
-    last = clear[clear.layer == clear.layer.max()]
-    residual, exponent = last.log10_residual.astype(float).mean(), last.exponent.astype(float).mean()
-    said = "rows identical to the last digit" if residual != residual else f"log10 residual {residual:.4g}"
-    known = "" if exponent != exponent else f", last local exponent {exponent:.3f}"
-    return f"{name}: {said} after {int(last.layer.max())} layers{known}."
+def finding(each: "DataFrame", names: list[str]) -> str:
+    """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
+    last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
+    ends, exponents = last.log10_residual.mean(), last.exponent.mean()
+    lowest, highest = ends.idxmin(), ends.idxmax()
+    rounded = exponents.dropna().round(2)
+    cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
+    said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({', '.join(cubed) or 'none'})"
+    return (
+        f"{said}; the residual ends at 10^{ends[lowest]:.4g} in {lowest} and at {10 ** ends[highest]:.3g} in {highest}."
+    )

@@ -48,10 +48,12 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     if groups:
         panels[0].legend(fontsize=7.5)
     caption = (
-        "How far attention weights are determined by what the attention returns. Against the length of the text: directions in which a row "
+        "How far attention weights are determined by what the attention returns. Against the length of the text: directions "
+        "in which a row "
         "of weights can change without a change of output or sum (dotted: tokens - head width - 1); distance of the farthest other "
         "distribution with the same output (1: no common token); by how much the largest weight of a row can vary; Pearson correlation "
-        "of effective and raw attention. Lines are means over layers and heads, bands from the tenth to the ninetieth percentile of them. "
+        "of effective and raw attention. Lines are means over layers and heads, bands from the tenth to the ninetieth "
+        "percentile of them. "
         "Last two, by layer at the greatest length: the distance again, and the rank of T at relative tolerances 1e-10 (solid) "
         "and 1e-3 (dashed; dotted: head width). "
     )

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.figures.models import COLOUR, short
-from rankfall.report.selection import left_out
-from rankfall.report.style import Picture, canvas
+from rankfall.report.colours import colours
+from rankfall.report.figures.models import VARIANTS, short
+from rankfall.report.lines import legend_below, lines
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["model_law"]
@@ -21,7 +23,7 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
     import numpy as np
 
     whole = read("model_law")
-    measured = [name for name in COLOUR if name in set(whole.variant)]
+    measured = [name for name in VARIANTS if name in set(whole.variant)]
     if not measured:
         raise RankfallError(
             "figure model_law: nothing was measured: no model of the run has layers that the law can be computed for"
@@ -31,52 +33,57 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
             raise RankfallError(f"figure model_law: variant {name} was not measured; there is: {', '.join(measured)}")
     variants = variants or measured
     table = whole[whole.variant.isin(variants)]
-    table = table.assign(direct=np.log10(table.direct.clip(lower=1e-300)))
-    groups = sorted(table[["model", "phase"]].drop_duplicates().itertuples(index=False, name=None))
-    figure, axes = canvas(1, len(groups), 3.3 * len(groups) + 0.3, 3.0, sharey=True)
-    findings = []
-    for panel, (model, phase) in zip(axes[0], groups):
-        part = table[(table.model == model) & (table.phase == phase)]
-        for variant in variants:
-            colour = COLOUR[variant]
-            lines = part[part.variant == variant].groupby("layer")[["log10_residual", "direct", "exponent"]].median()
-            shown = lines.where(lines.log10_residual < -0.05)  # and no line across layers that have no place
-            panel.plot(shown.index, np.log10(-shown.log10_residual), color=colour, marker="o", label=variant)
-            direct = lines.where((lines.direct > -299) & (lines.direct < -0.05))
-            panel.plot(direct.index, np.log10(-direct.direct), color=colour, linewidth=0.8, linestyle=":")
-            low = lines[(lines.log10_residual < -2) & lines.exponent.notna()]
-            if len(low):
-                end, depth = lines.log10_residual.iloc[-1], int(lines.index.max())
-                pace = low.exponent.median()
-                findings.append(
-                    f"{short(model)} {phase} {variant}: 10^{end:.0f} after {depth} layers, local exponent {pace:.2f} once below 0.01."
-                )
-        _slope(panel, part)
-        for name, digits in FLOORS.items():
-            panel.axhline(np.log10(digits), color="#999999", linewidth=0.6)
-            panel.text(
-                0.02, np.log10(digits), f"{name} ends", fontsize=6.5, va="bottom", transform=panel.get_yaxis_transform()
-            )
-        panel.set_title(f"{short(model)}, {phase}")
-        panel.set_xlabel("layer")
-    axes[0][0].set_ylabel("log10 of -log10 residual")
-    axes[0][0].legend(fontsize=7.5, loc="upper left")
-    caption = (
-        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted). A cubic law, res' = C res^3, is a "
-        "line of the grey slope; residuals above 0.9 have no place on this axis. "
-        + left_out(whole, table, ("variant",))
-        + " ".join(findings)
+    titles = [f"{short(model)}, {phase}" for model, phase in zip(table.model, table.phase)]
+    table = table.assign(panel=titles, direct=np.log10(table.direct.clip(lower=1e-300)))
+    points = (
+        table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
     )
-    return Picture(figure, caption)
+    long = points.melt(["panel", "variant", "layer"], ["log10_residual", "direct"], "pass", "log10")
+    long = long[(long.log10 < -0.05) & ((long["pass"] != "direct") | (long.log10 > -299))]
+    long = long.assign(height=np.log10(-long.log10.astype(float)))
+    names = sorted(points.panel.unique())
+    grid = lines(
+        long, "layer", "height", "variant", colours(variants), col="panel", col_order=names, col_wrap=3,
+        height=2.3, errorbar=None, shared=(False, True),
+        style="pass", style_order=["log10_residual", "direct"], dashes={"log10_residual": "", "direct": (1, 1.5)},
+    )  # fmt: skip
+    for name, panel in grid.axes_dict.items():
+        slope(panel, points[points.panel == name])
+        for digits in FLOORS.values():
+            panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
+    grid.set(ylabel="log10 of -log10 residual")
+    legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
+    caption = (
+        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over seeds and samples: a "
+        "cubic law is a "
+        "line of the grey slope, and residuals above 0.9 have no place on this axis. "
+    )
+    return Picture(grid.figure, caption + finding(points), points)
 
 
-def _slope(panel, table: "DataFrame") -> None:  # type: ignore[no-untyped-def]
+def finding(points: "DataFrame") -> str:
+    """The lowest end, and the median local exponent of all lines once they are below 0.01."""
+    last = points[points.layer == points.groupby(["panel", "variant"]).layer.transform("max")]
+    lowest = last.loc[last.log10_residual.astype(float).idxmin()]
+    low = points[(points.panel == lowest.panel) & (points.variant == lowest.variant) & (points.log10_residual < -2)]
+    pace = low.exponent.astype(float).median()
+    known = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
+    return f"{lowest.variant} of {lowest.panel} ends lowest, at 10^{lowest.log10_residual:.0f} after {int(lowest.layer)} layers{known}."
+
+
+def slope(panel: "Axes", points: "DataFrame") -> None:
     """A line of slope log10 3 through the last point of the lowest curve."""
     import numpy as np
 
-    ends = table[table.layer == table.layer.max()].groupby("variant").log10_residual.median()
-    if ends.empty or ends.min() >= -1:
+    ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
+    if ends.empty or not ends.min() < -1:
         return
-    end, top = int(table.layer.max()), float(np.log10(-ends.min()))
+    end, top = int(points.layer.max()), float(np.log10(-ends.min()))
     start = max(0, end - 3)
-    panel.plot([start, end], [top - (end - start) * np.log10(3) + 0.15, top + 0.15], color="#888888", linewidth=1.0)
+    panel.plot(
+        [start, end],
+        [top - (end - start) * np.log10(3) + 0.4, top + 0.4],
+        color="#888888",
+        linewidth=1.0,
+        label="slope log10 3 a layer",
+    )

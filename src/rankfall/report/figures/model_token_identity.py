@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
 from rankfall.report.figures.models import short
-from rankfall.report.figures.token_identity import MAP
-from rankfall.report.rates import CANDIDATES, finding, panels
+from rankfall.report.rates import CANDIDATES, finding, numbers, panels
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 TABLES = ["model_token_identity"]
 NETWORK = ["model", "phase", "variant"]
+POINT = ["network", "layer", "map", "loss", "trained_layer", "candidates", "distance"]
 
 
 def model_token_identity(
@@ -32,27 +32,26 @@ def model_token_identity(
     if table.empty:
         raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
     candidates = [name for name in CANDIDATES if name in candidates and (table.candidates == name).any()]
-    networks = {
-        f"{short(model)}, {phase}\n{variant}": over_seeds(part)
-        for (model, phase, variant), part in table.groupby(NETWORK)
+    titles = {
+        one: f"{short(one[0])}, {one[1]}\n{one[2]}" for one in sorted(set(zip(*(table[name] for name in NETWORK))))
     }
+    table = table.assign(network=[titles[one] for one in zip(*(table[name] for name in NETWORK))])
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
-    shown = candidates[-1]
+    names = list(titles.values())
     return Picture(
-        panels(networks, candidates, transfer),
-        f"Share of tokens whose embedding is the nearest to their mapped state, tested on at least "
-        f"{int(table.sentences.min())} sentences that no map was trained on. Bands are 95% intervals over sentences (of cosine), "
-        "of initialised models means over seeds. Maps are trained on the distance that they are asked by. "
-        + (
-            "Below: linear maps of one layer on the states of another, by cosine within the sentence. "
-            if transfer
-            else ""
-        )
-        + f"Last layer, by cosine among {CANDIDATES[shown]}: "
-        + " ".join(finding(title.replace("\n", ", "), one, shown) for title, one in networks.items()),
+        panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100)),
+        f"Share of tokens whose embedding is the nearest to their mapped state, on at least {int(table.sentences.min())} "
+        "sentences that no map "
+        "was trained on; bands are 95% intervals over sentences (of initialised models, means over seeds)"
+        + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
+        + finding(table, names, candidates[-1]).replace("\n", ", "),
+        numbers(table.assign(network=table.network.str.replace("\n", ", "))),
     )
 
 
-def over_seeds(table: "DataFrame") -> "DataFrame":
-    """Means over seeds of rates and of both ends of their intervals."""
-    return table.groupby(MAP, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
+def intervals(table: "DataFrame") -> "DataFrame":
+    """Three rows a point, means over seeds: rate and both ends of its interval, whose median and range are drawn."""
+    from pandas import concat
+
+    means = table.groupby(POINT, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
+    return concat([means, *(means.assign(rate=means[end]) for end in ("low", "high"))])

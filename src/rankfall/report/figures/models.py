@@ -7,22 +7,18 @@ one standard deviation over samples (within a seed). A published curve, where th
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.report.style import COLOURS, Picture, band, canvas
+from rankfall.report.colours import colour, colours
+from rankfall.report.lines import legend_below, lines
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["model_residuals"]
 DATA = ["report/published/rank_by_layer.csv"]
-COLOUR = {
-    "SAN": COLOURS[0],
-    "SAN+MLP": COLOURS[1],
-    "SAN+skip": COLOURS[2],
-    "transformer": COLOURS[6],
-    "SAN+bare MLP": COLOURS[3],
-}
+VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 PUBLISHED = {"bert-base-cased": "BERT", "albert-base-v2": "ALBERT", "xlnet-base-cased": "XLNet"}
+LOST = 0.01  # of a residual: what is below counts as lost
 
 
 def models(
@@ -40,49 +36,57 @@ def models(
     table = table[(table.metric == metric) & (table.centre == centre)]
     if definition is not None:
         table = table[table.definition == definition]
-    panels = _panels(table, models)
-    columns = max(1, min(columns, len(panels)))
-    rows = max(1, -(-len(panels) // columns))
-    figure, axes = canvas(rows, columns, 3.1 * columns + 0.4, 2.6 * rows + 0.5, sharey=True)
-    flat = [panel for row in axes for panel in row]
-    overlay = _published()
-    findings = []
-    for axis, (model, phase, kind) in zip(flat, panels):
-        chosen = table[(table.model == model) & (table.phase == phase) & (table.definition == kind)]
-        draw(axis, chosen, log)
-        known = (
-            overlay[(overlay.model == PUBLISHED.get(model, model)) & (overlay.phase == phase)]
-            if metric == "composite"
-            else None
-        )
-        if known is not None:
-            for variant, line in known.groupby("variant"):
-                axis.plot(line.layer, line["mean"], color=COLOUR.get(variant, "#999999"), linewidth=0.7, linestyle="--")
-        axis.set_title(f"{short(model)}, {phase}" + ("" if kind == "clean" else f" ({kind})"))
-        axis.set_xlabel("layer")
-        findings.append(finding(chosen, model, phase))
-    for axis in flat[len(panels) :]:
-        axis.set_visible(False)
-    for row in axes:
-        row[0].set_ylabel("relative residual")
-    if panels:
-        flat[0].legend(fontsize=7.5, loc="best")
-        figure.align_labels()
+    order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}
+    table = table[table.model.isin(list(order))]
+    found = table[["model", "phase", "definition"]].drop_duplicates().itertuples(index=False, name=None)
+    panels = {one: titled(*one) for one in sorted(found, key=lambda one: (order[one[0]], one[1], one[2]))}
+    table = table.assign(
+        panel=[panels[one] for one in zip(table.model, table.phase, table.definition)], seed=table.seed.fillna(-1)
+    )
+    points = summary(table, ["panel", "variant", "layer"])
+    each = table.groupby(["panel", "variant", "layer", "seed"]).value.mean().reset_index()
+    shown = [name for name in VARIANTS if name in set(table.variant)]
+    grid = lines(
+        each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.values()), col_wrap=columns,
+        log="y" if log else "", marker=None, shared=(False, True),
+    )  # fmt: skip
+    overlay = published()
+    for (model, phase, _), title in panels.items():
+        panel = grid.axes_dict[title]
+        for variant, line in points[points.panel == title].groupby("variant"):
+            for sign in (-1, 1):
+                panel.plot(
+                    line.layer,
+                    line["mean"] + sign * line.samples,
+                    color=colour(str(variant)),
+                    linewidth=0.6,
+                    linestyle=":",
+                )
+            noise = line[line.floor > 0.5] if log else line[:0]
+            panel.plot(
+                noise.layer,
+                noise["mean"],
+                color=colour(str(variant)),
+                linestyle="none",
+                marker="o",
+                markerfacecolor="white",
+            )
+        known = overlay[(overlay.model == PUBLISHED.get(model, model)) & (overlay.phase == phase)]
+        for variant, line in known.groupby("variant") if metric == "composite" else ():
+            panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+    grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, 1.05)}))
+    legend_below(grid, 5)
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
-        f"Relative residual ({metric} norm, from the {taken}) by layer. Filled bands: one standard deviation over "
-        "seeds; dotted: over samples; dashed: published curves where there are any. " + " ".join(findings)
+        f"Relative residual ({metric} norm, from the {taken}) by layer, means; filled bands are one standard deviation over seeds, where "
+        "there are several, dotted lines one over samples, and dashed lines published curves. "
     )
-    return Picture(figure, caption)
+    return Picture(grid.figure, caption + finding(points), points)
 
 
-def _panels(table: "DataFrame", models: list[str] | None) -> list[tuple[str, str, str]]:
-    """(model, phase, definition) in the asked order, initialisation before pretrained."""
-    found = table[["model", "phase", "definition"]].drop_duplicates().itertuples(index=False, name=None)
-    order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}
-    return sorted(
-        (panel for panel in found if panel[0] in order), key=lambda panel: (order[panel[0]], panel[1], panel[2])
-    )
+def titled(model: str, phase: str, definition: str) -> str:
+    return f"{short(model)}, {phase}" + ("" if definition == "clean" else f" ({definition})")
 
 
 def short(model: str) -> str:
@@ -90,52 +94,29 @@ def short(model: str) -> str:
     return model.rstrip("/").rsplit("/", 1)[-1]
 
 
-def summary(table: "DataFrame") -> "DataFrame":
+def summary(table: "DataFrame", by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> "DataFrame":
     """By variant and layer: mean, deviation over seeds, deviation over samples (mean over seeds), share at the floor."""
+    by = list(by)
     seeded = table.assign(seed=table.seed.fillna(-1))
-    each = seeded.groupby(["variant", "layer", "seed"]).agg(
-        mean=("value", "mean"), within=("value", "std"), floor=("floor", "mean")
-    )
-    result = each.groupby(["variant", "layer"]).agg(
+    each = seeded.groupby([*by, "seed"]).agg(mean=("value", "mean"), within=("value", "std"), floor=("floor", "mean"))
+    result = each.groupby(by).agg(
         mean=("mean", "mean"), seeds=("mean", "std"), samples=("within", "mean"), floor=("floor", "mean")
     )
     return result.fillna(0.0).reset_index()
 
 
-def draw(axis: "Axes", table: "DataFrame", log: bool) -> None:
-    """One panel."""
-    lines = summary(table)
-    for variant, colour in COLOUR.items():
-        line = lines[lines.variant == variant]
-        if line.empty:
-            continue
-        band(axis, line.layer, line["mean"], line.seeds, colour, variant)
-        for sign in (-1, 1):
-            axis.plot(line.layer, line["mean"] + sign * line.samples, color=colour, linewidth=0.6, linestyle=":")
-        if log:
-            noise = line[line.floor > 0.5]
-            axis.plot(noise.layer, noise["mean"], color=colour, linestyle="none", marker="o", markerfacecolor="white")
-    if log:
-        axis.set_yscale("log")
-    else:
-        axis.set_ylim(0, 1.05)
+def finding(points: "DataFrame") -> str:
+    """In which panels SAN is lost and where, and the least that a whole model keeps."""
+    san = points[points.variant == "SAN"]
+    lost = san[san["mean"] < LOST].groupby("panel").layer.min()
+    parts = [f"{title} from layer {layer}" for title, layer in lost.items()]
+    said = f"Less than {LOST:g} is left of SAN in {len(lost)} of {san.panel.nunique()} panels ({', '.join(parts) or 'none'})"
+    whole = points[points.variant == "transformer"]
+    ends = whole[whole.layer == whole.groupby("panel").layer.transform("max")].set_index("panel")["mean"]
+    return said + (f"; the whole model keeps at least {ends.min():.2g}." if len(ends) else ".")
 
 
-def finding(table: "DataFrame", model: str, phase: str) -> str:
-    """The panel's finding in numbers: the layer where SAN is lost, and the residual that the whole model keeps."""
-    lines = summary(table).set_index(["variant", "layer"])["mean"]
-    depth = int(table.layer.max())
-    parts = []
-    for variant in ("SAN", "transformer"):
-        if variant in lines.index.get_level_values(0):
-            line = lines[variant]
-            low = line[line < 0.01]
-            fate = f"below 0.01 from layer {low.index.min()}" if len(low) else "never below 0.01"
-            parts.append(f"{variant} {line[0]:.3f} to {line[depth]:.2g}, {fate}")
-    return f"{short(model)} {phase}: " + "; ".join(parts) + "."
-
-
-def _published() -> "DataFrame":
+def published() -> "DataFrame":
     """Curves read off the published figure: model, phase, variant, layer, mean, std."""
     from importlib.resources import files
 

@@ -1,124 +1,148 @@
-"""Published numbers and ours: one row per number, the published as a ring, ours as dots with their deviation over seeds."""
+"""Published numbers and ours: how many comparisons hold by paper and experiment, worst first, and which miss at the published settings."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.style import CHANCE, COLOURS, Picture, canvas
+from rankfall.report.colours import CHANCE, GREEN, RED
+from rankfall.report.lines import below, labelled
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["reproduction"]
-CURVES = " layer "  # in the name of a point of a curve by layer: those are drawn against each other, not listed
-SIGN = {
-    "equal": "=",
-    "magnitude": "~",
-    "floor": "≤",
-    "above": ">",
-    "below": "<",
-    "all above": "all >",
-    "all below": "all <",
+CURVES = " layer "  # in the name of a point of a curve by layer: those are one experiment of their own
+OUTCOMES = {
+    ("holds", True): ("holds", GREEN),
+    ("holds", False): ("holds, at another setting", "#9AD1BD"),
+    ("misses", False): ("misses, at another setting", "#F2C3A0"),
+    ("misses", True): ("misses", RED),
 }
 FRAME = (-0.6, 1.6)  # where accuracies, residuals and their differences lie; what is beyond is drawn at the edge
-FEW = 4  # settings that a caption says one by one
+MOST = 14  # misses that are drawn one by one
 
 
-def reproduction(read: "Callable[[str], DataFrame]") -> Picture:
-    """Left: single numbers. Right: all points of published curves, ours against theirs."""
+def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Picture:
+    """Above: counts by paper and experiment. Below: the worst misses at the published settings, at most `most`. All are in the CSV."""
     table = read("reproduction")
-    measured = table[table.holds.notna()]
-    curve = measured.name.str.contains(CURVES, regex=False)
-    curves, single = measured[curve], measured[~curve]
-    names = list(dict.fromkeys(single.name))
-    height = max(3.0, 0.28 * len(names) + 1.0)
-    columns = 2 if len(curves) else 1
-    figure, axes = canvas(1, columns, 7.4 + 3.6 * (columns - 1), height, width_ratios=[1.6, 1.0][:columns])
-    listed(axes[0][0], single, names)
-    if columns == 2:
-        against(axes[0][1], curves)
-        axes[0][1].set_box_aspect(1)  # as high as wide, however long the list is
-        axes[0][1].set_anchor("N")
-    caption = (
-        "Published numbers (rings; = and ~ are to be met, ~ in magnitude, < and > to stay below or above, all of them by every "
-        "seed, ≤ to be rounding noise too) and ours (dots, one a setting, with one standard deviation over seeds; filled where the "
-        f"comparison holds; beyond the frame at its edge). {counted(table)} " + " ".join(findings(single, names))
+    numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN where there is none
+    reasons = [
+        why(one) if known else "not measured in this run"
+        for one, known in zip(numbers.itertuples(), table.holds.notna())
+    ]
+    every = numbers.assign(experiment=[experiment(one) for one in table.itertuples()], reason=reasons)
+    measured = every[every.holds.notna()]
+    outcome = measured.holds.astype(bool).map({True: "holds", False: "misses"})
+    measured = measured.assign(outcome=[OUTCOMES[one][0] for one in zip(outcome, measured.at_published.astype(bool))])
+    misses = worst(measured[measured.outcome == "misses"])
+    shown = misses.head(most)
+    counts = measured.groupby(["experiment", "outcome"]).size().unstack(fill_value=0)
+    heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5]
+    figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
+    bars(axes[0][0], counts)
+    listed(axes[1][0], shown)
+    below(figure, labelled([axes[0][0], axes[1][0]]), 3)
+    return Picture(
+        figure, f"{counted(table)} {said(misses, most)}", every.sort_values(["experiment", "name", "setting"])
     )
-    return Picture(figure, caption)
+
+
+def experiment(one: Any) -> str:
+    """Paper, and what of it: the place where its number stands."""
+    place = one.place.partition(";")[0]
+    return f"{one.source}, {'curves by layer' if CURVES in one.name else place}"
+
+
+def why(one: Any) -> str:
+    """Why a comparison does not hold; empty where it does."""
+    if one.holds:
+        return ""
+    if one.failed:
+        return f"{one.failed} of {one.failed + one.seeds} seeds failed"
+    if one.sense.startswith("all "):
+        return f"only {one.held} of {one.seeds} seeds are {one.sense.removeprefix('all ')}"
+    if one.sense == "equal":
+        return (
+            f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}, {one.tolerance:.2g} is allowed"
+        )
+    if one.sense == "magnitude":
+        return f"a factor {one.ours / one.published:.2g}, {10**one.tolerance:.2g} is allowed"
+    if one.sense == "floor":
+        return f"above the floor of {one.tolerance:.0e}"
+    return f"not {one.sense} {one.published:.3g}"
+
+
+def worst(misses: "DataFrame") -> "DataFrame":
+    """The largest first: failed seeds, then by how far ours is off relative to the published."""
+    import numpy as np
+
+    off = (misses.ours.astype(float) - misses.published).abs() / misses.published.abs().clip(lower=0.05)
+    places = misses.assign(off=np.where(misses.ours.isna(), np.inf, off)).sort_values(
+        ["failed", "off", "name"], ascending=[False, False, True]
+    )
+    return places.drop_duplicates("name")  # of several settings of one number, the worst
+
+
+def bars(panel: "Axes", counts: "DataFrame") -> None:
+    """Stacked counts, the experiment with the largest share of misses at the top."""
+    missing = sum((counts[name] for name in ("misses", "misses, at another setting") if name in counts), start=0)
+    order = (missing / counts.sum(axis=1)).sort_values(kind="stable").index if len(counts) else []
+    left = 0.0
+    for name, colour in OUTCOMES.values():
+        if name in counts:
+            panel.barh(range(len(order)), counts.loc[order, name], left=left, color=colour, label=name, height=0.72)
+            left = left + counts.loc[order, name].to_numpy()
+    panel.set_yticks(range(len(order)), list(order))
+    panel.set_xlabel("comparisons")
+    panel.grid(visible=False, axis="y")
+
+
+def listed(panel: "Axes", shown: "DataFrame") -> None:
+    """A row a number: the published as a ring, ours as a dot, and why it misses."""
+    low, high = FRAME
+    names = list(shown.name)
+    for place, one in enumerate(shown.itertuples()):
+        published, ours = (
+            min(max(value, low), high) for value in (one.published, one.ours if one.ours == one.ours else one.published)
+        )
+        y = len(names) - 1 - place
+        panel.plot([published, ours], [y, y], color="#bbbbbb", linewidth=1, zorder=1)
+        panel.plot(
+            [published], [y], "o", color=CHANCE, fillstyle="none", markersize=6, label="" if place else "published"
+        )
+        marker = "<" if one.ours < low else ">" if one.ours > high else "o"
+        if one.ours == one.ours:
+            panel.plot([ours], [y], marker, color=RED, markersize=4.5, label="" if place else "ours")
+        panel.text(high + 0.08, y, one.reason, fontsize=6.5, va="center")
+    panel.set_yticks(range(len(names)), names[::-1], fontsize=7)
+    panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
+    panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
+    panel.set_title("worst misses at the published settings" if names else "nothing misses at the published settings")
+    panel.grid(visible=False, axis="y")
 
 
 def counted(table: "DataFrame") -> str:
     """The number of comparisons that hold: at the published settings, and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
     held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
-    broken = int((measured.failed > 0).sum())
-    parts = [
-        f"{int(held.sum())} of {len(measured)} comparisons hold: {int((held & alike).sum())} of {int(alike.sum())} at the "
-        f"published settings and {int((held & ~alike).sum())} of {int((~alike).sum())} at others"
-    ]
-    if broken:
-        parts.append(f"{broken} have failed seeds (no finite number, not done, or out of bounds) and so do not")
-    parts.append(f"{table[table.holds.isna()].name.nunique()} published numbers are not measured in this run")
-    return "; ".join(parts) + "."
+    return (
+        f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, {int((held & alike).sum())} of "
+        f"{int(alike.sum())} "
+        "at the published settings (above: by paper and experiment, most misses first; "
+        f"{table[table.holds.isna()].name.nunique()} published "
+        "numbers are not measured in this run)."
+    )
 
 
-def listed(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
-    low, high = FRAME
-    for place, name in enumerate(names):
-        part = table[table.name == name]
-        ring = min(max(part.iloc[0].published, low), high)
-        panel.plot([ring], [place], "o", color="black", fillstyle="none", markersize=9, zorder=2)
-        for shift, one in enumerate(part[part.ours.notna()].itertuples()):
-            y = place + 0.5 * ((shift + 0.5) / len(part) - 0.5)
-            good = bool(one.holds)
-            look: dict[str, Any] = {"color": COLOURS[2 if good else 4], "fillstyle": "full" if good else "none"}
-            width = float(one.deviation) if one.deviation == one.deviation else 0.0
-            marker = "<" if one.ours < low else ">" if one.ours > high else "o"
-            x = min(max(one.ours, low), high)
-            panel.errorbar(x, y, xerr=width, fmt=marker, markersize=4, linewidth=1.0, zorder=3, **look)
-    labels = [f"{name}  {SIGN[table[table.name == name].iloc[0].sense]}" for name in names]
-    panel.set_yticks(range(len(names)), labels, fontsize=8)
-    panel.set_ylim(len(names) - 0.4, -0.6)
-    panel.set_xlim(low - 0.05, high + 0.05)
-    panel.set_xlabel("value, difference or ratio")
-
-
-def against(panel: "Axes", table: "DataFrame") -> None:
-    """Logarithmic axes, because a collapse spans decades; points on the diagonal agree."""
-    least = 1e-8
-    for colour, (good, part) in zip((COLOURS[4], COLOURS[2]), table.groupby(table.holds.astype(bool))):
-        label = "reproduced" if good else "not reproduced"
-        panel.plot(
-            part.published.clip(lower=least), part.ours.clip(lower=least), "o", color=colour, markersize=3, label=label
-        )
-    panel.plot([least, 1.0], [least, 1.0], color=CHANCE, linestyle="--", linewidth=0.8)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.set_xlabel("published relative residual")
-    panel.set_ylabel("ours")
-    panel.legend(fontsize=8)
-
-
-def findings(table: "DataFrame", names: list[str]) -> list[str]:
-    """A sentence a number; of many settings, only the range."""
-    said = []
-    for name in names:
-        part = table[table.name == name]
-        first = part.iloc[0]
-        if len(part) <= FEW:
-            ours = ", ".join(
-                f"{'none' if one.ours != one.ours else format(one.ours, '.3g')} ({one.setting}{seeds(one)})"
-                for one in part.itertuples()
-            )
-        else:
-            held = int(part.holds.astype(bool).sum())
-            ours = f"{part.ours.min():.3g} to {part.ours.max():.3g} at {len(part)} settings, {held} of which hold"
-        said.append(f"{name}: published {SIGN[first.sense]} {first.published:.3g}, ours {ours}.")
-    return said
-
-
-def seeds(one: Any) -> str:
-    """What the mean over seeds does not show."""
-    if one.failed:
-        return f"; {one.failed} of {one.failed + one.seeds} seeds failed"
-    return f"; {one.held} of {one.seeds} seeds" if one.sense.startswith("all ") else ""
+def said(misses: "DataFrame", most: int) -> str:
+    """The misses at the published settings."""
+    if misses.empty:
+        return "None misses at its published setting."
+    first = misses.iloc[0]
+    ours = "none" if first.ours != first.ours else f"{first.ours:.3g}"
+    more = f", of which the {most} worst are drawn below" if len(misses) > most else ", drawn below"
+    return (
+        f"{len(misses)} numbers miss at their published settings{more}, {first['name']!r} most: published {first.published:.3g}, "
+        f"ours {ours}, {first.reason}."
+    )

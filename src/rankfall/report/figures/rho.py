@@ -54,7 +54,8 @@ def rho(
     shape = table.iloc[0]
     caption = (
         f"Accuracy on fresh sequences against the share of tokens that are one symbol, {shape.length} tokens of {shape.symbols} symbols, "
-        f"training {training}{', ' + said(where) if where else ''}. Lines are means over {table.seed.nunique()} seeds, bands one standard "
+        f"training {training}{', ' + said(where) if where else ''}. Lines are means over {table.seed.nunique()} seeds, bands "
+        "one standard "
         "deviation over seeds. Dashed, computed: what can be reached without positions (places), or by naming the sequence's most "
         "frequent symbol everywhere (even tokens). On the right all tokens are identical. "
         + left_out(whole, table, ("architecture", "training"))

@@ -79,7 +79,8 @@ def sweep(
     legend(figure, flat, names, ", ".join(lines))
     text = (
         f"Relative residual by {x} (composite norm, token mean; centred propagation where a centred form is known), "
-        f"{said(where) or 'all cells'}; {data.key.nunique()} cells, {data.seed.nunique()} seeds. Lines are geometric means over seeds and "
+        f"{said(where) or 'all cells'}; {data.key.nunique()} cells, {data.seed.nunique()} seeds. Lines are geometric means "
+        "over seeds and "
         "samples, bands one standard deviation over seeds of the logarithm. "
         + (f"{identical} values are left out, of rows that are identical to the last digit. " if identical else "")
     )

@@ -5,18 +5,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.selection import among, finished, one_a_seed, one_of
-from rankfall.report.style import CHANCE, Picture, band, canvas, palette
+from rankfall.report.colours import CHANCE, colours
+from rankfall.report.lines import below, labelled, on, summary
+from rankfall.report.selection import among, finished, init_first, one_a_seed, one_of
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 TABLES = ["residuals", "token_identity", "attention_identity", "attribution"]
 NAMES = {
-    "residual": "residual |res(X)| / |X|",
-    "rank of T": "numerical rank of T\nof the block that reads it",
+    "residual": "residual\n|res(X)| / |X|",
+    "rank of T": "rank of T of the\nblock that reads it",
     "identity": "identity rate\n(linear map, cosine)",
-    "own share": "own share of attribution",
+    "own share": "own share\nof attribution",
 }
 CELL = ["key", "architecture", "training", "seed"]
 
@@ -43,7 +45,7 @@ def together(
     table = table[table.key.isin(common)]
     if table.empty:
         raise RankfallError(f"figure together: no network of task {task!r} is in all of the tables {', '.join(TABLES)}")
-    values = {
+    found = {
         "residual": residual(tables["residuals"]),
         "rank of T": rank(tables["attention_identity"], tolerance),
         "identity": identity(table),
@@ -51,41 +53,76 @@ def together(
     }
     cells = table[CELL].drop_duplicates()
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
-    values = {name: cells.merge(found, on="key") for name, found in values.items()}
-    shown = trainings or sorted(
-        (str(name) for name in cells.training.unique()), key=lambda name: (name != "init", name)
-    )
-    figure, axes = canvas(len(NAMES), len(shown), 3.1 * len(shown) + 1.2, 7.6, sharex=True, sharey="row")
-    for column, training in enumerate(shown):
-        for row, (name, label) in enumerate(NAMES.items()):
-            panel, part = axes[row][column], values[name]
-            # Every other pair is dashed: lines that lie on each other are both seen.
-            for number, (colour, architecture) in enumerate(zip(palette(len(architectures)), architectures)):
-                style = ("-", "-", "--", "--")[number % 4]
-                line = part[(part.training == training) & (part.architecture == architecture) & (part.value > 0)]
-                line = line.groupby("layer").value.agg(["mean", "std"]).fillna(0.0).reset_index()
-                deviation = line["std"].clip(upper=0.99 * line["mean"]) if name == "residual" else line["std"]
-                band(panel, line.layer, line["mean"], deviation, colour, architecture, marker="o", linestyle=style)
-            if column == 0:
-                panel.set_ylabel(label)
-        axes[0][column].set(title=training, yscale="log")
-        guess = table[(table.training == training) & (table.candidates == "sentence")].chance.mean()
-        for row in (2, 3):
-            axes[row][column].axhline(
-                guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens"
-            )
-        axes[-1][column].set_xlabel("layer")
-    figure.legend(*axes[2][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    shown = trainings or init_first(cells.training)
+    values = {
+        name: cells.merge(one, on="key").groupby([*CELL, "layer"]).value.mean().astype(float).reset_index()
+        for name, one in found.items()
+    }
+    figure, axes = canvas(len(NAMES), len(shown), WIDTH, 1.45 * len(NAMES) + 0.6, sharex=True, sharey="row")
+    for (row, (name, label)), (column, training) in itertools.product(enumerate(NAMES.items()), enumerate(shown)):
+        panel, part = axes[row][column], values[name]
+        if name == "residual":
+            panel.set_yscale("log")
+        part = part[(part.training == training) & (part.value > 0)]  # equal rows have no place on a logarithmic axis
+        on(panel, part, "layer", "value", "architecture", colours(architectures))
+        if row >= 2:
+            guess = table[(table.training == training) & (table.candidates == "sentence")].chance.mean()
+            panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
+        panel.set(xlabel="layer", ylabel=label, title=training if row == 0 else "")
+    below(figure, labelled(axes[2]), 5)
     seeds = cells.groupby(["architecture", "training"]).seed.nunique().max()
-    return Picture(
-        figure,
-        f"Four ways to lose a token on {task}, by depth of the state: lines are means over {seeds} seeds, bands one standard "
-        f"deviation over seeds. The rank of T, at tolerance {tolerance:g}, mean over heads, is drawn at the layer whose state T "
-        "is made of. Residuals end where rows are equal to the last digit. "
-        + " ".join(fates(values, training, architectures) for training in shown)
-        + " "
-        + " ".join(correlations(values, training) for training in shown),
+    caption = (
+        f"Four ways to lose a token on {task}, by depth of the state: means over {seeds} seeds (of residuals, the geometric "
+        "mean), bands one "
+        f"standard deviation over seeds; the rank of T, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of. "
+        f"{finding(values, shown)}"
     )
+    return Picture(figure, caption, numbers(values))
+
+
+def numbers(values: "dict[str, DataFrame]") -> "DataFrame":
+    """Means by layer with the first layer below half of the first value, and the rank correlations of quantities, a row each."""
+    from pandas import concat
+
+    parts = []
+    for name, one in values.items():
+        points = summary(one, ["training", "architecture", "layer"], "value", log=name == "residual")
+        points = points.rename(columns={"deviation of log10 over seeds": "deviation over seeds"}).assign(quantity=name)
+        half = {
+            key: halved(line.set_index("layer")["mean"]) for key, line in points.groupby(["training", "architecture"])
+        }
+        layers = [half[key] for key in zip(points.training, points.architecture)]
+        parts.append(points.assign(**{"first layer below half": layers}))
+    return concat([*parts, correlations(values)])
+
+
+def halved(line: "Series") -> Any:
+    """The first layer below half of the first value, None if there is none."""
+    found = line.index[line < line.iloc[0] / 2]
+    return found[0] if len(found) else None
+
+
+def finding(values: "dict[str, DataFrame]", shown: list[str]) -> str:
+    """How closely the residual goes with the identity of tokens, by training."""
+    found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")["mean"]
+    said = " and ".join(f"{found[training]:.2f} ({training})" for training in shown if training in found.index)
+    return f"Rank correlation of residual and identity rate over layers and architectures: {said or 'there is no common layer'}."
+
+
+def correlations(values: "dict[str, DataFrame]") -> "DataFrame":
+    """Spearman correlations over layers and architectures, mean over seeds."""
+    from pandas import DataFrame
+
+    rows = []
+    for one, other in itertools.combinations(values, 2):
+        both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
+        for (training, seed), part in both.groupby(["training", "seed"]):
+            name = f"rank correlation of {one} and {other}"
+            rows.append(
+                {"training": training, "seed": seed, "quantity": name, "mean": spearman(part.value, part.value_other)}
+            )
+    found = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])
+    return found.agg(mean=("mean", "mean"), seeds=("seed", "nunique")).reset_index()
 
 
 def residual(table: "DataFrame") -> "DataFrame":
@@ -117,33 +154,6 @@ def own_share(table: "DataFrame") -> "DataFrame":
     chosen = (table.method == "jacobian") & (table.kept_tokens == "all") & (table.quantity == "own share")
     found = table[chosen & table.value.notna()][["key", "layer", "value"]]
     return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
-
-
-def fates(values: "dict[str, DataFrame]", training: str, architectures: list[str]) -> str:
-    """The layer at which the mean over seeds first is below half of what it is at first, for each architecture and quantity."""
-    found = []
-    for architecture in architectures:
-        parts = []
-        for name, table in values.items():
-            line = table[(table.training == training) & (table.architecture == architecture)]
-            line = line.groupby("layer").value.mean()
-            halved = line.index[line < line.iloc[0] / 2] if len(line) else []
-            parts.append(f"{name} {halved[0] if len(halved) else 'never'}")
-        found.append(f"{architecture}: {', '.join(parts)}")
-    return f"First layer below half of the first value, {training}: {'; '.join(found)}."
-
-
-def correlations(values: "dict[str, DataFrame]", training: str) -> str:
-    """Spearman correlations over layers and architectures, mean over seeds."""
-    found = []
-    for one, other in itertools.combinations(values, 2):
-        both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
-        both = both[both.training == training]
-        each = [spearman(part.value, part.value_other) for _, part in both.groupby("seed")]
-        found.append(
-            f"{one} and {other} {sum(each) / len(each):.2f}" if each else f"{one} and {other}: no common layer"
-        )
-    return f"Rank correlation over layers and architectures, {training}: {', '.join(found)}."
 
 
 def spearman(one: "Series", other: "Series") -> float:

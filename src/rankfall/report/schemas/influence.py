@@ -13,7 +13,8 @@ def influence() -> Table:
                 "source",
                 "text",
                 "jacobian: norms of blocks d e_n / d x_i of a network; averaging: last row of ((1 - a) 1 + a C)^depth, C_ji = 1/j; "
-                "smoothed density: the same from its closed form; density: its limit for many places; in squares: what independent random "
+                "smoothed density: the same from its closed form; density: its limit for many places; in squares: what "
+                "independent random "
                 "value maps add up to",
             ),
             Column(

@@ -31,7 +31,8 @@ def scorecard() -> Table:
             Column(
                 "variant",
                 "text",
-                "the parts that the grid sets, where several designs have this name: column value; empty for the one with most parts that "
+                "the parts that the grid sets, where several designs have this name: column value; empty for the one with "
+                "most parts that "
                 "are defaults",
             ),
             *(
