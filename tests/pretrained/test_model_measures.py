@@ -290,9 +290,11 @@ def test_figure_and_command(tmp_path, capsys):
     assert "transformer" in shown
     assert sorted(path.name for path in out.iterdir()) == [
         "model_residuals.parquet",
+        "residuals.csv",
         "residuals.pdf",
         "residuals.png",
         "residuals.rst",
+        "residuals.svg",
     ]
     assert tables.read(out / "model_residuals.parquet", "model_residuals").num_rows > 0
 

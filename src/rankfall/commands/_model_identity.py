@@ -32,7 +32,7 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
             with style.applied():
                 picture = components.load("figure", figure)(lambda _, frame=frame: frame)
             style.save(picture, out / f"{figure}.png", out / f"{figure}.rst")
-            print(f"{picture.caption}\nwritten to {out}/: {name}.parquet, {figure}.png, {figure}.pdf")
+            print(f"{picture.caption}\nwritten to {out}/: {name}.parquet, {figure}.png, .pdf, .svg, .csv")
     return 0
 
 

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     tables.write("model_residuals", rows, out / "model_residuals.parquet")
     picture = models(lambda name: frame, log=False)
     style.save(picture, out / "residuals.png", out / "residuals.rst")
-    print(f"{picture.caption}\nwritten to {out}/: model_residuals.parquet, residuals.png, residuals.pdf")
+    print(f"{picture.caption}\nwritten to {out}/: model_residuals.parquet, residuals.png, .pdf, .svg, .csv")
     return 0
 
 
