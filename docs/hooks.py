@@ -1,0 +1,37 @@
+"""For mkdocs: pages of the repository that lie outside docs/ are pages of the site too, and links lead from one to the other.
+
+README.md, CONTRIBUTING.md and CHANGELOG.md are read where they are. A link of theirs to `docs/x.md` is one to `x.md` here; a link to a
+file that is no page of the site (sources, presets) is shown as the file's path.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for name, page in OUTSIDE.items():
+        text = (ROOT / name).read_text().replace("](docs/", "](")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    return LINK.sub(lambda found: linked(found, files), markdown)
+
+
+def linked(found: re.Match[str], files: Files) -> str:
+    """A link to a page of the site, or the plain path of a file that exists in the repository and is none."""
+    image, text, target, anchor = found[1], found[2], found[3], found[4] or ""
+    name = target.removeprefix("../")
+    if name in OUTSIDE:
+        return f"{image}[{text}]({OUTSIDE[name]}{anchor})"
+    if "://" in target or files.get_file_from_path(target) or not (ROOT / name).exists():
+        return found[0]
+    return f"`{name}`" if text.strip("`") in (name, Path(name).name) else f"{text} (`{name}`)"

@@ -1,0 +1,40 @@
+"""Guards docs/question.md: its configuration is planned, and each of its lines of pandas reads columns that its table has."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rankfall import components
+from rankfall.plan.build import make_plan
+from rankfall.report import tables
+
+PAGE = (Path(__file__).parents[2] / "docs" / "question.md").read_text()
+ROWS = re.findall(r"^\| ([^|]+\?) \| ([^|]+) \| [^|]* \| `(t[.\[][^`]+)`", PAGE, re.MULTILINE)
+
+
+def test_its_configurations_are_planned():
+    parts, whole = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+    assert len(make_plan(whole).cells) == 20
+    assert len(make_plan(whole | parts).cells) == 20
+
+
+def test_every_question_has_a_line():
+    assert len(ROWS) == 11
+
+
+@pytest.mark.parametrize(("question", "measures", "line"), ROWS, ids=lambda text: text[:30])
+def test_a_line_of_pandas_reads_its_table(question, measures, line):
+    """On an empty table: a column or a method that is not there is an error all the same."""
+    named = re.findall(r"`(\w+)`", measures)
+    names = [components.describe("measure", name).facts["TABLE"] for name in named] or ["cells"]
+    results = []
+    for name in names:
+        t = tables.conform(name, []).to_pandas()
+        t = t.astype({column: "float64" for column in t.columns if t[column].dtype.kind in "if"})
+        try:
+            results.append(eval(line, {"t": t}))
+        except (AttributeError, KeyError):
+            results.append(None)
+    assert any(result is not None for result in results), f"{question}: {line}"

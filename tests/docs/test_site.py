@@ -1,0 +1,112 @@
+"""Guards the documentation as a site: it builds without a warning, every link leads somewhere, and it loads nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+OUTSIDE = {
+    "readme.md": ROOT / "README.md",
+    "contributing.md": ROOT / "CONTRIBUTING.md",
+    "changelog.md": ROOT / "CHANGELOG.md",
+}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def config():
+    return yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+
+
+def listed(entries):
+    for entry in entries:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for value in entry.values():
+                yield from [value] if isinstance(value, str) else listed(value)
+
+
+def test_every_page_is_in_the_navigation_once():
+    pages = list(listed(config()["nav"]))
+    assert sorted(pages) == sorted([*(page.name for page in PAGES), *OUTSIDE])
+
+
+def slug(heading):
+    """As GitHub and mkdocs both have it, for headings of letters, digits and punctuation."""
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower()).strip())
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OUTSIDE.values()], ids=lambda path: path.name)
+def test_links_of_a_page_lead_to_files_and_headings(page):
+    """In the repository, without the site."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in LINK.findall(text):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{page.name}: {target}"
+
+
+def test_errors_that_the_questions_quote_are_said():
+    """Each bold piece of code is in a source file, its parts in one line each."""
+    said = " ".join(file.read_text() for file in [*(ROOT / "src").rglob("*.py"), ROOT / "Makefile"])
+    said = re.sub(r"\"\s*\n\s*f?\"", "", said)  # a text that goes over two lines
+    quoted = re.findall(r"\*\*`([^`]+)`", (DOCS / "questions.md").read_text())
+    assert len(quoted) >= 12
+    parts = [(quote, part.strip()) for quote in quoted for part in re.split(r"'?\.\.\.'?", quote) if part.strip(" :'")]
+    assert [quote for quote, part in parts if part not in said and part.split(" ", 1)[0] != "unknown"] == []
+    assert "unknown {" in said
+
+
+class Loaded(HTMLParser):
+    """What a browser fetches when it opens a page, and where its links lead."""
+
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.links = [], []
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        if tag in ("script", "img", "iframe", "source") and found.get("src"):
+            self.fetched.append(found["src"])
+        if tag == "link" and found.get("rel") in ("stylesheet", "preload", "preconnect", "icon", "modulepreload"):
+            self.fetched.append(found["href"])
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("material")
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    made = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    pages = sorted(tmp_path.glob("*.html"))
+    assert {f"{Path(page).stem}.html" for page in listed(config()["nav"])} <= {page.name for page in pages}
+    for page in pages:
+        found = Loaded()
+        found.feed(page.read_text())
+        assert [url for url in found.fetched if "//" in url] == [], page.name
+        for url in found.fetched:
+            if page.name != "404.html" and not url.startswith("data:"):
+                assert (tmp_path / url.partition("?")[0]).is_file(), (page.name, url)
+        for link in found.links:
+            if "://" not in link and page.name != "404.html" and not link.startswith(("#", "mailto:")):
+                file = tmp_path / (link.partition("#")[0] or page.name)
+                assert file.is_file() or file == tmp_path / ".", (page.name, link)
+    styles = " ".join(file.read_text() for file in (tmp_path / "assets" / "stylesheets").glob("*.css"))
+    assert re.findall(r"url\((?![\"']?(?:data:|#))[\"']?(https?:)?//[^)]*\)", styles) == []
+    assert "<!--=" not in re.sub(r"<!--=\w+-->[^<]*<!--/-->", "", (tmp_path / "readme.html").read_text())

@@ -1,0 +1,87 @@
+"""Guards the tutorial: every shell block of docs/tutorial.md, in order, in a copy of the checkout, does what the page says it does."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tutorial.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+INHERITED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "SNAKEMAKE_PROFILE")
+
+
+def clone(folder: Path) -> Path:
+    """The files that a clone has; its .venv runs the copy with the interpreter of the tests, as `make setup` would have left it."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    bin_ = folder / ".venv" / "bin"
+    bin_.mkdir(parents=True)
+    for name, command in {"python": "", "rankfall": "-m rankfall.cli "}.items():
+        wrapper = bin_ / name
+        wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "src"} exec {sys.executable} {command}"$@"\n')
+        wrapper.chmod(0o755)
+    stamp = "(pwd; cat pyproject.toml envs/constraints.txt) | cksum | cut -d' ' -f1"
+    number = subprocess.run(stamp, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    (folder / ".venv" / f"installed-{number}").touch()
+    return folder
+
+
+def typed(block: str, folder: Path) -> str:
+    left = {name: value for name, value in os.environ.items() if name not in INHERITED} | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block], cwd=folder, env=left, stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{block}\n{done.stdout}"
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("make") is None, reason="the page types make")
+def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    folder = clone(tmp_path / "rankfall")
+    setup, plan, run, normaliser, task, measure, question = BLOCKS
+    typed(setup, folder)
+    assert "8 cells" in typed(plan, folder)
+    assert {"plain", "skip"} <= set(re.findall(r"^\"(\w+)\",", typed(run, folder), re.MULTILINE))
+    tables, figures = folder / "results/mine/tables", folder / "results/mine/figures"
+    before = pd.read_parquet(tables / "cells.parquet")
+    assert len(before) == 8
+
+    said = typed(normaliser, folder)
+    assert re.search(r"^\"mine\",", said, re.MULTILINE)
+    after = pd.read_parquet(tables / "cells.parquet")
+    assert set(before.key) < set(after.key)
+    assert len(after) == 12
+    assert (after[after.key.isin(before.key)].set_index("key").seconds == before.set_index("key").seconds).all()
+    orders = pd.read_parquet(tables / "orders.parquet")
+    assert orders[orders.normaliser.fillna("").str.startswith("square")].order.notna().any()
+
+    typed(task, folder)
+    cells = pd.read_parquet(tables / "cells.parquet")
+    assert (cells.task == "parity").sum() == 12
+    assert set(cells.status) == {"done"}
+
+    typed(measure, folder)
+    alike = pd.read_parquet(tables / "alike.parquet")
+    assert len(alike) == 24 * 5
+    assert alike.cosine.between(-1, 1).all()
+    plain = alike[(alike.architecture == "plain") & (alike.training == "init") & (alike.layer == 4)]
+    assert plain.cosine.min() > 0.99  # attention alone: all tokens point the same way after four layers
+    assert (figures / "alike.png").stat().st_size > 5000
+
+    assert "plain" in typed(question, folder)
+
+
+def test_every_block_is_of_the_tutorial() -> None:
+    assert len(BLOCKS) == 7
+    assert PAGE.count("```") == 2 * len(BLOCKS), "a block that is not sh is not run"
