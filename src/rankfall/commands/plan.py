@@ -68,6 +68,8 @@ def calibrate(args: argparse.Namespace) -> int:
 
 def as_text(plan: "Plan", found: "Status") -> str:
     """A table, the reasons, and a last line with the sum."""
+    from rankfall.plan.engines import engines
+
     states = ["fresh", "stale", "new", *["kept"] * any(one.kept for one in found.lines)]
     head = ("task", "architecture", "training", "cells", *states, "to compute")
     rows = [(*(getattr(one, name) for name in head[:-1]), duration(one.seconds)) for one in found.lines]
@@ -76,6 +78,9 @@ def as_text(plan: "Plan", found: "Status") -> str:
     if found.reasons:
         lines += ["", "why:"]
         lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
+    by = engines(plan.cells, plan.config.compute)
+    lines += ["", "engines of training steps:"] * bool(by)
+    lines += [f"  {count} {engine}" + f": {why}" * bool(why) for (engine, why), count in by.most_common()]
     lines += [""] * bool(found.measures)
     lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
@@ -101,6 +106,8 @@ def as_json(plan: "Plan", found: "Status") -> str:
     import json
     from dataclasses import asdict
 
+    from rankfall.plan.engines import engines
+
     shards = [
         {"task": task, "shard": shard, "cells": [cell.key for cell in cells]}
         for (task, shard), cells in plan.shards.items()
@@ -110,6 +117,10 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "cells": len(plan.cells),
         "lines": [asdict(line) for line in found.lines],
         "reasons": [{"state": state, "why": why, "cells": n} for (state, why), n in found.reasons.most_common()],
+        "engines": [
+            {"engine": engine, "why": why, "cells": n}
+            for (engine, why), n in engines(plan.cells, plan.config.compute).most_common()
+        ],
         "jobs": found.jobs,
         "seconds": found.seconds,
         "scale": found.scale,

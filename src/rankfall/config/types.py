@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
@@ -93,9 +93,12 @@ def _folder(value: str) -> str:
 
 
 class Compute(Entry):
-    """How to compute results. Nothing here is part of a key."""
+    """How to compute results. Nothing here is part of a key but the engine that a cell has from it."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
+    engine: Literal["auto", "plain", "fused"] = Field(
+        "plain", description="of training steps: plain, through autograd; fused, by hand; auto, fused where it serves"
+    )
     threads: Threads = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")
     shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")

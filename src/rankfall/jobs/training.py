@@ -22,12 +22,13 @@ from rankfall.jobs.engine import (
 )
 from rankfall.jobs.memory import members_at_once
 from rankfall.jobs.trials import refused_cells
+from rankfall.plan.engines import check_installed
 from rankfall.train import recipe
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.device import large_blocks_apart
 from rankfall.train.fit import evaluate, fit
 from rankfall.train.history import TrainingHistory, count_of, is_count
-from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
+from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members, StepEngine
 from rankfall.train.objectives._base import Objective
 from rankfall.train.resume import prefixed, restore, state_of
 
@@ -47,6 +48,7 @@ def train_cells(
     code: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
     """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
+    check_installed({cell.engine for cell in cells})
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
@@ -106,6 +108,7 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     trainings = [cell.training for cell in cells]
     device = job.settings.device
     members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
+    members.engine = engine_of(cells[0], members)
     data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
     checkpoint = checkpoint_of(cells, job)
@@ -117,6 +120,7 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
         "seconds": checkpoint.seconds / len(cells),
         "megabytes": peak_megabytes(),
         "device": str(device),
+        "engine": members.engine.name if members.engine else "plain",
         "dtype": trainings[0].dtype,
         "threads": torch.get_num_threads(),
         "stack": checkpoint.identity,
@@ -131,6 +135,15 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
     checkpoint.drop()
     job.progress.cells_done(len(cells))
+
+
+def engine_of(cell: "Cell", members: Members) -> StepEngine | None:
+    """The engine of a group's steps; None: through autograd."""
+    if cell.engine != "fused":
+        return None
+    from rankfall.train.fused.engine import Fused  # needs numba, which not everybody has
+
+    return Fused(members, cell.architecture, cell.training)
 
 
 def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint:

@@ -33,6 +33,7 @@ class Cell:
     data_seed: int | None  # None: the data do not depend on it, and all seeds share them
     group: str
     shard: str
+    engine: str  # of its training steps, as in plan/engines.py
     code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it
     data_code: Mapping[str, str] = field(repr=False, compare=False)  # the same for its data
     cost: Cost = field(repr=False, compare=False)  # estimated, or measured before

@@ -15,8 +15,9 @@ from rankfall.design import Architecture, Component, Task, Training
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
 from rankfall.plan.cost import Cost
+from rankfall.plan.engines import FUSED, ROOT, engine_of
 from rankfall.plan.grid import Point
-from rankfall.plan.history import History, read_history
+from rankfall.plan.history import read_history
 
 # The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
@@ -31,6 +32,7 @@ class Shared:
     content: dict[str, Any]  # the spec but for the seed: task, architecture, training
     digest: str
     group: str
+    engine: str
     cost: Cost
     code: Mapping[str, str]
     fingerprint: str
@@ -52,8 +54,8 @@ class Draft:
 class Drafts:
     """Makes drafts; what many cells have in common is computed once."""
 
-    def __init__(self, sources: Sources, history: History) -> None:
-        self.sources, self.history = sources, history
+    def __init__(self, sources: Sources, compute: Compute) -> None:
+        self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
         self.shared: dict[tuple[Task, Architecture, Training], Shared] = {}
         self.modules: dict[tuple[str, str], str] = {}
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
@@ -86,7 +88,9 @@ class Drafts:
         stacked = training_content(training, stacked=True)
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = parts(task, architecture, training)
-        roots = frozenset((*TRAIN_ROOTS, *data_roots, *(self.module(kind, part) for kind, part in used)))
+        engine = engine_of(self.compute, task, architecture, training, self.sources)
+        steps = (ROOT,) if engine == FUSED else ()
+        roots = frozenset((*TRAIN_ROOTS, *steps, *data_roots, *(self.module(kind, part) for kind, part in used)))
         data_files = self.files_of("task", task.task, f"tasks.{task.name}")
         files: dict[str, str] = {}  # of the other parts: the cell's key holds its data's
         for kind, part in used:
@@ -98,7 +102,8 @@ class Drafts:
             content=content,
             digest=spec,
             group=group,
-            cost=self.history.of(group, task, architecture, training),
+            engine=engine,
+            cost=self.history.of(group, task, architecture, training, engine),
             code=self.code_of(roots, data_files | files),
             fingerprint=digest(fingerprint, files) if files else fingerprint,
             data_code=self.code_of(frozenset(data_roots), data_files),
@@ -131,7 +136,7 @@ class Drafts:
 
 def make_cells(points: Iterable[Point], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
     """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration. `costs` are of measures."""
-    maker = Drafts(sources, read_history(compute.costs))
+    maker = Drafts(sources, compute)
     made = [draft for draft in map(maker.draft, points) if draft is not None]
     drafts = sorted(made, key=lambda draft: (*draft.shared.order, draft.point.seed))
     homes = _shards(drafts, compute.shard_minutes, costs)
@@ -172,6 +177,7 @@ def _finished(draft: Draft, home: str) -> Cell:
         data_seed=data_seed,
         group=shared.group,
         shard=home,
+        engine=shared.engine,
         code=shared.code,
         data_code=shared.data_code,
         cost=shared.cost,

@@ -15,8 +15,8 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
 
-CALL = 2.0e-4  # seconds a layer and step
-RATE = 6.0e10  # operations a second
+CALL = {"plain": 2.0e-4, "fused": 4.0e-5}  # seconds a layer and step, by engine
+RATE = {"plain": 6.0e10, "fused": 8.0e10}  # operations a second
 SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
 SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
 
@@ -29,22 +29,23 @@ class Cost:
     megabytes: int | None = None  # of the whole job, where measured
 
 
-def cell_seconds(task: Task, architecture: Architecture, training: Training) -> float:
+def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:
     """Seconds that a cell takes as one member of a full stack."""
     samples, length = sizes(task)
     batch = min(training.batch, samples)
     steps = training.epochs * -(-samples // batch)
-    return SETUP + steps * step_seconds(architecture, batch, length)
+    return SETUP + steps * step_seconds(architecture, batch, length, engine)
 
 
-def step_seconds(architecture: Architecture, batch: int, length: int) -> float:
+def step_seconds(architecture: Architecture, batch: int, length: int, engine: str = "plain") -> float:
     """One training step of one member."""
     a = architecture
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     parameters = a.depth * (4 * a.width * inner + 2 * a.width * hidden)
     scores = a.depth * batch * length * mixed_width(a, length) * inner
-    return a.depth * CALL * (2 if hidden else 1) + (6 * parameters * batch * length + 12 * scores) / RATE
+    operations = 6 * parameters * batch * length + 12 * scores
+    return a.depth * CALL[engine] * (2 if hidden else 1) + operations / RATE[engine]
 
 
 def inner_width(a: Architecture) -> int:

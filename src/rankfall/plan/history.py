@@ -33,9 +33,9 @@ class History:
     scale: float = 1.0
     groups: Mapping[str, Cost] = field(default_factory=dict)
 
-    def of(self, group: str, task: Task, architecture: Architecture, training: Training) -> Cost:
+    def of(self, group: str, task: Task, architecture: Architecture, training: Training, engine: str) -> Cost:
         found = self.groups.get(group)
-        return found or Cost(self.scale * cost.cell_seconds(task, architecture, training))
+        return found or Cost(self.scale * cost.cell_seconds(task, architecture, training, engine))
 
 
 def read_history(path: str | None) -> History:
@@ -81,7 +81,8 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
                 "megabytes": megabytes.get(cell.group),
             }
             if cell.training.epochs:
-                ratios.append(typical / cost.cell_seconds(cell.task, cell.architecture, cell.training))
+                modelled = cost.cell_seconds(cell.task, cell.architecture, cell.training, cell.engine)
+                ratios.append(typical / modelled)
     return {"scale": float(f"{median(ratios) if ratios else 1.0:.3g}"), "groups": groups}
 
 

@@ -26,6 +26,7 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
         "reason": record.get("reason") or "",
         "task_component": str(cell.task.task),
         "device": record.get("device"),
+        "engine": record.get("engine"),
         "stack": record.get("stack"),
         "host": record.get("host"),
         "torch": record.get("versions", {}).get("torch"),

@@ -119,6 +119,13 @@ CELL_COLUMNS = (
     *designed(Architecture),
     *designed(Training),
     Column("device", "text", "where the cell was trained; null: not recorded", nullable=True, provenance=True),
+    Column(
+        "engine",
+        "text",
+        "what computed its training steps: plain (autograd) or fused (by hand); null: not recorded",
+        nullable=True,
+        provenance=True,
+    ),
     Column("stack", "text", "which cells were trained together; null: not recorded", nullable=True, provenance=True),
     Column("host", "text", "the machine that trained the cell; null: not recorded", nullable=True, provenance=True),
     Column("torch", "text", "torch's version when it did; null: not recorded", nullable=True, provenance=True),

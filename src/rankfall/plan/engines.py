@@ -1,0 +1,129 @@
+"""Which engine computes the training steps of a cell: plain (autograd, which serves everything) or fused (`train/fused`, by hand).
+
+The choice follows from the configuration and the code alone, never from what is installed on a machine, since numbers of the two differ by
+rounding: sources of the fused engine are in the keys of the cells that it serves. A component that was edited after the fused engine had
+been checked against it is computed by autograd again.
+"""
+
+import importlib.util
+from collections import Counter
+from collections.abc import Iterable
+
+from rankfall.code.fingerprint import Sources
+from rankfall.components import locate
+from rankfall.config.problems import problem
+from rankfall.config.rules import parts
+from rankfall.config.types import Compute
+from rankfall.design import Architecture, Component, Task, Training
+from rankfall.errors import RankfallError
+from rankfall.plan.cell import Cell
+from rankfall.plan.cost import sizes
+
+PLAIN, FUSED = "plain", "fused"
+ROOT = "rankfall.train.fused.engine"
+TOKENS = 128  # the most that the fused engine was measured with
+SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
+
+# Kind -> component -> digest of its code, with which the fused engine was tested (tests/train/fused/test_engine.py). Components of other
+# kinds do not matter to it.
+CHECKED: dict[str, dict[str, str]] = {
+    "block": {"attention": "058e9c6b97fd"},
+    "attention": {"multihead": "a3433bf6c51c"},
+    "normaliser": {"softmax": "ec2c95b5279d"},
+    "position": {
+        "none": "d4a22166e48e",
+        "learned": "2b5b1d6cf378",
+        "sinusoidal": "a1d17cd9f66b",
+        "toeplitz": "3438722e1839",
+        "symmetric": "5b63b3efcf5e",
+        "t5": "c2d84571f50d",
+        "alibi": "56e8e0f22e74",
+    },
+    "residual": {
+        "add": "0c8893099662",
+        "none": "81d879378a8d",
+        "scaled": "e5baa02c4d3e",
+        "depth_scaled": "f4ef6d40dc90",
+        "convex": "2148f3edf594",
+    },
+    "mlp": {"none": "a44e73d2f577", "gelu": "0fea7b597b29", "relu": "008574760941"},
+    "norm": {"none": "4e04fe068a32", "layer": "81caff815873"},
+    "embedding": {
+        "token": "3410cb18382e",
+        "mapped_token": "99677a53575e",
+        "linear": "928af3f22522",
+        "coordinates": "f0b6f30395a9",
+    },
+    "head": {"classifier": "1eec46b9fd23", "regression": "b93c0a1aac81"},
+    "sentinels": {"none": "4544cc3caedc"},
+    "objective": {"classes": "f6fdf240147b", "values": "f1702af98754"},
+    "optimizer": {"adam": "3440a512824c", "adamw": "8783d8f5d78c", "sgd": "0951985da33c"},
+}
+
+
+def engine_of(compute: Compute, task: Task, architecture: Architecture, training: Training, sources: Sources) -> str:
+    """The engine of a cell; an error if the configuration insists on the fused one and it does not serve the cell."""
+    if compute.engine == PLAIN or not training.epochs:
+        return PLAIN
+    why = refusal(compute.device, task, architecture, training, sources)
+    if why and compute.engine == FUSED:
+        what = f"'fused' does not serve {task.name} / {architecture.name} / {training.name}: {why}"
+        raise problem("compute.engine", what, hint="`auto` computes such cells by autograd")
+    return PLAIN if why else FUSED
+
+
+def refusal(device: str, task: Task, architecture: Architecture, training: Training, sources: Sources) -> str | None:
+    """Why the fused engine does not serve such cells; None if it does."""
+    if device != "cpu":
+        return f"device {device}"
+    if training.dtype != "float32":
+        return training.dtype
+    for kind, part in parts(task, architecture, training):
+        if kind in CHECKED and part.name not in CHECKED[kind]:
+            return f"{kind} {part.name}"
+    samples, tokens = sizes(task)
+    if min(training.batch, samples) < SEQUENCES:
+        return f"batches of {min(training.batch, samples)}"
+    if tokens > TOKENS:
+        return f"{tokens} tokens"
+    return next(
+        (f"{kind} {part.name} was edited" for kind, part in edited(task, architecture, training, sources)), None
+    )
+
+
+def edited(
+    task: Task, architecture: Architecture, training: Training, sources: Sources
+) -> Iterable[tuple[str, Component]]:
+    """Parts whose code is not what the fused engine was tested with."""
+    for kind, part in parts(task, architecture, training):
+        if kind in CHECKED and CHECKED[kind][part.name] != code_of(kind, part.name, sources):
+            yield kind, part
+
+
+def code_of(kind: str, name: str, sources: Sources) -> str:
+    found = locate(kind, name)
+    assert found is not None
+    return sources.fingerprint([found.module])[:12]
+
+
+def engines(cells: Iterable[Cell], compute: Compute) -> Counter[tuple[str, str]]:
+    """(engine, why not the fused one) -> cells that are trained."""
+    sources, reasons = Sources(), {}
+    found: Counter[tuple[str, str]] = Counter()
+    for cell in cells:
+        designs = cell.task, cell.architecture, cell.training
+        if cell.training.epochs and designs not in reasons:
+            asked = "as compute.engine says" if compute.engine == PLAIN else refusal(compute.device, *designs, sources)
+            reasons[designs] = cell.engine, asked or ""
+        if cell.training.epochs:
+            found[reasons[designs]] += 1
+    return found
+
+
+def check_installed(engines: Iterable[str]) -> None:
+    """Raise if one of these engines cannot run on this machine."""
+    if FUSED in engines and importlib.util.find_spec("numba") is None:
+        raise RankfallError(
+            "compute.engine: the fast engine computes cells of this job and needs numba, which is not installed; "
+            "`pip install 'rankfall[fast]'`, or say `compute: {engine: plain}`, which makes other keys"
+        )

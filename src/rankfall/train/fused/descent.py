@@ -1,0 +1,56 @@
+"""One member's step down its gradient: norm, divergence, clip and optimiser, as `train/members.py` and `train/optimizers/` have them."""
+
+import numpy as np
+
+from rankfall.train.fused.arithmetic import f32
+from rankfall.train.fused.compiled import elementwise
+from rankfall.train.fused.form import ADAM, ADAMW, SGD
+
+
+@elementwise
+def square_of(g):  # type: ignore[no-untyped-def]
+    total = f32(0)
+    for i in range(g.shape[0]):
+        total += g[i] * g[i]
+    return total
+
+
+@elementwise
+def shrink(g, factor):  # type: ignore[no-untyped-def]
+    for i in range(g.shape[0]):
+        g[i] *= factor
+
+
+@elementwise
+def adam(w, g, mean, square, lr, decay, fresh1, beta2, fresh2, eps, root, bias):  # type: ignore[no-untyped-def]
+    """`fresh1`, `fresh2`: 1 - beta1, 1 - beta2; `root`: sqrt(1 - beta2^t); `bias`: 1 - beta1^t; decay enters through the gradient."""
+    for i in range(w.shape[0]):
+        slope = g[i] + decay * w[i]
+        mean[i] += fresh1 * (slope - mean[i])
+        square[i] = beta2 * square[i] + fresh2 * slope * slope
+        w[i] -= lr / bias * (mean[i] / (np.sqrt(square[i]) / root + eps))
+
+
+@elementwise
+def sgd(w, g, velocity, lr, decay, momentum):  # type: ignore[no-untyped-def]
+    for i in range(w.shape[0]):
+        velocity[i] = momentum * velocity[i] + (g[i] + decay * w[i])
+        w[i] -= lr * velocity[i]
+
+
+@elementwise
+def descend(kind, w, g, first, second, lr, decay, clip, square, rates, t):  # type: ignore[no-untyped-def]
+    """Changes a member's weights w (P,) and slots; `rates`: beta1, beta2, eps of Adam, or momentum; `square`: of the gradient's norm."""
+    if clip < np.inf:
+        factor = clip / (np.sqrt(square) + f32(1e-6))
+        if factor < f32(1):
+            shrink(g, factor)
+    if kind == SGD:
+        sgd(w, g, first, lr, decay, f32(rates[0]))
+        return
+    if kind == ADAMW and decay > 0:
+        shrink(w, f32(1) - lr * decay)
+    pull = decay if kind == ADAM else f32(0)
+    beta1, beta2 = rates[0], rates[1]
+    root, bias = f32(np.sqrt(1 - beta2**t)), f32(1 - beta1**t)
+    adam(w, g, first, second, lr, pull, f32(1 - beta1), f32(beta2), f32(1 - beta2), f32(rates[2]), root, bias)

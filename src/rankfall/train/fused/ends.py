@@ -1,0 +1,146 @@
+"""Embedding and head forward and backward: from symbols or vectors to the first state, and from the last state to outputs."""
+
+from rankfall.train.fused.arithmetic import f32, gelu, gelu_inputs
+from rankfall.train.fused.blocks import thinned
+from rankfall.train.fused.compiled import compiled, elementwise, inlined
+from rankfall.train.fused.form import FIRST, HEAD, NORM_IN, NORM_OUT, PLACED, PLACES, SECOND, TABLE
+from rankfall.train.fused.norm import layer_norm, layer_norm_inputs
+from rankfall.train.fused.products import linear, linear_inputs, linear_weights
+
+
+@compiled
+def look_up(w, first, index, sequences, padded, x):  # type: ignore[no-untyped-def]
+    """x (D, T, B): the row of each symbol index (B, T); sequences that only fill a vector up are as the last one."""
+    width, tokens = x.shape[0], x.shape[1]
+    for t in range(tokens):
+        for b in range(padded):
+            row = first + index[min(b, sequences - 1), t] * width
+            for d in range(width):
+                x[d, t, b] = w[row + d]
+
+
+@compiled
+def look_up_inputs(g, first, index, sequences, frozen, dx):  # type: ignore[no-untyped-def]
+    width, tokens = dx.shape[0], dx.shape[1]
+    for t in range(tokens):
+        for b in range(sequences):
+            if index[b, t] != frozen:
+                row = first + index[b, t] * width
+                for d in range(width):
+                    g[row + d] += dx[d, t, b]
+
+
+@compiled
+def turned(vectors, sequences, padded, x):  # type: ignore[no-untyped-def]
+    """x (C, T, B) from vectors (B, T, C)"""
+    for t in range(x.shape[1]):
+        for b in range(padded):
+            for c in range(x.shape[0]):
+                x[c, t, b] = vectors[min(b, sequences - 1), t, c]
+
+
+@elementwise
+def place(x, w, first, fixed, y):  # type: ignore[no-untyped-def]
+    """y = x + p, both (D, T, B); p (T, D) begins at w[first], or is `fixed`."""
+    for d in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            p = fixed[t, d] if first < 0 else w[first + t * x.shape[0] + d]
+            for b in range(x.shape[2]):
+                y[d, t, b] = x[d, t, b] + p
+
+
+@elementwise
+def place_inputs(dy, g, first):  # type: ignore[no-untyped-def]
+    for d in range(dy.shape[0]):
+        for t in range(dy.shape[1]):
+            total = f32(0)
+            for b in range(dy.shape[2]):
+                total += dy[d, t, b]
+            g[first + t * dy.shape[0] + d] += total
+
+
+@inlined
+def embed(w, ends, form, index, vectors, fixed, room, work):  # type: ignore[no-untyped-def]
+    """From symbols (B, T) or vectors (B, T, C) to states[0]. `fixed` (T, D): what is added to states, if it is not learned; it may be
+    empty."""
+    shape = (room.source.shape[0], form.tokens, form.padded)
+    if form.symbols:
+        look_up(w, ends[TABLE], index, form.sequences, form.padded, room.source.reshape(shape))
+    else:
+        turned(vectors, form.sequences, form.padded, room.source.reshape(shape))
+    x = room.source
+    if ends[FIRST] >= 0:
+        linear(w, ends[FIRST : FIRST + 2], x, room.first)
+        x = room.first
+    if ends[SECOND] >= 0:
+        gelu(room.first, room.active)
+        linear(w, ends[SECOND : SECOND + 2], room.active, room.second)
+        x = room.second
+    shape = (form.width, form.tokens, form.padded)
+    if ends[PLACES] >= 0 or fixed.shape[0] > 0:
+        place(x.reshape(shape), w, ends[PLACES], fixed, room.placed.reshape(shape))
+        x = room.placed
+    if ends[PLACED] >= 0:
+        linear(w, ends[PLACED : PLACED + 2], x, work.one)
+        x = work.one
+    if ends[NORM_IN] >= 0:
+        layer_norm(x, w, ends[NORM_IN : NORM_IN + 2], f32(form.eps), room.white0, room.inverse0, work.two)
+        x = work.two
+    thinned(x, room.bits_in, 1.0, form, room.states[0])
+
+
+@inlined
+def embed_inputs(w, g, ends, form, index, room, work):  # type: ignore[no-untyped-def]
+    """Gradients of the embedding from that of states[0], d[0]."""
+    thinned(work.d[0], room.bits_in, 1.0, form, work.one)
+    d, free = work.one, work.two
+    if ends[NORM_IN] >= 0:
+        layer_norm_inputs(room.white0, room.inverse0, w, g, ends[NORM_IN : NORM_IN + 2], d, free)
+        d, free = free, d
+    if ends[PLACED] >= 0:
+        linear_weights(room.placed, d, g, ends[PLACED : PLACED + 2])
+        linear_inputs(w, ends[PLACED : PLACED + 2], d, free)
+        d, free = free, d
+    shape = (form.width, form.tokens, form.padded)
+    if ends[PLACES] >= 0:
+        place_inputs(d.reshape(shape), g, ends[PLACES])
+    if ends[SECOND] >= 0:
+        linear_weights(room.active, d, g, ends[SECOND : SECOND + 2])
+        linear_inputs(w, ends[SECOND : SECOND + 2], d, free)
+        gelu_inputs(room.first, free, work.three)
+        d = work.three
+    if ends[FIRST] >= 0:
+        linear_weights(room.source, d, g, ends[FIRST : FIRST + 2])
+    if form.symbols:
+        if ends[FIRST] >= 0:
+            linear_inputs(w, ends[FIRST : FIRST + 2], d, work.dsource)
+            d = work.dsource
+        look_up_inputs(g, ends[TABLE], index, form.sequences, form.frozen, d.reshape(shape))
+
+
+@inlined
+def read_out(w, ends, form, room):  # type: ignore[no-untyped-def]
+    """Outputs (C, R) from the last state."""
+    x = room.states[form.depth]
+    if form.drop_scale > 0:
+        thinned(x, room.bits_out, 1.0, form, room.last)
+        x = room.last
+    if ends[NORM_OUT] >= 0:
+        layer_norm(x, w, ends[NORM_OUT : NORM_OUT + 2], f32(form.eps), room.white3, room.inverse3, room.read3)
+        x = room.read3
+    linear(w, ends[HEAD : HEAD + 2], x, room.outputs)
+
+
+@inlined
+def read_out_inputs(w, g, ends, form, room, work):  # type: ignore[no-untyped-def]
+    """From the gradient of the outputs to that of the last state."""
+    x = room.last if form.drop_scale > 0 else room.states[form.depth]
+    if ends[NORM_OUT] >= 0:
+        x = room.read3
+    linear_weights(x, work.doutputs, g, ends[HEAD : HEAD + 2])
+    linear_inputs(w, ends[HEAD : HEAD + 2], work.doutputs, work.one)
+    d = work.one
+    if ends[NORM_OUT] >= 0:
+        layer_norm_inputs(room.white3, room.inverse3, w, g, ends[NORM_OUT : NORM_OUT + 2], d, work.two)
+        d = work.two
+    thinned(d, room.bits_out, 1.0, form, work.d[form.depth % 2])

@@ -1,0 +1,122 @@
+"""The fused engine: the same step as `Members.step` without autograd, for members whose network and training it serves.
+
+members = recipe.initial(architecture, shape, seeds, trainings, torch.device("cpu"))
+members.engine = Fused(members, architecture, trainings[0])
+members.step(objective, batch)
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.design import Architecture, Training
+from rankfall.train.fused import cache, losses
+from rankfall.train.fused.form import CLASSES, OF_ENDS, OF_LAYER, Form, Room, Scratch, room_for, scratch_for
+from rankfall.train.fused.network import OPTIMIZERS, Described
+from rankfall.train.fused.step import step_members
+from rankfall.train.members import RUNNING, Members
+from rankfall.train.objectives._base import Graded, Objective, Samples
+
+NO_KEYS = np.zeros((1, 2), np.uint64)
+
+
+class Fused:
+    name = "fused"
+
+    def __init__(self, members: Members, architecture: Architecture, training: Training) -> None:
+        cache.ready(step_members, load)
+        network: Any = members.module
+        self.described = Described(network, members.weights, architecture, training)
+        self.layers, self.ends, self.sites = self.described.layers(), self.described.ends(), self.described.sites()
+        self.optimizer = OPTIMIZERS[training.optimizer.name], rates_of(members.optimizer)
+        self.forms: dict[tuple[int, ...], Form] = {}
+        self.fixed: dict[int, Any] = {}
+        self.rooms: dict[Form, list[tuple[Room, Scratch]]] = {}
+
+    def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+        """One batch for every member, shared among as many threads as torch would use; each network is computed by one of them alone, so
+        that its numbers do not depend on their count."""
+        form = self.form_of(members, batch)
+        dropout, count = members.dropout, len(members)
+        decay = torch.zeros_like(members.lr) if members.decay is None else members.decay
+        clip = torch.full_like(members.lr, torch.inf) if members.clip is None else members.clip
+        slots = [slot.numpy() for slot in members.slots]
+        found = np.zeros((count, losses.FOUND))
+        shared = (
+            *(members.weights.detach().numpy(), members.grads.numpy(), (slots[0], slots[-1])),
+            *(self.layers, self.ends, form, as_both(batch.inputs), as_both(batch.targets), self.fixed[form.tokens]),
+            *(np.array(dropout.keys) if dropout else NO_KEYS, self.sites, members.step_count),
+            (*(column.squeeze(1).numpy() for column in (members.lr_now, decay, clip)),),
+            *(self.optimizer, members.fate.numpy(), found),
+        )
+        self.shared(form, count, lambda first, last, room, work: step_members(first, last, *shared, room, work))
+        members.step_count += 1
+        members.last_step += members.fate == RUNNING
+        return graded(torch.from_numpy(found), form.loss, batch.constant)
+
+    def form_of(self, members: Members, batch: Samples) -> Form:
+        sequences, tokens = batch.inputs.shape[1:3]
+        size_in = batch.inputs.shape[3] if batch.inputs.dim() > 3 else 0
+        threshold = int(members.dropout.threshold) if members.dropout else 0
+        ident = sequences, tokens
+        if ident not in self.forms:
+            self.forms[ident] = self.described.form(sequences, tokens, size_in, batch.constant, threshold)
+            self.fixed[tokens] = self.described.fixed(tokens)
+        return self.forms[ident]
+
+    def shared(self, form: Form, count: int, task: Any) -> None:
+        workers = max(1, min(torch.get_num_threads(), count))
+        rooms = self.rooms.setdefault(form, [])
+        while len(rooms) < workers:
+            rooms.append((room_for(form), scratch_for(form)))
+        edges = [count * i // workers for i in range(workers + 1)]
+        if workers == 1:
+            task(0, count, *rooms[0])
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(lambda i: task(edges[i], edges[i + 1], *rooms[i]), range(workers)))
+
+
+def load() -> None:
+    """Calls the kernels for no member at all, with arguments of the types that `Fused.step` has."""
+    form = Form(**{name: kind(1) for name, kind in Form.__annotations__.items()})
+    row, index, f = np.zeros((0, 1), np.float32), np.zeros((1, 1, 1), np.int64), np.zeros(0, np.float32)
+    places = np.zeros((1, 1), np.float32), np.zeros((1, 1, 1), np.float32), index
+    both = index, np.zeros((1, 1, 1, 1), np.float32)
+    described = np.zeros((1, OF_LAYER), np.int64), np.zeros(OF_ENDS, np.int64), form, both, both, places
+    given = NO_KEYS, np.zeros((2, 3), np.uint64), 0, (f, f, f), (0, (0.0, 0.0, 0.0))
+    last = np.zeros(0, np.int64), np.zeros((0, losses.FOUND)), room_for(form), scratch_for(form)
+    step_members(0, 0, row, row, (row, row), *described, *given, *last)
+
+
+def rates_of(optimizer: Any) -> tuple[float, float, float]:
+    if hasattr(optimizer, "beta1"):
+        return float(optimizer.beta1), float(optimizer.beta2), float(optimizer.eps)
+    return float(optimizer.momentum), 0.0, 0.0
+
+
+def as_both(values: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """As integers (K, B, T) and as numbers (K, B, T, C), of which the other is empty."""
+    if values.is_floating_point():
+        return np.zeros((1, 1, 1), np.int64), values.contiguous().numpy()
+    return values.contiguous().numpy(), np.zeros((1, 1, 1, 1), np.float32)
+
+
+def graded(found: Tensor, of: int, constant: int | None) -> Graded:
+    """From what the kernels found (K, FOUND)."""
+    count = lambda column: found[:, column].nan_to_num().long()  # noqa: E731
+    sums: dict[str, Tensor] = {}
+    asked_of: dict[str, Tensor] = {}
+    loss, asked = found[:, losses.LOSS].float(), count(losses.ASKED)
+    if of == CLASSES:
+        sums["accuracy"] = count(losses.RIGHT)
+    if of == CLASSES and constant is not None:
+        for name, right, part in (
+            ("constant", losses.RIGHT_CONSTANT, losses.ASKED_CONSTANT),
+            ("informative", losses.RIGHT_INFORMATIVE, losses.ASKED_INFORMATIVE),
+        ):
+            sums[f"accuracy_{name}"], asked_of[f"accuracy_{name}"] = count(right), count(part)
+    return Graded(loss, asked, sums, asked_of)

@@ -1,0 +1,149 @@
+"""What a step is told about a network, and the room that it needs: sizes, where parameters lie, arrays for activations and gradients."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankfall.train.fused.tile import LANES
+
+# Where parameters begin in a network's row of weights; -1: there is none. Of a layer: maps (weight, bias) and norms (gain, bias).
+QUERY, KEY, VALUE, OUTPUT, INNER, OUTER, NORM1, NORM2, OF_LAYER = range(0, 18, 2)
+# Of the ends: table of symbols, maps of the embedding, learned places and the map after them, norms, head, table of scores.
+TABLE, FIRST, SECOND, PLACES, PLACED, NORM_IN, NORM_OUT, HEAD, SCORES, OF_ENDS = range(0, 20, 2)
+
+NO_MLP, GELU, RELU = range(3)
+CLASSES, VALUES = range(2)
+ADAM, ADAMW, SGD = range(3)
+
+
+class Form(NamedTuple):
+    """What all members and steps of one batch size have in common."""
+
+    sequences: int
+    padded: int  # sequences, filled up to whole vectors
+    tokens: int
+    width: int
+    heads: int
+    head_width: int
+    depth: int
+    hidden: int  # width of the MLP
+    activation: int
+    normed: bool
+    before: bool  # the norm comes before the sublayer
+    keep: float  # share of the input that the residual keeps, and of the branch, for attention and for the MLP
+    branch: float
+    mlp_keep: float
+    mlp_branch: float
+    eps: float
+    size_in: int
+    symbols: bool  # inputs are symbols, not vectors
+    frozen: int  # the symbol that is not trained; -1: none
+    added: bool  # something is added to scores
+    size_out: int
+    loss: int
+    constant: int  # the class that is the answer at some places whatever the input is; -1: none
+    drop_scale: float  # 0: no dropout
+    threshold: int
+
+
+class Room(NamedTuple):
+    """Activations of one network that backward needs, all layers. R = tokens x padded sequences."""
+
+    source: Any  # (D or C, R) what was looked up, or the vectors
+    first: Any  # (D, R) after the first map, its gelu, after the second
+    active: Any
+    second: Any
+    placed: Any  # with places
+    white0: Any
+    inverse0: Any
+    states: Any  # (L + 1, D, R)
+    read1: Any  # (L, D, R) what attention reads, where a norm makes it
+    q: Any  # (L, H d, R)
+    k: Any
+    v: Any
+    weights: Any  # (L, H, T, T, B): keys before queries
+    dropped: Any
+    contexts: Any  # (L, H d, R)
+    white1: Any  # (L, D, R)
+    inverse1: Any  # (L, R)
+    middle: Any  # (L, D, R) between attention and MLP
+    read2: Any
+    h: Any  # (L, F, R)
+    a: Any
+    white2: Any
+    inverse2: Any
+    last: Any  # (D, R) after the last layer's dropout
+    white3: Any
+    inverse3: Any
+    read3: Any  # what the head reads
+    outputs: Any  # (C, R)
+    bits_in: Any  # (words, B)
+    bits_weights: Any  # (L, words, B)
+    bits_attention: Any
+    bits_mlp: Any
+    bits_out: Any
+
+
+class Scratch(NamedTuple):
+    """Space that each layer uses anew."""
+
+    one: Any  # (D, R)
+    two: Any
+    three: Any
+    d: Any  # (2, D, R) gradients of states, in turn
+    scores: Any  # (H, T, T, B)
+    dscores: Any
+    dq: Any  # (H d, R)
+    dk: Any
+    dv: Any
+    dcontexts: Any
+    dh: Any  # (F, R)
+    da: Any
+    dsource: Any
+    doutputs: Any
+    added: Any  # (H, T, T) keys before queries: what is added to scores
+    dadded: Any
+    stream: Any
+
+
+def room_for(form: Form) -> Room:
+    row, inner, width, depth = form.tokens * form.padded, form.heads * form.head_width, form.width, form.depth
+    square = (depth, form.heads, form.tokens, form.tokens, form.padded)
+    source = (width if form.symbols else form.size_in, row)
+    state, mlp, before = (width, row), form.activation != NO_MLP, form.normed and form.before
+    layered = (depth, width, row)
+    words = (-(-form.heads * form.tokens**2 // 16), -(-form.tokens * width // 16))
+    drop = form.drop_scale > 0
+    sizes: dict[str, tuple[int, ...]] = dict.fromkeys(Room._fields, state)
+    sizes |= {"source": source, "states": (depth + 1, width, row), "outputs": (form.size_out, row)}
+    sizes |= dict.fromkeys(("inverse0", "inverse3"), (row,)) | dict.fromkeys(("inverse1", "inverse2"), (depth, row))
+    sizes |= dict.fromkeys(("q", "k", "v", "contexts"), (depth, inner, row))
+    sizes |= {"weights": square, "dropped": square if drop else (depth, 1, 1, 1, 1)}
+    sizes |= {"white1": layered if form.normed else (depth, 1, 1), "read1": layered if before else (depth, 1, 1)}
+    sizes |= dict.fromkeys(("middle", "white2"), layered if mlp else (depth, 1, 1))
+    sizes |= {"read2": layered if mlp and before else (depth, 1, 1)}
+    sizes |= dict.fromkeys(("h", "a"), (depth, form.hidden, row) if mlp else (depth, 1, 1))
+    room = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+    for name, count in (("weights", words[0]), ("attention", words[1]), ("mlp", words[1])):
+        room[f"bits_{name}"] = np.zeros((depth, count if drop else 1, form.padded), np.uint16)
+    for name in ("bits_in", "bits_out"):
+        room[name] = np.zeros((words[1] if drop else 1, form.padded), np.uint16)
+    return Room(**room)
+
+
+def scratch_for(form: Form) -> Scratch:
+    row, inner = form.tokens * form.padded, form.heads * form.head_width
+    square = (form.heads, form.tokens, form.tokens)
+    hidden = (form.hidden if form.activation != NO_MLP else 1, row)
+    sizes: dict[str, tuple[int, ...]] = dict.fromkeys(("one", "two", "three"), (form.width, row))
+    sizes |= {"d": (2, form.width, row)} | dict.fromkeys(("scores", "dscores"), (*square, form.padded))
+    sizes |= dict.fromkeys(("dq", "dk", "dv", "dcontexts"), (inner, row)) | dict.fromkeys(("dh", "da"), hidden)
+    sizes |= {"dsource": (form.width if form.symbols else 1, row), "doutputs": (form.size_out, row)}
+    sizes |= dict.fromkeys(("added", "dadded"), square)
+    made = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+    most = form.sequences * max(form.heads * form.tokens**2, form.tokens * form.width)
+    return Scratch(**made, stream=np.zeros(most // 16 + 3, np.uint16))
+
+
+def padded(sequences: int) -> int:
+    return -(-sequences // LANES) * LANES

@@ -1,0 +1,118 @@
+"""Products of matrices of any size, cut into register tiles (`tile.py`). Activations are (features, R), R numbers in whole vectors."""
+
+import numpy as np
+from numba import literally
+
+from rankfall.train.fused.compiled import compiled, elementwise
+from rankfall.train.fused.tile import (
+    COLUMNS,
+    LANES,
+    OVER_LANES,
+    ROWS,
+    WEIGHTS,
+    WEIGHTS_ADD,
+    WEIGHTS_BIAS,
+    tile,
+)
+
+
+@compiled
+def start(array):  # type: ignore[no-untyped-def]
+    """The address of an array's first element."""
+    return np.int64(array.ctypes.data)
+
+
+@compiled
+def multiply(kind, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, bias):  # type: ignore[no-untyped-def]
+    """C (rows, columns) from A (rows, count) and B (count, columns)."""
+    literally(kind)
+    full_rows, full_columns = rows - rows % ROWS, columns - columns % COLUMNS
+    for n in range(0, full_columns, COLUMNS):
+        b, c = B + 4 * n * bn, C + 4 * n * cn
+        for r in range(0, full_rows, ROWS):
+            tile(kind, ROWS, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+        for r in range(full_rows, rows):
+            tile(kind, 1, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+    for n in range(full_columns, columns):
+        b, c = B + 4 * n * bn, C + 4 * n * cn
+        for r in range(0, full_rows, ROWS):
+            tile(kind, ROWS, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+        for r in range(full_rows, rows):
+            tile(kind, 1, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+
+
+@compiled
+def linear(w, at, x, y):  # type: ignore[no-untyped-def]
+    """y (out, R) = W^T x + b from x (in, R); W (in, out) begins at w[at[0]], b at w[at[1]]."""
+    size_in, size_out, row = x.shape[0], y.shape[0], x.shape[1]
+    weight, bias = start(w) + 4 * at[0], start(w) + 4 * at[1]
+    multiply(
+        WEIGHTS_BIAS,
+        weight,
+        1,
+        size_out,
+        start(x),
+        row,
+        LANES,
+        start(y),
+        row,
+        LANES,
+        size_out,
+        row // LANES,
+        size_in,
+        bias,
+    )
+
+
+@compiled
+def linear_inputs(w, at, dy, dx):  # type: ignore[no-untyped-def]
+    """dx (in, R) = W dy"""
+    size_in, size_out, row = dx.shape[0], dy.shape[0], dy.shape[1]
+    weight = start(w) + 4 * at[0]
+    multiply(
+        WEIGHTS, weight, size_out, 1, start(dy), row, LANES, start(dx), row, LANES, size_in, row // LANES, size_out, 0
+    )
+
+
+@compiled
+def linear_inputs_add(w, at, dy, dx):  # type: ignore[no-untyped-def]
+    """dx (in, R) += W dy"""
+    size_in, size_out, row = dx.shape[0], dy.shape[0], dy.shape[1]
+    weight = start(w) + 4 * at[0]
+    multiply(
+        WEIGHTS_ADD,
+        weight,
+        size_out,
+        1,
+        start(dy),
+        row,
+        LANES,
+        start(dx),
+        row,
+        LANES,
+        size_in,
+        row // LANES,
+        size_out,
+        0,
+    )
+
+
+@compiled
+def linear_weights(x, dy, g, at):  # type: ignore[no-untyped-def]
+    """dW (in, out) += x dy^T and db += dy, summed over R; they begin at g[at[0]] and g[at[1]]."""
+    size_in, size_out, row = x.shape[0], dy.shape[0], x.shape[1]
+    place = start(g) + 4 * at[0]
+    multiply(
+        OVER_LANES, start(x), row, LANES, start(dy), LANES, row, place, size_out, 1, size_in, size_out, row // LANES, 0
+    )
+    sum_rows(dy, g, at[1])
+
+
+@elementwise
+def sum_rows(dy, into, first):  # type: ignore[no-untyped-def]
+    """into[first + o] += sum over R of dy[o]"""
+    for o in range(dy.shape[0]):
+        total = np.float32(0)
+        for r in range(dy.shape[1]):
+            total += dy[o, r]
+        into[first + o] += total

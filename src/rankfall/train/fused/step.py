@@ -1,0 +1,119 @@
+"""The step of each member, one after another: all that it makes lies in one room, which stays in the processor's cache."""
+
+import numpy as np
+
+from rankfall.train.fused.arithmetic import f32
+from rankfall.train.fused.blocks import block, block_inputs
+from rankfall.train.fused.compiled import compiled, entry, inlined
+from rankfall.train.fused.descent import descend, square_of
+from rankfall.train.fused.ends import embed, embed_inputs, read_out, read_out_inputs
+from rankfall.train.fused.form import CLASSES, NO_MLP, SCORES
+from rankfall.train.fused.losses import LOSS, classes, values
+from rankfall.train.fused.masks import draw
+
+RUNNING, STOPPED, DIVERGED = 0, 1, 2  # as in train/members.py
+
+
+@inlined
+def draw_all(key, sites, step, form, room, work):  # type: ignore[no-untyped-def]
+    """All masks of a step. `sites` (L + 1, 3): of a layer its weights, attention and MLP; the last row's first two are of the ends."""
+    square, states = form.heads * form.tokens * form.tokens, form.tokens * form.width
+    args = (step, form.threshold, form.sequences)
+    draw(key[0], key[1], sites[form.depth, 0], *args, states, work.stream, room.bits_in)
+    draw(key[0], key[1], sites[form.depth, 1], *args, states, work.stream, room.bits_out)
+    for layer in range(form.depth):
+        draw(key[0], key[1], sites[layer, 0], *args, square, work.stream, room.bits_weights[layer])
+        draw(key[0], key[1], sites[layer, 1], *args, states, work.stream, room.bits_attention[layer])
+        if form.activation != NO_MLP:
+            draw(key[0], key[1], sites[layer, 2], *args, states, work.stream, room.bits_mlp[layer])
+
+
+@compiled
+def add_scores(w, first, places, given, added):  # type: ignore[no-untyped-def]
+    """added (H, keys, queries) = given + the entry places[h, key, query] of the table at w[first], if there is one."""
+    for h in range(added.shape[0]):
+        for j in range(added.shape[1]):
+            for i in range(added.shape[2]):
+                added[h, j, i] = given[h, j, i]
+                if first >= 0:
+                    added[h, j, i] += w[first + places[h, j, i]]
+
+
+@compiled
+def add_scores_inputs(g, first, places, dadded):  # type: ignore[no-untyped-def]
+    for h in range(dadded.shape[0]):
+        for j in range(dadded.shape[1]):
+            for i in range(dadded.shape[2]):
+                g[first + places[h, j, i]] += dadded[h, j, i]
+
+
+@inlined
+def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted, parts, found, room, work):  # type: ignore[no-untyped-def]
+    """The gradient g (P,) of one member's loss, and what was found of its batch. `parts`: what is fixed (`places` and the like)."""
+    fixed, given, places = parts
+    g[:] = 0
+    if form.added:
+        add_scores(w, ends[SCORES], places, given, work.added)
+        work.dadded[:] = 0
+    embed(w, ends, form, index, vectors, fixed, room, work)
+    for layer in range(form.depth):
+        block(w, at[layer], layer, form, room, work)
+    read_out(w, ends, form, room)
+    shape = (form.size_out, form.tokens, form.padded)
+    outputs, d = room.outputs.reshape(shape), work.doutputs.reshape(shape)
+    if form.loss == CLASSES:
+        classes(outputs, classes_wanted, form.sequences, form.constant, d, found)
+    else:
+        values(outputs, values_wanted, form.sequences, d, found)
+    read_out_inputs(w, g, ends, form, room, work)
+    for back in range(form.depth):
+        layer = form.depth - 1 - back
+        block_inputs(w, g, at[layer], layer, form, room, work)
+    embed_inputs(w, g, ends, form, index, room, work)
+    if form.added and ends[SCORES] >= 0:
+        add_scores_inputs(g, ends[SCORES], places, work.dadded)
+
+
+@entry
+def step_members(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    weights,
+    grads,
+    slots,
+    at,
+    ends,
+    form,
+    inputs,
+    targets,
+    parts,
+    keys,
+    sites,
+    step,
+    own,
+    optimizer,
+    fate,
+    found,
+    room,
+    work,
+):
+    """Members start .. stop - 1. `inputs` and `targets`: as integers and as numbers, of which one each is used; `own`: lr, decay and clip
+    of each member; `optimizer`: its kind and its rates."""
+    (index, vectors), (wanted, numbers), (first, second) = inputs, targets, slots
+    lr, decay, clip = own
+    kind, rates = optimizer
+    for m in range(start, stop):
+        if fate[m] == STOPPED:
+            found[m] = np.nan  # it takes no part in any epoch after the one that ended it
+            continue
+        i, j = m if form.symbols else 0, m if form.loss == CLASSES else 0
+        w, g = weights[m], grads[m]
+        if form.drop_scale > 0:
+            draw_all(keys[m], sites, step, form, room, work)
+        x, y = vectors[0 if form.symbols else m], numbers[0 if form.loss == CLASSES else m]
+        gradient(w, g, at, ends, form, index[i], x, wanted[j], y, parts, found[m], room, work)
+        square = square_of(g)
+        if fate[m] == RUNNING and not (np.isfinite(f32(found[m, LOSS])) and np.isfinite(square)):
+            fate[m] = DIVERGED
+        if fate[m] == RUNNING:
+            descend(kind, w, g, first[m], second[m], lr[m], decay[m], clip[m], square, rates, step + 1)

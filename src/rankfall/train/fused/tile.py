@@ -1,0 +1,134 @@
+"""Small products whose sums stay in vector registers, written as LLVM vectors: what a loop in Python's syntax cannot express.
+
+An activation lies in memory as (features, tokens, sequences), so that a vector holds the same number of neighbouring sequences and no
+operation runs across a vector, but for gradients of weights, which sum over sequences. One product is
+
+    C[r, n] (+)= sum_k A[r, k] B[k, n],   r < ROWS, n < COLUMNS,   every C[r, n] and B[k, n] a vector,
+
+and A[r, k] is a number (a weight, for all sequences) or a vector (an activation). Addresses are in bytes, strides in floats.
+"""
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.extending import intrinsic
+
+from rankfall.train.fused.compiled import SETTINGS
+
+
+def host_features() -> set[str]:
+    """What the processor that numba compiles for can do."""
+    if SETTINGS.CPU_FEATURES is not None:  # NUMBA_CPU_FEATURES
+        return {name[1:] for name in SETTINGS.CPU_FEATURES.split(",") if name.startswith("+")}
+    return {name for name, there in binding.get_host_cpu_features().items() if there}
+
+
+def shape(features: set[str]) -> tuple[int, int, int]:
+    """Floats in a vector register; rows and columns of a tile: as many sums as hide the latency of a multiplication and fit the registers
+    (32 with AVX-512 and on ARM, 16 with AVX2)."""
+    if "avx512f" in features:
+        return 16, 4, 4
+    return (8, 4, 3) if "avx" in features else (4, 4, 4)
+
+
+LANES, ROWS, COLUMNS = shape(host_features())
+FLOAT, INT, SHORT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
+VECTOR = ir.VectorType(FLOAT, LANES)
+CONTRACT = ("contract",)  # a multiplication and an addition may be one instruction
+
+
+def address(builder: Any, base: Any, *terms: tuple[Any, int]) -> Any:
+    """base + 4 * sum of stride * count, in bytes."""
+    for stride, count in terms:
+        if count:
+            base = builder.add(base, builder.mul(stride, INT(4 * count)))
+    return base
+
+
+def load(builder: Any, place: Any, kind: Any) -> Any:
+    return builder.load(builder.inttoptr(place, kind.as_pointer()), align=4)
+
+
+def store(builder: Any, value: Any, place: Any) -> None:
+    builder.store(value, builder.inttoptr(place, value.type.as_pointer()), align=4)
+
+
+def shuffled(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
+    """A vector of the elements of x and y at these places, y's counted after x's."""
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SHORT, len(places)), places))
+
+
+def spread(builder: Any, number: Any) -> Any:
+    """A number in all lanes."""
+    empty = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(empty, number, SHORT(0))
+    return shuffled(builder, first, empty, [0] * LANES)
+
+
+def across(builder: Any, vectors: list[Any]) -> list[Any]:
+    """The sum over the lanes of each vector, as numbers. Pairs of vectors become one whose halves are theirs, so that few additions are
+    needed for many; a pair that is missing is a vector with itself."""
+    sums, own, count = list(vectors), 1, len(vectors)  # own: how many of the given vectors share one
+    while own < LANES:
+        if len(sums) % 2:
+            sums.append(sums[-1])
+        pairs = list(zip(sums[::2], sums[1::2]))
+        even, odd = list(range(0, 2 * LANES, 2)), list(range(1, 2 * LANES, 2))
+        halves = [(shuffled(builder, x, y, even), shuffled(builder, x, y, odd)) for x, y in pairs]
+        sums, own = [builder.fadd(x, y) for x, y in halves], 2 * own
+    return [builder.extract_element(sums[i // LANES], SHORT(i % LANES)) for i in range(count)]
+
+
+# What a tile does: A are numbers (weights) and the sums start at zero, at a bias for each row, or at C; A are vectors; or A are
+# vectors and C are numbers, to which the sums over the lanes are added.
+WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, OVER_LANES = range(5)
+
+
+@intrinsic(prefer_literal=True)
+def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, bias):  # type: ignore[no-untyped-def]
+    signature = types.void(kind, rows, columns, *(types.int64,) * 11)  # one function for each kind and size
+    kind, rows, columns = (one.literal_value for one in (kind, rows, columns))
+    places = [(r, n) for r in range(rows) for n in range(columns)]
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        A, ar, ak, B, bk, bn, C, cr, cn, count, bias = args[3:]
+        at = {(r, n): address(builder, C, (cr, r), (cn, n)) for r, n in places}
+        if kind == WEIGHTS_ADD:
+            first = [load(builder, at[place], VECTOR) for place in places]
+        elif kind == WEIGHTS_BIAS:
+            given = [spread(builder, load(builder, address(builder, bias, (INT(1), r)), FLOAT)) for r in range(rows)]
+            first = [given[r] for r, n in places]
+        else:
+            first = [ir.Constant(VECTOR, [0.0] * LANES)] * len(places)
+        before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        step_a, step_b = builder.mul(ak, INT(4)), builder.mul(bk, INT(4))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        k, a, b = builder.phi(INT), builder.phi(INT), builder.phi(INT)
+        sums = [builder.phi(VECTOR) for _ in places]
+        for phi, value in zip([k, a, b, *sums], [INT(0), A, B, *first]):
+            phi.add_incoming(value, before)
+        columns_of_b = [load(builder, address(builder, b, (bn, n)), VECTOR) for n in range(columns)]
+        found = []
+        for r in range(rows):
+            place = address(builder, a, (ar, r))
+            as_vector = kind in (LANEWISE, OVER_LANES)
+            row = load(builder, place, VECTOR) if as_vector else spread(builder, load(builder, place, FLOAT))
+            for n in range(columns):
+                term = builder.fmul(row, columns_of_b[n], flags=CONTRACT)
+                found.append(builder.fadd(sums[r * columns + n], term, flags=CONTRACT))
+        following = builder.add(k, INT(1))
+        for phi, value in zip([k, a, b, *sums], [following, builder.add(a, step_a), builder.add(b, step_b), *found]):
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+        builder.position_at_end(after)
+        if kind == OVER_LANES:
+            for place, total in zip(places, across(builder, found)):
+                store(builder, builder.fadd(load(builder, at[place], FLOAT), total), at[place])
+        else:
+            for place, value in zip(places, found):
+                store(builder, value, at[place])
+        return context.get_dummy_value()
+
+    return signature, generate

@@ -1,0 +1,106 @@
+"""Guards who computes a cell's steps: from the configuration alone, part of the key, and never the fused engine for what it was not
+checked with."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import VALID, changed, component, refusal
+
+from rankfall import cli
+from rankfall.errors import RankfallError
+from rankfall.plan import Plan, engines, make_plan
+from rankfall.plan.cost import cell_seconds
+
+
+def asked(engine: str, **compute: Any) -> dict[str, Any]:
+    return changed("compute", {"engine": engine, **compute})
+
+
+def sources_of_the_engine(plan: Plan) -> list[bool]:
+    """Of each cell, whether its key holds the kernels."""
+    return ["rankfall/train/fused/attention.py" in cell.code for cell in plan.cells]
+
+
+def test_the_engine_is_in_the_key_of_the_cells_that_it_serves_and_of_no_others() -> None:
+    config = changed("trainings/exact", {"epochs": 2, "dtype": "float64"})
+    config = changed("grid", [{**config["grid"][0], "training": ["short", "exact", "init"]}], config)
+    plain, fast = (make_plan(changed("compute", {"engine": engine}, config)) for engine in ("plain", "auto"))
+    assert {cell.engine for cell in plain.cells} == {"plain"} and not any(sources_of_the_engine(plain))
+    served = [cell.training.name == "short" for cell in fast.cells]
+    assert any(served) and not all(served)
+    assert [cell.engine == "fused" for cell in fast.cells] == served == sources_of_the_engine(fast)
+    assert [one.key == other.key for one, other in zip(plain.cells, fast.cells)] == [not one for one in served]
+    assert [one.spec == other.spec for one, other in zip(plain.cells, fast.cells)] == [True] * len(served)
+
+
+def test_the_choice_does_not_depend_on_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_numba = [cell.key for cell in make_plan(asked("auto")).cells]
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *of: None if name == "numba" else find(name, *of))
+    assert [cell.key for cell in make_plan(asked("auto")).cells] == with_numba
+    with pytest.raises(RankfallError, match=r"numba.*pip install 'rankfall\[fast\]'.*engine: plain") as error:
+        engines.check_installed({"plain", "fused"})
+    assert "\n" not in str(error.value)
+    engines.check_installed({"plain"})
+
+
+REFUSED = {
+    "normaliser": ("architectures/san/normaliser", "l2", "normaliser l2"),
+    "position": ("architectures/san/position", "rope", "position rope"),
+    "attention": ("architectures/san/attention", "linear", "attention linear"),
+    "sentinels": ("architectures/san/sentinels", "bos", "sentinels bos"),
+    "norm": ("architectures/san/norm", "rms", "norm rms"),
+    "objective": ("trainings/short/objective", "prefixes", "objective prefixes"),
+    "number format": ("trainings/short/dtype", "float64", "float64"),
+    "batch": ("trainings/short/batch", 1, "batches of 1"),
+    "length": ("tasks/sorting/length", 200, "200 tokens"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_served_is_plain_and_said(name: str) -> None:
+    path, value, why = REFUSED[name]
+    config = changed(path, value, changed("measures", {}, asked("auto")))
+    plan = make_plan(config)
+    assert ("plain", why) in engines.engines(plan.cells, plan.config.compute)
+    line = refusal(changed("compute/engine", "fused", config))
+    assert "compute.engine" in line and why in line and "auto" in line
+
+
+def test_a_gpu_is_not_served() -> None:
+    assert {cell.engine for cell in make_plan(asked("auto", device="cuda")).cells} == {"plain"}
+
+
+def test_a_component_of_ones_own_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    component(tmp_path, "softmax", "def softmax(logits):\n    return logits.softmax(-1)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plan = make_plan(changed("architectures/san/normaliser", "softmax:softmax", asked("auto")))
+    assert ("plain", "normaliser softmax:softmax") in engines.engines(plan.cells, plan.config.compute)
+
+
+def test_an_edited_component_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernels were tested with is noted by digest, so an edit is computed by the code that was edited."""
+    monkeypatch.setitem(engines.CHECKED, "residual", {**engines.CHECKED["residual"], "none": "0" * 12})
+    plan = make_plan(asked("auto"))
+    found = engines.engines(plan.cells, plan.config.compute)
+    assert set(found) == {("plain", "residual none was edited"), ("fused", "")}
+
+
+def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, results = tmp_path / "c.json", str(tmp_path / "results")
+    path.write_text(json.dumps(changed("architectures/san/position", "rope", asked("auto"))))
+    assert cli.main(["plan", "--config", str(path), "--results", results]) == 0
+    said = capsys.readouterr().out
+    assert "plain: position rope" in said and " fused\n" in said
+    assert cli.main(["plan", "--config", str(path), "--results", results, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["engines"]
+    assert {(one["engine"], one["why"]) for one in found} == {("plain", "position rope"), ("fused", "")}
+
+
+def test_the_estimate_knows_engines() -> None:
+    (cell, *_) = make_plan(VALID).cells
+    designs = cell.task, cell.architecture, cell.training
+    assert cell_seconds(*designs, "fused") < cell_seconds(*designs, "plain")

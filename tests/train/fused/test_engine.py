@@ -1,0 +1,310 @@
+"""Guards that the fused engine computes the plain engine's steps: gradients over random networks, optimisers, fates, independence.
+
+Bounds: against float64 a gradient is no farther away than four times torch's own float32, or 2e-6 of its norm where that is more.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rankfall.code.fingerprint import Sources
+from rankfall.design import Architecture, Component, Training
+from rankfall.nets.network import Shape
+from rankfall.plan.engines import CHECKED, code_of
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train import recipe
+from rankfall.train.data import Data
+from rankfall.train.fit import fit
+from rankfall.train.history import TrainingHistory
+from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
+from rankfall.train.objectives._base import Graded, Samples
+
+pytest.importorskip("numba")
+from rankfall.train.fused import cache
+from rankfall.train.fused.engine import Fused
+
+CPU = torch.device("cpu")
+TOKENS = {"embedding": Component("token"), "head": Component("classifier")}
+VECTORS = {"embedding": Component("coordinates"), "head": Component("regression"), "position": Component("none")}
+CLASSES = {"objective": Component("classes"), "epochs": 3}
+EXACT = {**CLASSES, "optimizer": Component("sgd"), "lr": 1e-3}  # the step is the gradient
+
+
+def shape_of(architecture: dict[str, Any], length: int) -> Shape:
+    if architecture["head"].name == "regression":
+        return Shape("vectors", "values", length, 2, 3)
+    return Shape("tokens", "classes", length, 7, 6)
+
+
+def made(
+    engine: str, architecture: dict[str, Any], training: dict[str, Any], shape: Shape, seeds: list[int]
+) -> Members:
+    """Members whose weights, also those that start at zero, are random."""
+    a, t = Architecture("a", **architecture), Training("t", **training)
+    t = replace(t, dtype="float64") if engine == "double" else t
+    members = recipe.initial(a, shape, seeds, [t] * len(seeds), CPU)
+    for row, seed in zip(members.weights, seeds):
+        row += torch.from_numpy(stream(seed, "noise").normal(0, 0.1, row.shape)).to(row.dtype)
+    if engine == "fused":
+        members.engine = Fused(members, a, t)
+    return members
+
+
+def batch_of(members: Members, shape: Shape, batch: int, tokens: int, constant: int | None = None) -> Samples:
+    rng, count, dtype = np.random.default_rng(5), len(members), members.weights.dtype
+    if shape.inputs == "tokens":
+        inputs = torch.from_numpy(rng.integers(shape.size_in, size=(count, batch, tokens)))
+        targets = torch.from_numpy(rng.integers(shape.size_out, size=(count, batch, tokens)))
+        targets[:, 1:][torch.from_numpy(rng.random(targets[:, 1:].shape) < 0.2)] = -1  # not all are asked
+    else:
+        inputs = torch.from_numpy(rng.normal(size=(count, batch, tokens, shape.size_in))).to(dtype)
+        targets = torch.from_numpy(rng.normal(size=(count, batch, tokens, shape.size_out))).to(dtype)
+    return Samples(inputs, targets, members.seeds, ("train", 0), shape.size_in, constant=constant)
+
+
+def stepped(
+    engine: str, architecture: dict[str, Any], training: dict[str, Any], *, count: int = 2, steps: int = 1, **batch: Any
+) -> tuple[Members, Graded]:
+    shape = shape_of(architecture, batch["tokens"])
+    members = made(engine, architecture, training, shape, list(range(count)))
+    objective = recipe.objective(Training("t", **training))
+    samples = batch_of(members, shape, **batch)
+    for _ in range(steps):
+        graded = members.step(objective, samples)
+    return members, graded
+
+
+def compare(architecture: dict[str, Any], training: dict[str, Any], **batch: Any) -> None:
+    """One step of plain gradient descent, in float64, in float32 and fused."""
+    double, plain, fused = (stepped(engine, architecture, training, **batch) for engine in ("double", "plain", "fused"))
+    exact = double[0].grads
+    off = [float((found[0].grads - exact).norm() / exact.norm()) for found in (plain, fused)]
+    assert off[1] <= max(4 * off[0], 2e-6)
+    torch.testing.assert_close(fused[1].loss.double(), double[1].loss, rtol=2e-6, atol=1e-7)
+    torch.testing.assert_close(fused[0].weights, plain[0].weights, rtol=1e-5, atol=1e-6)
+    assert torch.equal(fused[1].asked, plain[1].asked)
+    assert {name: found.tolist() for name, found in fused[1].sums.items()} == {
+        name: found.tolist() for name, found in plain[1].sums.items()
+    }
+    assert {name: found.tolist() for name, found in fused[1].asked_of.items()} == {
+        name: found.tolist() for name, found in plain[1].asked_of.items()
+    }
+
+
+EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "one member, one token, one layer": ({**TOKENS, "depth": 1, "width": 4}, {}, {"count": 1, "batch": 4, "tokens": 1}),
+    "published": (
+        {
+            "embedding": Component("token", {"frozen": 0}),
+            "head": Component("classifier"),
+            "position": Component("learned", {"mapped": True}),
+            "width": 48,
+            "depth": 2,
+        },
+        {"dropout": 0.1},
+        {"batch": 30, "tokens": 8, "constant": 0},
+    ),
+    "a width that fills no vector": ({**TOKENS, "width": 250, "depth": 1}, {"dropout": 0.1}, {"batch": 5, "tokens": 3}),
+    "more than a vector, and one left over": ({**VECTORS, "width": 12, "depth": 3}, {}, {"batch": 33, "tokens": 4}),
+    "a learned bias and a mask": (
+        {**TOKENS, "width": 16, "depth": 2, "position": Component("toeplitz"), "mask": Component("causal")},
+        {"dropout": 0.3},
+        {"batch": 9, "tokens": 5},
+    ),
+    "narrow heads of their own": (
+        {**TOKENS, "width": 10, "heads": 3, "head_width": 1, "depth": 2},
+        {},
+        {"batch": 6, "tokens": 4},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_step_is_the_plain_one(name: str) -> None:
+    architecture, training, batch = EDGES[name]
+    compare(architecture, {**EXACT, "objective": objective_of(architecture), **training}, **batch)
+
+
+def objective_of(architecture: dict[str, Any]) -> Component:
+    return Component("values" if architecture["head"].name == "regression" else "classes")
+
+
+def component(name: str, **options: Any) -> st.SearchStrategy[Component]:
+    return st.builds(Component, st.just(name), st.fixed_dictionaries({k: st.just(v) for k, v in options.items()}))
+
+
+RESIDUALS = st.one_of(*map(component, ("add", "none", "depth_scaled", "convex")), component("scaled", scale=0.3))
+POSITIONS = st.one_of(
+    *map(component, ("none", "learned", "sinusoidal", "toeplitz", "symmetric", "t5", "alibi")),
+    component("learned", mapped=True),
+)
+MASKS = st.one_of(component("none"), component("causal"), component("local", window=1))
+NETWORKS = st.fixed_dictionaries(
+    {
+        "depth": st.integers(1, 3),
+        "heads": st.integers(1, 3),
+        "head_width": st.integers(1, 9),
+        "width": st.integers(2, 20),
+        "mlp_width": st.integers(1, 17),
+        "residual": RESIDUALS,
+        "mlp_residual": RESIDUALS,
+        "position": POSITIONS,
+        "mask": MASKS,
+        "mlp": st.one_of(*map(component, ("none", "gelu", "relu"))),
+        "norm": st.one_of(component("layer"), component("layer", eps=1e-3), component("none")),
+        "norm_placement": st.sampled_from(["post", "pre"]),
+    }
+)
+INPUTS = st.sampled_from(
+    [
+        (Component("token"), Component("classifier")),
+        (Component("token", {"frozen": 2}), Component("classifier")),
+        (Component("mapped_token"), Component("classifier")),
+        (Component("linear"), Component("regression")),
+        (Component("coordinates"), Component("regression")),
+    ]
+)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(NETWORKS, INPUTS, st.sampled_from([0.0, 0.1, 0.5]), st.integers(4, 20), st.integers(1, 7))
+def test_any_network_that_is_served(
+    network: dict[str, Any], ends: tuple[Component, Component], dropout: float, batch: int, tokens: int
+) -> None:
+    check_any(network, ends, dropout, batch, tokens)
+
+
+@pytest.mark.slow
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(NETWORKS, INPUTS, st.sampled_from([0.0, 0.1, 0.5]), st.integers(4, 70), st.integers(1, 20))
+def test_many_networks_that_are_served(
+    network: dict[str, Any], ends: tuple[Component, Component], dropout: float, batch: int, tokens: int
+) -> None:
+    check_any(network, ends, dropout, batch, tokens)
+
+
+def check_any(
+    network: dict[str, Any], ends: tuple[Component, Component], dropout: float, batch: int, tokens: int
+) -> None:
+    architecture = {**network, "embedding": ends[0], "head": ends[1]}
+    if network["norm"].name == "none" or network["width"] < 6:
+        # Few features, or none whose variance may vanish: a norm with so small an eps divides by almost nothing.
+        architecture["norm"] = Component("none") if network["norm"].name == "none" else Component("layer", {"eps": 0.1})
+    compare(
+        architecture, {**EXACT, "objective": objective_of(architecture), "dropout": dropout}, batch=batch, tokens=tokens
+    )
+
+
+@pytest.mark.parametrize("clip", [None, 1e-3, 0.5])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "optimizer",
+    [Component("adam", {"eps": 1e-3}), Component("adamw", {"eps": 1e-3, "beta1": 0.8, "beta2": 0.9}),
+     Component("sgd"), Component("sgd", {"momentum": 0.9})],
+    ids=str,
+)  # fmt: skip
+def test_optimisers(optimizer: Component, decay: float, clip: float | None) -> None:
+    """Four steps. An eps of 1e-3, since Adam with a small one turns the rounding of a gradient that is zero into a whole step."""
+    training = {**CLASSES, "optimizer": optimizer, "weight_decay": decay, "clip": clip, "lr": 0.01, "dropout": 0.1}
+    architecture = {**TOKENS, "width": 8, "depth": 2}
+    plain, fused = (
+        stepped(engine, architecture, training, steps=4, batch=6, tokens=4)[0] for engine in ("plain", "fused")
+    )
+    torch.testing.assert_close(fused.weights, plain.weights, rtol=2e-5, atol=2e-6)
+    assert fused.step_count == plain.step_count == 4 and torch.equal(fused.last_step, plain.last_step)
+
+
+def trained(
+    engine: str, seeds: list[int], epochs: int = 4, rates: dict[int, float] | None = None, state: Any = None, **own: Any
+) -> tuple[Members, TrainingHistory, dict[int, Any]]:
+    """Members trained on sorting, and their state after each step; members are told learning rates by seed."""
+    a = Architecture("a", **TOKENS, width=16, depth=2)
+    t = Training("t", objective=Component("classes"), epochs=epochs, batch=10, lr=3e-3, dropout=0.1, **own)
+    trainings = [replace(t, lr=(rates or {}).get(seed, t.lr)) for seed in seeds]
+    members = recipe.initial(a, Shape("tokens", "classes", 5, 6, 6), seeds, trainings, CPU)
+    if engine == "fused":
+        members.engine = Fused(members, a, t)
+    data = Data.of(
+        [sorting(stream(s, "data"), train=64, test=32, length=5, symbols=6) for s in seeds], torch.float32, CPU
+    )
+    history, kept = TrainingHistory(len(seeds), epochs, CPU), {}
+    if state is not None:
+        members.restore(state[0])
+        history.restore(state[1])
+
+    def keep() -> None:
+        copies = (
+            {k: v.clone() for k, v in members.state().items()},
+            {k: v.clone() for k, v in history.tensors.items()},
+        )
+        kept[members.step_count] = copies
+
+    fit(members, data, recipe.objective(t), recipe.course(t), history, keep)
+    return members, history, kept
+
+
+def test_a_member_is_the_same_to_the_bit_in_any_stack_and_with_any_number_of_threads() -> None:
+    alone = trained("fused", [7])[0].weights[0]
+    assert torch.equal(trained("fused", [1, 2, 7, 3, 4])[0].weights[2], alone)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert torch.equal(trained("fused", [1, 2, 7, 3, 4])[0].weights[2], alone)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_training_goes_on_to_the_bit_from_any_step() -> None:
+    whole, history, kept = trained("fused", [3, 4])
+    for step in (1, 7, 9):
+        again, other, _ = trained("fused", [3, 4], state=kept[step])
+        assert torch.equal(again.weights, whole.weights)
+        assert all(torch.equal(value, other.tensors[name]) for name, value in history.tensors.items())
+
+
+def test_a_whole_training_is_the_plain_one() -> None:
+    """28 steps of Adam: losses within 1e-4."""
+    plain, fused = (trained(engine, [0, 1, 2]) for engine in ("plain", "fused"))
+    for epoch in range(4):
+        of_epoch = [found[1].mean("train", "loss", epoch) for found in (plain, fused)]
+        torch.testing.assert_close(*of_epoch, rtol=1e-4, atol=0.0)
+
+
+def test_members_diverge_and_stop_as_with_the_plain_engine() -> None:
+    """One goes on, one diverges, and all that reach a loss stop; the record of an epoch is the same."""
+    for own in ({}, {"stop_loss": 1.79}):
+        rates = {1: 3e18}
+        plain, fused = (
+            trained(engine, [0, 1, 2], rates=rates, optimizer=Component("sgd"), **own) for engine in ("plain", "fused")
+        )
+        assert fused[0].fate.tolist() == plain[0].fate.tolist()
+        assert fused[0].fate[1] == DIVERGED and (fused[0].fate[0] == (STOPPED if own else RUNNING))
+        assert fused[0].last_step.tolist() == plain[0].last_step.tolist()
+        for name, value in plain[1].tensors.items():
+            torch.testing.assert_close(fused[1].tensors[name][[0, 2]], value[[0, 2]], rtol=1e-4, atol=1e-6)
+            assert torch.equal(fused[1].tensors[name].isfinite(), value.isfinite())
+
+
+def test_the_engine_was_checked_with_these_components() -> None:
+    """An edited component is computed by the plain engine until someone has looked whether the fused one still agrees."""
+    found = {kind: {name: code_of(kind, name, Sources()) for name in known} for kind, known in CHECKED.items()}
+    assert found == CHECKED, (
+        "run tests/train/fused, mend the kernels if they disagree, then note these digests in plan/engines.py"
+    )
+
+
+def test_machine_code_is_kept_under_the_text_that_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, text = cache.digest(), cache.text_of
+    name = "rankfall.train.fused.norm"
+    monkeypatch.setattr(
+        cache, "text_of", lambda one: text(one).replace(b"CHUNK = 64", b"CHUNK = 32") if one == name else text(one)
+    )
+    assert cache.digest() != before
+    monkeypatch.setattr(cache, "text_of", text)
+    assert cache.digest() == before
