@@ -18,20 +18,15 @@ FOLDER = import sys; from rankfall.config.types import parse, read; print(parse(
 # checkout moves, and never otherwise.
 STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml envs/constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: run smoke test setup bench
+.PHONY: run report smoke test setup bench
 
 run: $(STAMP)
 	@[ -f '$(CONFIG)' ] || { echo "error: there is no configuration '$(CONFIG)': say make run CONFIG=..."; exit 1; }
-	@$(SNAKEMAKE) $(ARGS)
-	@case " $(ARGS)" in *" -n"*|*" --dry"*|*" --unlock"*|*" --touch"*|*" --li"*) exit 0;; esac; \
-	results=$$($(BIN)/python -c '$(FOLDER)' '$(CONFIG)') && report="$$results/report.html" && log="$$results/logs/report.log" \
-		|| exit 1; \
-	if [ -e "$$report" ] && [ -z "$$(find '$(CONFIG)' "$$results/tables" "$$results/figures" -newer "$$report" | head -n 1)" ]; \
-	then echo "==> nothing to do: $$results is up to date with $(CONFIG) and the code; open $$report"; \
-	else echo "==> writing $$report"; mkdir -p "$$results/logs"; $(SNAKEMAKE) --report "$$report" >"$$log" 2>&1 \
-		|| { cat "$$log"; exit 1; }; \
-		echo "==> done: tables and figures in $$results, all of them in $$report"; fi; \
-	$(BIN)/rankfall status --config '$(CONFIG)' --brief
+	@$(BIN)/rankfall run --config '$(CONFIG)' --profile '$(PROFILE)' -- $(ARGS)
+
+# All figures with their captions in one file, by Snakemake.
+report: $(STAMP)
+	@results=$$($(BIN)/python -c '$(FOLDER)' '$(CONFIG)') && $(SNAKEMAKE) --report "$$results/report.html" $(ARGS)
 
 smoke:
 	@$(MAKE) --no-print-directory run CONFIG=workflow/presets/smoke.yaml

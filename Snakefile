@@ -28,6 +28,7 @@ from rankfall.errors import RankfallError
 from rankfall.forks.client import ADDRESS
 from rankfall.forks.start import start
 from rankfall.schedule.announcing import announce_plan
+from rankfall.schedule.estimates import estimates
 from rankfall.schedule.wiring import Wiring, check_paths, telling
 
 try:
@@ -60,6 +61,7 @@ else:
 onstart:
     # Only in the process that runs the jobs: neither in a dry run nor in a job.
     WIRING.begin()
+    logger.info(None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)})
     announce_plan(WIRING, WIRING.plan, RESULTS)
     WIRING.forks = start(WIRING.config, WIRING.threads, sum(1 for _ in workflow.dag.local_needrun_jobs))
 

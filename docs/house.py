@@ -22,7 +22,7 @@ PICTURE = Path(__file__).parent / "images" / "house.svg"
 FLOORS = (
     ("cli",),
     ("commands", "api"),
-    ("schedule", "jobs", "checks", "forks"),
+    ("schedule", "jobs", "checks", "live", "forks"),
     ("plan",),
     ("code", "measures"),
     ("config", "store", "pretrained", "trial"),

@@ -104,16 +104,21 @@ def tail(path: Path | None, lines: int) -> list[str]:
 
 
 def brief(args: argparse.Namespace) -> int:
-    """What the table of cells says, without a plan: this ends every run, also one with nothing to do."""
-    import pyarrow.parquet as pq
-
+    """What the table of cells says, without a plan."""
     from rankfall.config.types import parse, read
 
-    table = (args.results or Path(parse(read(args.config)).results)) / "tables" / "cells.parquet"
+    return brief_of(args.results or Path(parse(read(args.config)).results), args.config)
+
+
+def brief_of(results: Path, config: Path) -> int:
+    """This ends every run, also one with nothing to do; status 1 if a cell failed."""
+    import pyarrow.parquet as pq
+
+    table = results / "tables" / "cells.parquet"
     if not table.is_file():
         return 0
     cells = pq.read_table(table, columns=[*SAID, "status", "reason"]).to_pylist()
-    for line in in_brief(cells, args.config):
+    for line in in_brief(cells, config):
         print(line)
     return 1 if any(cell["status"] == "failed" for cell in cells) else 0
 

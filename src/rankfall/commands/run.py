@@ -1,0 +1,99 @@
+"""Run the benchmark with Snakemake, and show what it does: `make run` calls this."""
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rankfall.live.driver import Driver
+
+# Arguments with which Snakemake computes nothing and has something to say: then it speaks for itself.
+TALKS = re.compile(
+    r"-[a-zA-Z]*n[a-zA-Z]*|-[hvlSD]|--(dry-?run|unlock|touch|lint|dag|rulegraph|filegraph|d3dag|report|summary|detailed-summary"
+    r"|archive|cleanup|delete|print|help|version|list|conda|containerize|draft-notebook|edit-notebook)\b.*"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
+    parser.add_argument(
+        "--profile", type=Path, default=Path("workflow/profiles/default"), help="folder of a Snakemake profile"
+    )
+    parser.add_argument("snakemake", nargs="*", metavar="ARGUMENT", help="after `--`: for Snakemake")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.live import driver
+
+    if any(TALKS.fullmatch(word) for word in args.snakemake):
+        command = driver.command(args.config, args.profile, args.snakemake)
+        sys.stdout.flush()
+        os.execv(command[0], command)
+    from rankfall.live.child import Child
+    from rankfall.live.state import RunState
+
+    began = time.time()
+    command = driver.command(args.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
+    child = Child(command, driver.environment(Path.cwd()))
+    try:
+        # While Snakemake starts: what this process needs of its own.
+        again = driver.typed(args.config, args.profile, args.snakemake)
+        own = driver.Driver(child, RunState(began), title=str(args.config))
+        prepare(own, args.config, again)
+        code = own.follow(sys.stdout.isatty())
+        return finish(own, code, args, again, time.time() - began)
+    finally:
+        child.close()
+
+
+def prepare(own: "Driver", config: Path, again: str) -> None:
+    """Where results go; an error in the configuration is told by Snakemake's own process, which reads all of it."""
+    import pyarrow.parquet  # noqa: F401  # for the last lines
+
+    from rankfall.config.types import parse, read
+    from rankfall.errors import RankfallError
+    from rankfall.live.record import RunRecord
+
+    try:
+        found = parse(read(config))
+    except RankfallError:
+        return
+    own.title, own.results = found.name, Path(found.results)
+    own.record = RunRecord(own.results, config, again, own.child.process.pid)
+
+
+def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
+    """The last lines, and the exit code."""
+    from rankfall.commands.status import brief_of
+    from rankfall.live import ending, record
+
+    if own.signals:
+        tell(ending.stopped(own.state, again, seconds))
+        return code
+    if code and not own.began:
+        other = record.read(own.results) if own.results else None
+        tell(ending.refused(own.state, own.child.text(), other, again, typed_unlock(again)), sys.stderr)
+        return code
+    assert own.results is not None
+    if code:
+        tell(ending.failed(own.state, again, own.log))
+        brief_of(own.results, args.config)
+        return code
+    tell(ending.finished(own.state, own.results, args.config, seconds))
+    tell(ending.where(own.results))
+    return brief_of(own.results, args.config)
+
+
+def typed_unlock(again: str) -> str:
+    """The same run, but only to remove a lock."""
+    return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
+
+
+def tell(lines: Iterable[str], file: TextIO | None = None) -> None:
+    for line in lines:
+        print(line, file=file or sys.stdout, flush=True)

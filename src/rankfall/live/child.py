@@ -1,0 +1,104 @@
+"""Snakemake as a child process: its words and its events go to files, and signals to this process reach it in the way that loses least.
+
+It has a process group of its own, so that Ctrl-C in a terminal does not kill its jobs, which have a checkpoint to write. Should this
+process be killed, Snakemake goes on.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+EVENTS = "RANKFALL_EVENTS"  # as the logger plugin reads it
+
+
+class Child:
+    """A running Snakemake."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="rankfall-run-")
+        self.output_file, self.event_file = (Path(self.folder.name) / name for name in ("output", "events"))
+        self.event_file.touch()
+        self.rest = ""  # of an event that is not complete yet
+        self.interrupts = 0
+        with self.output_file.open("wb") as output:
+            self.process = subprocess.Popen(
+                command,
+                env={**environment, EVENTS: str(self.event_file)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+        self.events = self.event_file.open(encoding="utf-8")
+        self.output = self.output_file.open("rb")
+
+    def code(self, seconds: float) -> int | None:
+        """The exit code, or None if it still runs after so long."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def new_events(self) -> Iterator[dict[str, Any]]:
+        """What has happened since this was last asked."""
+        *lines, self.rest = (self.rest + self.events.read()).split("\n")
+        for line in lines:
+            yield json.loads(line)
+
+    def new_output(self) -> bytes:
+        return self.output.read()
+
+    def text(self) -> str:
+        """All that Snakemake has said."""
+        return self.output_file.read_text(errors="replace")
+
+    def close(self) -> None:
+        """A child that still runs, because of an error here, is stopped."""
+        self.interrupt()
+        self.events.close()
+        self.output.close()
+        self.folder.cleanup()
+
+    def interrupt(self) -> None:
+        """Ask Snakemake to stop, and its jobs to write a checkpoint and end; the third time, end them."""
+        self.interrupts += 1
+        if self.process.poll() is not None:
+            return
+        if self.interrupts > 2:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            return
+        if self.interrupts > 1:
+            os.killpg(self.process.pid, signal.SIGINT)
+            return
+        jobs = group(self.process.pid) - {self.process.pid}
+        self.process.send_signal(signal.SIGINT)
+        for job in jobs:
+            try:
+                os.kill(job, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+        if not jobs:  # no /proc here: then as a terminal does it
+            os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self, number: int) -> None:
+        """Pass a signal on to Snakemake and its jobs."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+
+
+def group(leader: int) -> set[int]:
+    """The processes of a group, where the system has /proc."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()  # a name may hold anything
+        except OSError:
+            continue
+        if int(fields[2]) == leader:
+            found.add(int(path.parent.name))
+    return found

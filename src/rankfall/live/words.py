@@ -1,0 +1,35 @@
+"""Durations and errors, in a few words."""
+
+import re
+from pathlib import Path
+
+READ = 16_384  # bytes of the end of a log
+ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt|Unproved)\b)")
+
+
+def clock(seconds: float) -> str:
+    """`45 s`, `2 min 10 s`, `1 h 5 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 and whole < 600 else "")
+    return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")
+
+
+def count(number: int, what: str) -> str:
+    """`1 job`, `12 jobs`."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def error_in(log: Path) -> str:
+    """Why a job ended, in one line: the last error that its log names, or else its last line."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - READ))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return "it left no log"
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if ERROR.match(line)]
+    return (named or lines or ["its log is empty"])[-1].removeprefix("error: ")

@@ -1,0 +1,186 @@
+"""Guards `make run` as a person meets it: on a terminal and in a pipe; Ctrl-C, a job that fails, a lock that is held, nothing to do."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from checkout import CONFIG, Checkout, changed
+
+MESS = re.compile(r"Traceback|RuleException|died with|WorkflowError|SNAKEMAKE|jobid")
+LONG = changed(
+    CONFIG, trainings={"short": {"lr": 1.0e-3, "epochs": 1500, "batch": 30}}, compute={"stack": 4, "threads": 1}
+)
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "rankfall.cli", "run", *words]
+
+
+def environment(checkout: Checkout) -> dict[str, str]:
+    return checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src"), "TERM": "xterm", "COLUMNS": "120"}
+
+
+def piped(checkout: Checkout, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command(*words),
+        cwd=checkout.folder,
+        env=environment(checkout),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+
+
+class Terminal:
+    """A run on a terminal of its own."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self.pid, self.side = pty.fork()
+        if self.pid == 0:
+            os.chdir(checkout.folder)
+            os.execve(sys.executable, command(), environment(checkout))
+        self.text = ""
+
+    def read(self, seconds: float = 0.2) -> bool:
+        """What has appeared; False at the end."""
+        if not select.select([self.side], [], [], seconds)[0]:
+            return True
+        try:
+            new = os.read(self.side, 65536)
+        except OSError:  # the other side is closed
+            return False
+        self.text += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", new.decode(errors="replace"))
+        return bool(new)
+
+    def until(self, pattern: str, seconds: float = 120.0) -> None:
+        limit = time.monotonic() + seconds
+        while not re.search(pattern, self.text):
+            assert self.read() and time.monotonic() < limit, self.text[-3000:]
+
+    def type(self, key: bytes) -> None:
+        os.write(self.side, key)
+
+    def end(self, seconds: float = 120.0) -> int:
+        limit = time.monotonic() + seconds
+        while self.read():
+            assert time.monotonic() < limit, self.text[-3000:]
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
+    """A run from nothing in a pipe, and what it said."""
+    checkout = Checkout.make(tmp_path_factory.mktemp("run") / "checkout")
+    done = piped(checkout)
+    assert done.returncode == 0, done.stdout
+    return checkout, done.stdout
+
+
+@pytest.mark.slow
+def test_in_a_pipe_a_job_is_a_line(finished: tuple[Checkout, str]) -> None:
+    checkout, said = finished
+    lines = said.splitlines()
+    jobs = [line for line in lines if line.startswith("[")]
+    assert [line.partition("]")[0] for line in jobs] == [f"[{n}/8" for n in range(1, 9)]
+    assert "] train sorting 0: " in said and "] figure paths: " in said
+    assert all("so far, about" in line for line in jobs[:-1])
+    assert lines[0] == "==> tiny: 8 jobs (data sets 1, training 1, measuring networks 1, tables 4, figures 1)"
+    assert any(line.startswith("==> done: 8 jobs in ") for line in lines)
+    assert len(lines) <= len(jobs) + 8 and not MESS.search(said) and "\x1b" not in said
+    log = (checkout.results / "logs" / "run.log").read_text()
+    assert log.count("Finished jobid") == 9 and "rule train" in log, "all that Snakemake said is kept"
+
+
+@pytest.mark.slow
+def test_a_second_run_has_nothing_to_do_and_writes_nothing(finished: tuple[Checkout, str]) -> None:
+    checkout, _ = finished
+    before = files(checkout.results)
+    done = piped(checkout)
+    assert done.returncode == 0
+    assert done.stdout.startswith("==> nothing to do: results is up to date with config.yaml and the code\n")
+    assert not MESS.search(done.stdout)
+    assert files(checkout.results) == before
+
+
+@pytest.mark.slow
+def test_what_only_asks_is_answered_by_snakemake_itself(finished: tuple[Checkout, str]) -> None:
+    checkout, _ = finished
+    before = files(checkout.results)
+    assert "Nothing to be done" in piped(checkout, "--", "-n").stdout
+    assert {"all", "train", "figure"} <= set(piped(checkout, "--", "--list-rules").stdout.split())
+    assert files(checkout.results) == before
+
+
+@pytest.mark.slow
+def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], tmp_path: Path) -> None:
+    checkout = finished[0].copy(tmp_path / "checkout")
+    figure = checkout.source("report/figures/paths.py")
+    figure.write_text(figure.read_text() + '\nraise ValueError("no ink left")\n')
+    done = piped(checkout)
+    assert done.returncode == 1
+    said = [line for line in done.stdout.splitlines() if line.startswith("==> failed")]
+    assert len(said) == 1 and "figure paths" in said[0] and "no ink left" in said[0]
+    assert "results/logs/figure/paths.log" in said[0]
+    assert "to try these again: make run" in done.stdout
+    assert not MESS.search(done.stdout)
+    (checkout.folder / "config.yaml").write_text("name: tiny\ntask: {}\n")
+    refused = piped(checkout)
+    assert refused.returncode == 1
+    (line,) = refused.stdout.splitlines()
+    assert line.startswith("error: task: nothing reads this key")
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done_and_a_second_run_is_refused_in_one_line(tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path / "checkout", LONG)
+    terminal = Terminal(checkout)
+    terminal.until(r"train sorting 0, \d+ s: 0 of 4 cells, [\d,]+ steps a second")
+    assert "0 of 4 networks of the running jobs are trained" in terminal.text
+    assert re.search(r"tiny: \d of 8 jobs, \d+ s, about .* left", terminal.text)
+    beside = piped(checkout)
+    assert beside.returncode == 1
+    (line,) = beside.stdout.splitlines()
+    assert line.startswith("error: `make run` is working on these results (process ")
+    terminal.type(b"\x03")
+    assert terminal.end() == 130
+    last = terminal.text.splitlines()[-2:]
+    assert "Finished cells are kept, and training goes on from its checkpoint" in last[0]
+    assert last[1] == "==> to go on: make run"
+    assert not MESS.search(terminal.text)
+    assert list((checkout.results / "store" / "checkpoints").glob("*.safetensors"))
+    assert not list((checkout.folder / ".snakemake" / "locks").glob("*")), "nothing has to be unlocked"
+    again = Terminal(checkout)
+    assert again.end(240) == 0, again.text[-2000:]
+    assert "==> done: " in again.text
+    assert "resuming a stack of" in (checkout.results / "logs" / "train" / "sorting" / "0.log").read_text()
+
+
+@pytest.mark.slow
+def test_whoever_is_told_to_end_passes_it_on(tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path / "checkout", LONG)
+    with (tmp_path / "said").open("w") as said:
+        run = subprocess.Popen(command(), cwd=checkout.folder, env=environment(checkout), stdout=said, stderr=said)
+    limit = time.monotonic() + 120
+    log = checkout.results / "logs" / "train" / "sorting" / "0.log"
+    while not (log.exists() and "step" in log.read_text()):
+        assert run.poll() is None and time.monotonic() < limit
+        time.sleep(0.2)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(60) != 0
+    assert "checkpointed on SIGTERM" in log.read_text()
+    assert "==> to go on: make run" in (tmp_path / "said").read_text()
+    shutil.rmtree(checkout.folder / "results")

@@ -1,0 +1,58 @@
+"""A logger plugin for Snakemake: what happens in a run, as one JSON object a line, for `rankfall run`, which shows it.
+
+Snakemake finds it by its name, where `--logger rankfall` is given and this folder's parent is on PYTHONPATH. Beside it Snakemake writes its
+own words as always.
+"""
+
+import json
+import os
+from logging import LogRecord
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+
+FILE = "RANKFALL_EVENTS"  # environment variable: the file to append to
+KEPT = (
+    *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats", "costs"),
+    *("done", "total", "exception"),
+)
+
+
+class LogHandler(LogHandlerBase):
+    """Writes the events of a run."""
+
+    def __post_init__(self) -> None:
+        path = os.environ.get(FILE)
+        self.file = open(path, "a", buffering=1, encoding="utf-8") if path else None  # noqa: SIM115
+
+    def emit(self, record: LogRecord) -> None:
+        if self.file is None:
+            return
+        event = str(getattr(record, "event", None) or "text")
+        found = {name: getattr(record, name) for name in KEPT if getattr(record, name, None) is not None}
+        found |= {"event": event, "time": record.created, "level": record.levelname}
+        if event in ("text", "error"):
+            found["text"] = record.getMessage()
+        try:
+            self.file.write(json.dumps(found, default=str) + "\n")
+        except OSError:  # a full disk must not end a run
+            self.file = None
+
+    @property
+    def writes_to_stream(self) -> bool:
+        return False
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return False
