@@ -185,3 +185,23 @@ def test_who_is_served() -> None:
     members.device = torch.device("cuda")
     assert serves(members, "classes") == ""
     assert "masked_tokens is not one of" in serves(members, "masked_tokens")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mlp", ["none", "gelu"])
+def test_a_compiler_follows_the_passes_without_a_break(mlp: str) -> None:
+    """Its operations, run one by one, give the same bits, with masks of every step."""
+
+    def weights(compiled: bool) -> torch.Tensor:
+        (cell,) = cells(architecture={"depth": 1, "mlp": mlp}, training={"epochs": 1, "dropout": 0.1})
+        shape = Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS)
+        members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
+        (batch,) = stack()[1].epoch(SEEDS, 0, 30, False)
+        members.step(classes, batch)  # names of places are looked up
+        if compiled:
+            members.module.compile(backend="aot_eager", fullgraph=True, dynamic=False)
+        for _ in range(2):
+            members.step(classes, batch)
+        return members.weights
+
+    assert torch.equal(weights(True), weights(False))
