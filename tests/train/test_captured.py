@@ -18,7 +18,7 @@ from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
-from rankfall.train.captured import Captured, Replay, serves
+from rankfall.train.captured import Captured, Replay, unserved
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import TrainingHistory
@@ -101,7 +101,7 @@ def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> N
     """Also the smaller batch at the end of an epoch, which has a recording of its own."""
     (plain, course), engine = trained(None, **training), Captured(recorder)
     (members, history) = trained(engine, **training)
-    assert [one is not None for one in engine.recordings.values()] == [True, True]
+    assert [one is not None for one in engine.recordings.values()] == [True, True] and engine.name == "captured"
     if "own" in training:
         assert plain.fate.tolist() == [0, DIVERGED, STOPPED]
     assert torch.equal(members.weights, plain.weights) and torch.equal(members.fate, plain.fate)
@@ -158,7 +158,7 @@ def test_masks_that_stand_still_are_noticed() -> None:
     engine = members.engine = Captured(frozen)
     with pytest.warns(UserWarning, match="a replay differs"):
         fit(members, data, classes, course)
-    assert set(engine.recordings.values()) == {None}
+    assert set(engine.recordings.values()) == {None} and engine.name == "plain"
     assert torch.equal(members.weights, trained(None)[0].weights)
 
 
@@ -181,10 +181,11 @@ def test_too_little_memory_is_the_callers_business() -> None:
 
 def test_who_is_served() -> None:
     members = stack()[0]
-    assert serves(members, "classes") == "only steps on a GPU are recorded"
+    assert unserved(members, "classes") == "only steps on a GPU are recorded"
+    assert members.engine is None  # so a recipe leaves it
     members.device = torch.device("cuda")
-    assert serves(members, "classes") == ""
-    assert "masked_tokens is not one of" in serves(members, "masked_tokens")
+    assert unserved(members, "classes") == ""
+    assert "masked_tokens is not one of" in unserved(members, "masked_tokens")
 
 
 @pytest.mark.slow

@@ -140,7 +140,7 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
 def engine_of(cell: "Cell", members: Members) -> StepEngine | None:
     """The engine of a group's steps; None: through autograd."""
     if cell.engine != "fused":
-        return None
+        return members.engine
     from rankfall.train.fused.engine import Fused  # needs numba, which not everybody has
 
     return Fused(members, cell.architecture, cell.training)

@@ -60,10 +60,9 @@ def cuda_graph(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
 class Captured:
     """An engine of `Members`."""
 
-    name = "captured"
-
     def __init__(self, record: Record = cuda_graph) -> None:
         self.record = record
+        self.name = "plain"  # until a step is recorded
         self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None: of this shape there is none
 
     def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
@@ -109,6 +108,7 @@ class Captured:
         except Exception as error:  # components may do anything in their passes
             warnings.warn(f"steps of this stack are not recorded, which makes them slower: {error}", stacklevel=2)
             return None
+        self.name = "captured"
         return recording
 
 
@@ -127,7 +127,7 @@ def alike(found: Tensor, expected: Tensor) -> bool:
     return bool(((found - expected).abs() <= 1e-3 * scale).logical_or(~expected.isfinite() & ~found.isfinite()).all())
 
 
-def serves(members: Members, objective: str) -> str:
+def unserved(members: Members, objective: str) -> str:
     """Why steps on this objective cannot be recorded; empty where they can."""
     if members.device.type != "cuda":
         return "only steps on a GPU are recorded"

@@ -7,6 +7,7 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape, build
+from rankfall.train.captured import Captured, unserved
 from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Objective
@@ -34,7 +35,10 @@ def initial(
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))
     optimizer = components.bound("optimizer", shared.optimizer) if shared.epochs else Untrained()
-    return Members(network.to(device), seeds, optimizer, [own(one) for one in trainings], shared.dropout)
+    members = Members(network.to(device), seeds, optimizer, [own(one) for one in trainings], shared.dropout)
+    if not unserved(members, shared.objective.name):
+        members.engine = Captured()
+    return members
 
 
 def own(training: Training) -> Hyperparameters:
