@@ -2,15 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers import cells, data_of
 
+from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measures._context import Context
 from rankfall.measures.cell_influence import cell_influence
 from rankfall.measures.influence import influence, measured, stack
 from rankfall.nets.network import Shape, build
 from rankfall.report import tables
+from rankfall.streams import stream
 
 
 def test_an_untrained_stack_is_near_the_closed_form() -> None:
@@ -46,6 +49,19 @@ def test_many_draws_add_in_squares() -> None:
             block.attention.query.weight.data.zero_()
         total = total + measured(network, [3], 8, seed, 1, 16)[0]
     assert total / 12 == pytest.approx(in_squares(8, 3, 0.4), rel=0.1)
+
+
+@pytest.mark.parametrize("alpha", [0.3, None])
+@pytest.mark.parametrize("directions", [3, 8])  # of a width of 8: some, and all
+def test_all_samples_at_once_give_the_blocks_of_each(alpha: float | None, directions: int) -> None:
+    network, rng, squares = stack(3, alpha, "rope", 8, 2, 6, seed=1), stream(1, "influence"), []
+    for _ in range(4):
+        x = torch.from_numpy(rng.normal(size=(6, 8)))
+        layers = lambda states: [list(network.layers(states[None, None]))[depth][0, 0] for depth in (1, 3)]  # noqa: E731
+        squares.append(blocks_of(layers, x, torch.tensor([5]), directions, rng)[JACOBIAN].mean(0)[:, 0])
+    one_by_one = torch.stack(squares).mean(0).sqrt()
+    together = measured(network, [1, 3], 6, 1, 4, directions)
+    assert torch.from_numpy(np.stack(together)).allclose(one_by_one / one_by_one.sum(1, keepdim=True), rtol=1e-12)
 
 
 def context(**architecture: Any) -> Context:

@@ -74,7 +74,7 @@ def blocks_of(
         others = _others(width, apart)
         count = len(others) if directions is None else min(directions, len(others))
         drawn = x.new_zeros(len(tokens), count, width)
-        drawn[..., others] = torch.as_tensor(_orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(
+        drawn[..., others] = torch.as_tensor(orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(
             x.device
         )
         fixed = torch.cat([torch.eye(width, dtype=x.dtype, device=x.device)[apart], x.new_ones(1, width)])  # (O + 1, D)
@@ -138,7 +138,7 @@ def _others(width: int, apart: Tensor) -> Tensor:
     return kept.nonzero().squeeze(-1)
 
 
-def _orthonormal(rng: np.random.Generator, sets: int, count: int, width: int) -> np.ndarray:
+def orthonormal(rng: np.random.Generator, sets: int, count: int, width: int) -> np.ndarray:
     """`sets` times `count` orthonormal vectors, uniformly distributed; all of them: the unit vectors."""
     if count == width:
         return np.tile(np.eye(width), (sets, 1, 1))

@@ -10,9 +10,11 @@ import torch
 
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.identity.shares import shares
+from rankfall.measures._member import each_network
 
 if TYPE_CHECKING:
     from rankfall.measures._context import Context, Rows
+    from rankfall.nets.network import Network
 
 TABLE = "cell_influence"
 REQUIRES = [
@@ -26,20 +28,19 @@ LIMITS = {"samples": (1, None)}
 
 def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
     """Over the first test samples."""
-    network = copy.deepcopy(context.network).double()
+    network = copy.deepcopy(context.network).double()  # all members', whose states are made at once; then each alone
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     with torch.no_grad():
         x = network.lift(inputs)  # (K, B, T, D)
     last = torch.tensor([x.shape[2] - 1])
     rows: Rows = []
-    for member in range(x.shape[0]):
+    for member, alone in enumerate(each_network(network)):
         made = []
         for sample in range(x.shape[1]):
 
-            def layers(states: torch.Tensor, member: int = member) -> list[torch.Tensor]:
-                given = states.expand(x.shape[0], 1, *states.shape)
-                return [state[member, 0] for state in list(network.layers(given))[1:]]
+            def layers(states: torch.Tensor, alone: "Network" = alone) -> list[torch.Tensor]:
+                return [state[0, 0] for state in list(alone.layers(states[None, None]))[1:]]
 
             rng = context.stream("cell_influence", member=member)  # nothing is drawn: blocks are exact
             made.append(shares(blocks_of(layers, x[member, sample], last, None, rng)[JACOBIAN][0, :, 0].sqrt()))

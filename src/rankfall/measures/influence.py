@@ -11,7 +11,7 @@ import torch
 
 from rankfall.design import Architecture, Component
 from rankfall.identity.influence import agreement, averaged, continuum, exact, in_squares
-from rankfall.identity.jacobian import JACOBIAN, blocks_of
+from rankfall.identity.jacobian import orthonormal
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 
@@ -121,17 +121,25 @@ def stack(depth: int, alpha: float | None, position: str, width: int, heads: int
 def measured(
     network: Network, depths: list[int], length: int, seed: int, samples: int, directions: int
 ) -> list[np.ndarray]:
-    """Norms of the blocks d e_n / d x_i after each of the depths, as shares."""
+    """Norms of the blocks d e_n / d x_i after each of the depths, as shares: as `blocks_of` estimates them, of all samples at once."""
     rng = stream(seed, "influence")
     width = network.blocks[0].attention.query.weight.shape[1]
-
-    def layers(states: torch.Tensor) -> list[torch.Tensor]:
-        found = list(network.layers(states[None, None]))
-        return [found[depth][0, 0] for depth in depths]
-
-    last, squares = torch.tensor([length - 1]), []
+    count, inputs, drawn = min(directions, width), [], []
     for _ in range(samples):
-        x = torch.from_numpy(rng.normal(size=(length, width)))
-        squares.append(blocks_of(layers, x, last, directions, rng)[JACOBIAN].mean(0)[:, 0])  # (depths, T)
-    norms = torch.stack(squares).mean(0).sqrt().numpy()
-    return list(norms / norms.sum(1, keepdims=True))
+        inputs.append(rng.normal(size=(length, width)))
+        drawn.append([orthonormal(rng, 1, count, width)[0] for _ in depths])  # (C, D) for each depth
+    x = torch.from_numpy(np.stack(inputs)).requires_grad_()  # (S, T, D)
+    vectors = torch.from_numpy(np.array(drawn))  # (S, depths, C, D)
+    with torch.enable_grad():
+        states = list(network.layers(x[None]))
+    norms = []
+    for place, depth in enumerate(depths):
+        squares = x.new_zeros(samples, length)
+        for direction in range(count):
+            # Samples do not meet in a network, so the gradient of a sum over samples has that of each.
+            along = (states[depth][0, :, -1] * vectors[:, place, direction]).sum()
+            (gradient,) = torch.autograd.grad(along, x, retain_graph=True)
+            squares += gradient.square().sum(-1) * width / count
+        norms.append(squares.mean(0).sqrt())
+    found = torch.stack(norms).numpy()
+    return list(found / found.sum(1, keepdims=True))

@@ -19,11 +19,14 @@ with 2 heads the whole tree of 729 paths costs less than the 700 paths of one se
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from rankfall.measures._member import data_of, each_network
 
 if TYPE_CHECKING:
     from rankfall.measures._context import Context
@@ -51,45 +54,42 @@ def paths(
     network, data = context.network, context.data
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
     whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
-    members = range(len(context.cells))
-    rows = [row(k, "whole", float(whole[k, 0])) for k in members] + [
-        row(k, "chance", float(data.chance[k])) for k in members
-    ]
     lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
-
-    def drawn_for(member: int, length: int) -> np.ndarray:
-        rng = context.stream("paths", length, depth, heads, member=member)
-        return draw(rng, length, depth, heads, drawn_at_once)
-
-    drawn = np.stack([[drawn_for(k, length) for length in lengths] for k in members])
-    distinct, which = np.unique(
-        drawn.reshape(-1, depth), axis=0, return_inverse=True
-    )  # (U, L): of all members together
-    which = which.reshape(len(members), depth + 1, repeats, max(counts))
     labels = [
         {"length": length, "paths": count, "repeat": repeat}
         for length in lengths
         for count in counts
         for repeat in range(repeats)
     ]
-    sums = [
-        [np.bincount(own[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
-        for own in which
-    ]
-    sets = torch.from_numpy(np.array(sums)).to(data.test.inputs.device, next(network.parameters()).dtype)  # (K, S, U)
-    # The final states of all paths should fit the processor's cache: 16 MB was twice as fast as 256 MB.
-    ends = len(members) * len(distinct) * data.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
-    batch = max(1, (1 << 22) // ends)
-    for how in evaluation:
-        right = accuracy(
-            data,
-            batch,
-            lambda x, how=how: read(network, path_ends(network, x, distinct, frozen=how == "frozen"), sets),  # type: ignore[misc]
-        )  # (K, S)
-        rows += [
-            row(k, "path", float(right[k, s]), evaluation=how, **labels[s]) for k in members for s in range(len(labels))
-        ]
+    rows = []
+    # One member at a time: the paths of all of them together are nearly all that there are, twice those of one.
+    for k, alone in enumerate(each_network(network)):
+        rows += [row(k, "whole", float(whole[k, 0])), row(k, "chance", float(data.chance[k]))]
+        drawn = np.stack(
+            [
+                draw(context.stream("paths", length, depth, heads, member=k), length, depth, heads, drawn_at_once)
+                for length in lengths
+            ]
+        )
+        distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
+        which = which.reshape(depth + 1, repeats, max(counts))
+        sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+        own = data_of(data, k)
+        sets = torch.from_numpy(np.array([sums])).to(
+            own.test.inputs.device, next(alone.parameters()).dtype
+        )  # (1, S, U)
+        # The final states of all paths should fit the processor's cache: 16 MB was twice as fast as 256 MB.
+        ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
+        for how in evaluation:
+            ended = partial(path_ends, alone, distinct=distinct, frozen=how == "frozen")
+            predict = partial(predicted, alone, ended, sets)
+            right = accuracy(own, max(1, (1 << 22) // ends), predict)  # (1, S)
+            rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
     return rows
+
+
+def predicted(network: "Network", ended: Callable[[Tensor], Tensor], sets: Tensor, inputs: Tensor) -> Tensor:
+    return read(network, ended(inputs), sets)
 
 
 def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
