@@ -75,10 +75,11 @@ def locate(kind: str, name: str) -> Location | None:
     """Find a component's file without importing it; None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
-    file = _package() / KINDS[kind] / f"{name}.py"
-    if file.is_file() and not name.startswith("_"):
-        module = ".".join(["rankfall", *KINDS[kind].split("/"), name])
-        return Location(module, file, (name, _camel(name) + _camel(kind), _camel(name)))
+    found = _own(kind, name)
+    if not name.startswith("_") and os.path.isfile(
+        found.file
+    ):  # asked anew each time; a plan asks a hundred thousand times
+        return found
     if name in names(kind):
         return None
     raise RankfallError(f"unknown {kind} {name!r}")
@@ -147,6 +148,13 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
 def _planned(module: str) -> Any:
     """What a job that runs has frozen of a module (`code/loader.py`): its file and content; None without a job."""
     return next((finder.frozen[module] for finder in sys.meta_path if module in getattr(finder, "frozen", ())), None)  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(maxsize=4096)
+def _own(kind: str, name: str) -> Location:
+    """Where a component of this package would be."""
+    module = ".".join(["rankfall", *KINDS[kind].split("/"), name])
+    return Location(module, _package() / KINDS[kind] / f"{name}.py", (name, _camel(name) + _camel(kind), _camel(name)))
 
 
 def _package() -> Path:

@@ -6,7 +6,7 @@ rule data:
         f"{RESULTS}/shards/data/{{task}}.parquet",
     log:
         f"{RESULTS}/logs/data/{{task}}.log",
-    priority: 2
+    priority: 3
     conda:
         "../../envs/environment.yaml"
     params:

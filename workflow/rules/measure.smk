@@ -30,6 +30,8 @@ rule measure_freely:
         f"{RESULTS}/shards/measure/{{measure}}.parquet",
     log:
         f"{RESULTS}/logs/measure/{{measure}}.log",
+    # Longer than measures of cells: one that is left for the end would run alone.
+    priority: 1
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads

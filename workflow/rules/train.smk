@@ -12,8 +12,8 @@ rule train:
         training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
     log:
         f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
-    # Everything waits for networks, and the longest jobs train: measures that need none can fill the gaps.
-    priority: 1
+    # Everything waits for networks, and the longest jobs train.
+    priority: 2
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads
