@@ -197,8 +197,21 @@ def test_stopped_probes_go_on_bit_for_bit(stop: int) -> None:
         recover([source], {"mlp": recipe}, checkpoint)["mlp"]
     again = recover([source], {"mlp": recipe}, checkpoint)["mlp"]
     assert [probe.epoch for probe in again.probes] == [probe.epoch for probe in whole.probes]
-    for ours, theirs in zip(again.module.parameters(), whole.module.parameters(), strict=True):
+    for ours, theirs in zip(again.stacks[0].parameters(), whole.stacks[0].parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_probes_do_not_depend_on_how_many_memory_admits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, recipe = sentences().source, Recipe(epochs=2, batch=64, hidden=4)
+    whole = recover([source, source], {"mlp": recipe}, Uninterrupted())["mlp"]
+    one = 28 * whole.stacks[0].slope[0].numel() * 2
+    monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", one * 5)
+    parted = recover([source, source], {"mlp": recipe}, Uninterrupted())["mlp"]
+    assert len(whole.stacks) == 1 < len(parted.stacks)
+    assert [probe.epoch for probe in parted.probes] == [probe.epoch for probe in whole.probes]
+    for member, probe in enumerate(whole.probes):
+        states = source.states[probe.layer]
+        assert torch.equal(whole.map(member, states), parted.map(member, states))
 
 
 @given(st.integers(1, 400), st.integers(0, 400))

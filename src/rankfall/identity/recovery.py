@@ -1,4 +1,6 @@
-"""Training of probes on hidden states: for all networks, layers and losses as one stack; what validated best is kept."""
+"""Training of probes on hidden states: for all networks, layers and losses as one stack, or as few as memory admits; what validated best
+is kept.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +23,7 @@ from rankfall.train.schedules.cosine import cosine
 
 LOSSES = ("cosine", "l2")
 VALIDATION = "validation"
+STACK_BYTES = 2**29  # of the tensors that training holds for a stack of probes
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,9 @@ class Probe:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained stack of probes."""
+    """Trained probes of one kind, in stacks of one size; the last may be smaller."""
 
-    module: Probes
+    stacks: list[Probes]
     probes: list[Probe]
 
     @torch.no_grad()
@@ -72,7 +75,8 @@ class Trained:
         """g(e) of one member for states (..., D) of any layer, in the units of the embeddings."""
         probe = self.probes[member]
         z = probe.start.enter(states)
-        mapped = self.module.alone(member, z.flatten(0, -2)).unflatten(0, z.shape[:-1])
+        stack, place = divmod(member, len(self.stacks[0].slope))
+        mapped = self.stacks[stack].alone(place, z.flatten(0, -2)).unflatten(0, z.shape[:-1])
         return mapped * probe.scale
 
 
@@ -94,6 +98,11 @@ class Recovery:
         loss = torch.where(self.angular, 1 - cosine_similarity(mapped, wanted, dim=-1), square)  # (K, B)
         return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
 
+    def of(self, members: slice) -> "Recovery":
+        """The same for some of the members."""
+        own = {name: getattr(self, name)[members] for name in ("layer", "network", "angular")}
+        return replace(self, **own)
+
 
 def recover(
     sources: Sequence[KnownTokens],
@@ -101,8 +110,8 @@ def recover(
     checkpoint: Checkpoint,
     losses: Sequence[str] = LOSSES,
 ) -> dict[str, Trained]:
-    """For each recipe a stack with a probe for every network, layer and loss. The checkpoint calls it as `recipes` does. All sources have
-    the same shapes.
+    """For each recipe a probe for every network, layer and loss. The checkpoint calls a stack as `recipes` does, and by the number of its
+    first probe. All sources have the same shapes.
     """
     layers = range(len(sources[0].states))
     scales = [size(one.embeddings[: one.train]) for one in sources]
@@ -121,14 +130,27 @@ def recover(
         network=torch.tensor([probe.source for probe in probes]),
         angular=torch.tensor([[probe.loss == "cosine"] for probe in probes]),
     )
-    data = numbered(sources[0].train, len(sources[0].embeddings), len(probes))
-    seeds = [sources[probe.source].seed for probe in probes]
+    train, tokens = sources[0].train, len(sources[0].embeddings)
     found = {}
     for name, recipe in recipes.items():
-        module = Probes([probe.start for probe in probes], seeds, recipe.hidden)
-        kept = train(module, seeds, objective, data, recipe, checkpoint, name)
-        found[name] = Trained(module, [replace(probe, epoch=epoch) for probe, epoch in zip(probes, kept.tolist())])
+        many = at_once(len(sources[0].states[0, 0]), recipe.hidden)
+        stacks, ended = [], []
+        for first in range(0, len(probes), many):
+            some = probes[first : first + many]
+            seeds = [sources[probe.source].seed for probe in some]
+            module = Probes([probe.start for probe in some], seeds, recipe.hidden)
+            data, own = numbered(train, tokens, len(some)), objective.of(slice(first, first + many))
+            kept = train_stack(module, seeds, own, data, recipe, checkpoint, f"{name} {first}")
+            stacks.append(module)
+            ended += [replace(probe, epoch=epoch) for probe, epoch in zip(some, kept.tolist())]
+        found[name] = Trained(stacks, ended)
     return found
+
+
+def at_once(width: int, hidden: int) -> int:
+    """How many probes are trained together: each has weights, the best weights, two gradients, two moments and a scratch tensor."""
+    parameters = width * (width + 1) + hidden * (2 * width + 1)
+    return max(1, STACK_BYTES // (7 * 4 * parameters))
 
 
 def size(values: Tensor) -> float:
@@ -143,7 +165,7 @@ def numbered(train: int, tokens: int, members: int) -> Data:
     return Data({"train": Split(first, first), VALIDATION: Split(rest, rest)})
 
 
-def train(
+def train_stack(
     module: Probes,
     seeds: Sequence[int],
     objective: Recovery,
