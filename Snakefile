@@ -85,6 +85,7 @@ localrules:
     data,
     table,
     figure,
+    page,
 
 
 rule all:

@@ -17,6 +17,7 @@ VALID: dict[str, Any] = {
         {"task": "sorting", "architecture": ["san", "full"], "training": "short", "depth": [2, 4], "seed": "0..2"}
     ],
     "measures": {"paths": {"counts": [2]}},
+    "page": False,
 }
 DELETED = object()
 

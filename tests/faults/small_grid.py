@@ -61,6 +61,7 @@ Texts = tuple[int, ...]  # 0 or 1 a file, in the order of EDITS
 def _config(name: str, lr: float, architectures: list[str], seeds: list[int], power: int) -> dict[str, Any]:
     return {
         "name": name,
+        "page": False,
         "results": "results",
         "tasks": {"sorting": {"train": 40, "test": 10, "length": 4, "symbols": 5}},
         "architectures": {

@@ -8,10 +8,11 @@ import pytest
 
 from rankfall import components
 from rankfall.measures._context import Context
-from rankfall.measures.scorecard import DESIGN, SETTING, TABLES, USUAL, scorecard
+from rankfall.measures.scorecard import TABLES, scorecard
 from rankfall.report import style, tables
 from rankfall.report.headlines import HEADLINES
 from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.variants import DESIGN, SETTING, USUAL
 
 USED = {"float": 0.0, "int": 1, "text": "none", "bool": True}
 

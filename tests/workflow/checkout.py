@@ -74,7 +74,7 @@ class Checkout:
         return Checkout(folder)
 
     def configure(self, config: dict[str, Any]) -> None:
-        (self.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+        (self.folder / "config.yaml").write_text(yaml.safe_dump({"page": False} | config, sort_keys=False))
 
     def source(self, name: str) -> Path:
         return self.folder / "src" / "rankfall" / name

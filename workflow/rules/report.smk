@@ -1,4 +1,4 @@
-# Tables from the shards, figures from the tables.
+# Tables from the shards, figures from the tables, the page from both.
 
 
 rule table:
@@ -40,3 +40,20 @@ rule figure:
     shell:
         f"python -m rankfall.cli figure {PLANNED} --name {{wildcards.figure}}"
         " --out {output.picture:q} --caption {output.caption:q} > {log:q} 2>&1"
+
+
+# All numbers of the run in one file that opens from disk.
+rule page:
+    input:
+        telling(WIRING.page_inputs, tell),
+    output:
+        f"{RESULTS}/report/index.html",
+    log:
+        f"{RESULTS}/logs/page.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        **WIRING.places,
+        expect=WIRING.page,
+    shell:
+        f"python -m rankfall.cli page {PLANNED} --out {{output:q}} > {{log:q}} 2>&1"

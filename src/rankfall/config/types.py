@@ -123,6 +123,7 @@ class Config(Entry):
     grid: list[Crossing] = Field(description="the cells", min_length=1)
     measures: dict[str, Measure] = Field({}, description="what is measured on the cells")
     figures: dict[str, Figure] = Field({}, description="what is drawn from the tables")
+    page: bool = Field(True, description="whether a run ends with report/index.html, all its numbers on one page")
     compute: Compute = Field(
         Compute.model_validate({}), description="how to compute it; never part of a result's identity"
     )

@@ -14,13 +14,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.design import Architecture, canonical
+from rankfall.design import canonical
 from rankfall.report.cell_numbers import OF_CELLS
 from rankfall.report.headlines import HEADLINES, Headline
 from rankfall.report.joins import whole
-from rankfall.report.labels import labels
-from rankfall.report.schema import CELL_COLUMNS
-from rankfall.report.schemas.scorecard import MADE_OF, OTHERS
+from rankfall.report.schemas.scorecard import MADE_OF
+from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -41,9 +40,6 @@ TABLES = [
     "token_identity",
     "attribution",
 ]  # of these, what the run makes
-DESIGN = [*MADE_OF, *OTHERS]
-NOT_SETTING = {"key", "seed", "status", "reason", "architecture", *DESIGN}
-SETTING = [column.name for column in CELL_COLUMNS if column.name not in NOT_SETTING and not column.provenance]
 MIXED = ("attention", "normaliser", "position", "mask", "sentinels")
 BLOCKS = {  # residual, norm, where it stands, mlp -> the block of the table `orders`
     ("none", "none", "", "none"): "attention alone",
@@ -59,7 +55,6 @@ BLOCKS = {  # residual, norm, where it stands, mlp -> the block of the table `or
 }
 Value = dict[str, Any]
 Made = tuple[str, ...]
-USUAL = {name: str(getattr(Architecture("usual"), name)) for name in DESIGN}
 
 
 def scorecard(context: "Context") -> list[dict[str, Any]]:
@@ -98,44 +93,6 @@ def none(reason: str) -> Value:
 
 def text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def placed(cells: "DataFrame") -> "DataFrame":
-    """Cells with the number of their design among those of their name, and what it is called; and with their setting, as a label."""
-    filled = cells[DESIGN].astype("string").fillna("")
-    cells = cells.assign(design=filled.groupby(DESIGN, sort=False).ngroup(), variant="", trained=cells.epochs > 0)
-    for _, part in cells.groupby("architecture"):
-        if part.design.nunique() > 1:
-            base = part.iloc[part.apply(usual, axis=1).argmax()]
-            for _, own in part.groupby("design"):
-                cells.loc[own.index, "variant"] = differing(base, own.iloc[0], DESIGN)
-    return cells.assign(setting=named(cells))
-
-
-def usual(cell: "Series") -> int:
-    """How many of a cell's parts are those of an architecture that names none."""
-    return sum(str(cell[column]).partition("(")[0] == value for column, value in USUAL.items())
-
-
-def differing(base: "Series", one: "Series", columns: list[str]) -> str:
-    differ = [column for column in columns if str(base[column]) != str(one[column])]
-    short = [labels([str(base[column]), str(one[column])])[str(one[column])] for column in differ]
-    return ", ".join(f"{column} {value}" for column, value in zip(differ, short))
-
-
-def named(cells: "DataFrame") -> "Series":
-    """Task, training and depth; and what else differs between networks of one architecture that agree in these."""
-    label = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
-    others = [column for column in SETTING if column not in ("task", "training", "depth")]
-    for column in others:
-        value = cells[column].astype("string").fillna("none")
-        varies = value.groupby([cells.architecture, cells.design, label]).nunique().groupby(level=2).max() > 1
-        for name in varies.index[varies]:
-            here = cells.index[label == name]
-            what = "" if column == "task_component" else f"{column} "
-            told = labels(value[here].unique())
-            label[here] = [f"{name}, {what}{told[one]}" for one in value[here]]
-    return label
 
 
 def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame") -> dict[Any, Value]:

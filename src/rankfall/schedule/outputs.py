@@ -41,6 +41,10 @@ class Outputs:
         """Of a measure that needs no trained cells."""
         return f"{self.folder}/shards/measure/{measure}.parquet"
 
+    @property
+    def page(self) -> str:
+        return f"{self.folder}/report/index.html"
+
     def table(self, name: str) -> str:
         return f"{self.folder}/tables/{name}.parquet"
 

@@ -68,6 +68,8 @@ def commands(plan: Plan, outputs: Outputs) -> Iterator[str]:
     for figure in sorted(plan.figures):
         caption = {"caption": outputs.caption(figure)}
         yield _job("figure", said.figure(figure), outputs.picture(figure), name=figure, **caption)
+    if plan.config.page:
+        yield _job("page", said.page(), outputs.page)
 
 
 def _job(verb: str, statement: Statement, out: str, **options: str) -> str:

@@ -26,6 +26,7 @@ from rankfall.schedule.statements import Part, Statement, Statements
 
 Record = dict[str, str]  # `made` and `made_of`, as an output keeps them
 RECORD = re.compile(r"\n\n\.\. made: (\{.*\})\n\Z")  # at the end of a caption, a comment for whoever reads it
+PAGE_MARK = "<!-- made: "  # the same of the page
 SHOWN = 12  # reasons that are told
 
 
@@ -64,6 +65,8 @@ def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
     found = Standing()
     for figure in sorted(plan.figures):
         _look(outputs.picture(figure), _of_picture(outputs, figure), statements.figure(figure), found)
+    if plan.config.page:
+        _look(outputs.page, _of_page(outputs.page), statements.page(), found)
     wanted: dict[str, Part] = {}  # what tables that are not right are made from
     for table in statements.tables:
         path = outputs.table(table)
@@ -151,6 +154,18 @@ def _of_picture(outputs: Outputs, figure: str) -> Record | None:
         pictures = {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
         return record if {suffix: record.get(suffix) for suffix in pictures} == pictures else {}
     except (OSError, ValueError):
+        return {}
+
+
+def _of_page(path: str) -> Record | None:
+    """The same for the page, which says it in a comment at its end, together with the digest of all before it."""
+    try:
+        text, _, comment = Path(path).read_text(encoding="utf-8").rpartition(PAGE_MARK)
+        record: Record = json.loads(comment.removesuffix(" -->\n"))
+        return record if record.get("page") == hashlib.sha256(text.encode()).hexdigest()[:24] else {}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError):
         return {}
 
 

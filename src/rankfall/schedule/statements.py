@@ -8,11 +8,14 @@ code, the code that writes tables; and for outputs made from other files, the di
   (`standing.py`).
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 
+import rankfall
 from rankfall.code.fingerprint import Sources
 from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
@@ -23,6 +26,7 @@ from rankfall.schedule.outputs import Outputs
 
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
+PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
 ROW_ROOTS = ("rankfall.report.cell_columns",)  # the code of the columns of every table
 
 
@@ -147,6 +151,19 @@ class Statements:
 
         return self._once(("figure", name), make)
 
+    def page(self) -> Statement:
+        """The page of all tables; figures are linked from it, with their captions."""
+
+        def make() -> Statement:
+            code = self._sources.code_files(PAGE_ROOTS) | page_files()
+            given = [self.table(table).digest for table in self.tables]
+            drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
+            what = f"{len(given)} tables and {len(drawn)} figures"
+            name = self.plan.config.name
+            return Statement(what, digest("page", name, given, drawn, sorted(self.plan.figures), code), lambda: code)
+
+        return self._once(("page",), make)
+
     def parts(self, table: str, outputs: Outputs) -> list[Part]:
         """The files that a table is combined from."""
         if table not in self.tables:
@@ -193,6 +210,13 @@ class Statements:
         if part not in self._specs:
             self._specs[part] = digest(asdict(part))
         return self._specs[part]
+
+
+def page_files() -> dict[str, str]:
+    """What the page has of its own beside code: its text, script and style."""
+    folder = Path(rankfall.__file__).parent / "report" / "page"
+    names = sorted(path for path in folder.iterdir() if path.suffix in (".html", ".js", ".css"))
+    return {f"rankfall/report/page/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in names}
 
 
 def _keys(cells: Iterable[Cell]) -> frozenset[str]:

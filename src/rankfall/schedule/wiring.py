@@ -67,7 +67,7 @@ class Wiring:
 
     def begin(self) -> None:
         """What a run does before its first job, and a dry run or one that is refused does not."""
-        not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures"))
+        not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures", "report"))
         self.write_config()
         if self.lookups:
             with atomic(self.lookup_file) as file:
@@ -122,9 +122,10 @@ class Wiring:
     # What jobs need and make.
 
     def targets(self, wildcards: Any) -> list[str]:
-        """All tables and figures."""
+        """All tables and figures, and the page of them."""
         tables = [self.outputs.table(table) for table in self.tables]
-        return tables + [self.outputs.picture(figure) for figure in self.figures]
+        page = [self.outputs.page] * self.plan.config.page
+        return tables + [self.outputs.picture(figure) for figure in self.figures] + page
 
     def train_inputs(self, wildcards: Any) -> list[str]:
         """The data sets that a shard is trained on, where it is trained: new ones are no reason to look up all shards again."""
@@ -158,6 +159,13 @@ class Wiring:
         """The files of a figure beside its picture."""
         return [kind for kind in MADE if kind != "png"]
 
+    def page_inputs(self, wildcards: Any) -> list[str]:
+        """All tables and figures: numbers are in the page, figures are linked with their captions."""
+        return [
+            *(self.outputs.table(table) for table in self.tables),
+            *(self.outputs.picture(figure) for figure in self.figures),
+        ]
+
     def figure_category(self, wildcards: Any) -> str:
         """The category in the report: one for all figures of the same main table."""
         return self.plan.figures[wildcards.figure].tables[0].replace("_", " ")
@@ -181,6 +189,9 @@ class Wiring:
 
     def figure(self, wildcards: Any) -> str:
         return self.statements.figure(wildcards.figure).digest
+
+    def page(self, wildcards: Any) -> str:
+        return self.statements.page().digest
 
     # What a job needs.
 

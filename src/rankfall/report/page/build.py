@@ -1,0 +1,213 @@
+"""The page from tables, definitions and provenance: one HTML text with everything in it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.colours import colour
+from rankfall.report.headlines import HEADLINES, STUDIES
+from rankfall.report.page.charts import CHARTS, Chart
+from rankfall.report.page.findings import Finding, findings, was_run
+from rankfall.report.page.pack import compressed, packed, shared
+from rankfall.report.page.rows import chart_rows, encoded
+from rankfall.report.page.specs import spec
+from rankfall.report.schema import CELL_COLUMNS, schema
+from rankfall.report.variants import placed
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
+CELL_FIELDS = ("key", "label", "setting", "task", "architecture", "training", "depth", "seed", "status")
+SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
+SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
+         "published": "Published"}  # fmt: skip
+BUNDLE = "vega-embed"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a page is made from. `read(name)`: a table of the run; `figures`: name -> caption; `made`: the record that the page keeps."""
+
+    name: str
+    tables: Sequence[str]
+    read: Callable[[str], Any]
+    provenance: Iterable[Mapping[str, Any]]
+    figures: Mapping[str, str]
+    made: Mapping[str, str]
+    version: str
+
+
+def page(given: Given, most: int = MOST) -> str:
+    """The text of index.html."""
+    frames = {name: given.read(name) for name in given.tables}
+    read = frames.get
+    cells = placed(frames["cells"])
+    variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
+    cells = cells.assign(label=cells.architecture + variant)
+    places = {key: place for place, key in enumerate(cells.key)}
+    charts = [drawn(chart, frames[chart.table], places) for chart in CHARTS if chart.table in frames]
+    main = {
+        "cells": encoded(cells[list(CELL_FIELDS)]),
+        "colours": {label: colour(name) for label, name in lines_of(cells, charts)},
+        "charts": [chart for chart in charts if chart["data"]["rows"]],
+        "headlines": [asdict(headline) for headline in HEADLINES],
+        "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
+        "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
+        "cell_columns": [column.name for column in CELL_COLUMNS],
+    }
+    blocks = {
+        "main": packed(main),
+        "provenance": packed(shared(given.provenance)),
+        BUNDLE: compressed(bundle()),
+    }
+    own = files("rankfall.report.page")
+    parts = {
+        name: own.joinpath(f"page.{kind}").read_text("utf-8") for name, kind in (("style", "css"), ("script", "js"))
+    }
+    room = most - sum(map(len, [*blocks.values(), *parts.values()]))
+    tables = embedded(frames, room)
+    blocks |= {f"table-{name}": text for name, text in tables.items()}
+    sections = [name for name in SECTIONS if has(name, main)]
+    story = findings(read)
+    text = own.joinpath("page.html").read_text("utf-8")
+    values = parts | {
+        "title": html.escape(f"Rankfall: {given.name}"),
+        "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections) + '<a href="#downloads">Tables</a>',
+        "was_run": html.escape(was_run(cells)),
+        "findings": "".join(told(found, sections) for found in story),
+        "sections": "\n".join(section(name, main, given.figures) for name in sections),
+        "tables": "".join(download(name, frame, name in tables) for name, frame in sorted(frames.items())),
+        "footer": html.escape(
+            f"Made by Rankfall {given.version} from the tables of this run; this page opens from disk and loads nothing."
+        ),
+        "data": "\n".join(
+            f'<script type="application/octet-stream" id="data-{name}">{block}</script>'
+            for name, block in blocks.items()
+        ),
+    }
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    record = dict(given.made) | {"page": hashlib.sha256(text.encode()).hexdigest()[:24]}
+    return text + f"<!-- made: {json.dumps(record)} -->\n"
+
+
+def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """What lines are called, and the architecture or variant of a model whose colour each has."""
+    for chart in charts:
+        if not chart["networks"] and chart["kind"] == "lines":
+            yield from ((name, name) for name in chart["data"]["columns"][chart["line"]]["of"])
+    yield from zip(cells.label, cells.architecture)
+
+
+def drawn(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
+    """A chart with its rows and its specification."""
+    rows = chart_rows(chart, table)
+    networks = "key" in rows
+    about = {name: value for name, value in asdict(chart).items() if name not in ("where", "most")}
+    return about | {"networks": networks, "data": encoded(rows, places if networks else None), "spec": spec(chart)}
+
+
+def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
+    """The smallest tables that fit, as text; what a cell is stands in the table of cells, once."""
+    cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
+    texts: dict[str, str] = {}
+    for name, frame in sorted(frames.items(), key=lambda one: len(one[1]) * len(one[1].columns)):
+        if (
+            len(frame) * len(frame.columns) > room
+        ):  # a cell takes a character at least, even compressed, in all but name
+            continue
+        own = frame.drop(columns=cell) if name != "cells" and schema(name).cells else frame
+        texts[name] = packed(encoded(own))
+    kept, used = {}, 0
+    for name, text in sorted(texts.items(), key=lambda one: len(one[1])):
+        used += len(text)
+        if used <= room:
+            kept[name] = text
+    return kept
+
+
+def has(section: str, main: Mapping[str, Any]) -> bool:
+    if section in ("scorecard", "published"):
+        return main["scorecard" if section == "scorecard" else "reproduction"] is not None
+    return any(chart["study"] == section for chart in main["charts"])
+
+
+def section(name: str, main: Mapping[str, Any], figures: Mapping[str, str]) -> str:
+    """The heading and the places that the script fills."""
+    title = html.escape(SECTIONS[name])
+    inner = {"scorecard": SCORECARD, "published": PUBLISHED}.get(name, "")
+    for chart in main["charts"]:
+        if chart["study"] == name:
+            inner += CHART.format(**{key: html.escape(str(chart[key])) for key in ("name", "title", "text")})
+    if name == "scorecard" and figures:
+        inner += pictures(figures)
+    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>{inner}</section>'
+
+
+def pictures(figures: Mapping[str, str]) -> str:
+    """Links to the figures, which lie beside the page."""
+    items = "".join(
+        f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
+        f'(<a href="../figures/{html.escape(name)}.pdf">PDF</a>, <a href="../figures/{html.escape(name)}.svg">SVG</a>, '
+        f'<a href="../figures/{html.escape(name)}.csv">CSV</a>): {html.escape(caption)}</li>'
+        for name, caption in sorted(figures.items())
+    )
+    return f"<details><summary>Pictures for print, {len(figures)} figures with captions</summary><ul>{items}</ul></details>"
+
+
+def told(found: Finding, sections: Sequence[str]) -> str:
+    link = f' <a href="#{found.study}">{SHORT[found.study]}</a>' if found.study in sections else ""
+    return f"<div><dt>{html.escape(found.question)}</dt><dd>{html.escape(found.answer)}{link}</dd></div>"
+
+
+def download(name: str, frame: DataFrame, inside: bool) -> str:
+    """A row of the list of tables."""
+    csv = (
+        f'<button type="button" data-csv="{name}" aria-label="{name} as CSV">CSV</button> '
+        if inside
+        else "too large to be here "
+    )
+    parquet = f'<a href="../tables/{name}.parquet" download aria-label="{name} as Parquet">Parquet</a>'
+    row = html.escape(schema(name).row)
+    return f'<tr><th scope="row">{name}</th><td>{row}</td><td>{len(frame):,}</td><td>{csv}{parquet}</td></tr>'
+
+
+@functools.cache
+def bundle() -> str:
+    """Vega-Lite and what it needs, as one script."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+
+
+SCORECARD = (
+    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what keeps "
+    "more. Select a heading to sort, a number for its definition and the networks behind it. A dash: measured, and there is no such "
+    "number; blank: not measured. Both say why when selected.</p>"
+    '<div class="controls"><label>show architectures with<input type="search" id="score-search" placeholder="name"></label></div>'
+    '<div class="scroll score" role="region" aria-label="Scorecard" tabindex="0"><table id="scorecard-table"></table></div>'
+    '<p class="hint" id="score-count" role="status"></p>'
+)
+PUBLISHED = (
+    "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "
+    "the side that the paper claims.</p>"
+    '<div class="controls"><label>verdict<select id="published-verdict"><option value="">all</option><option>holds</option>'
+    "<option>misses</option><option>not measured</option></select></label>"
+    '<label>source<select id="published-source"><option value="">all</option></select></label>'
+    '<label>text<input type="search" id="published-search" placeholder="what, place, setting"></label></div>'
+    '<p class="hint" id="published-count" role="status"></p>'
+    '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
+)
+CHART = (
+    '<div class="chart" id="chart-{name}" data-chart="{name}"><h3>{title}</h3><p>{text}</p><div class="controls"></div>'
+    '<div class="chips" role="group" aria-label="Lines of {title}"></div><p class="hint" role="status"></p><div class="view" role="group" '
+    'aria-label="Chart: {title}"></div><details><summary>Its numbers as a table</summary><div class="numbers"></div></details></div>'
+)

@@ -1,0 +1,231 @@
+"""What a run found, in plain sentences computed from its tables. A sentence is there where its table is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+Read = Callable[[str], Any]  # a table, or None where the run has none
+NEAR = 0.1  # of an order of contraction to 0, 1 or 3
+KEEPS = 0.5  # residual at the last layer
+NAMED = 6
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A question, its answer, and the section with the numbers."""
+
+    question: str
+    answer: str
+    study: str
+
+
+def findings(read: Read) -> list[Finding]:
+    """All that the tables have an answer to, most important first."""
+    return [found for ask in ASKED for found in ask(read)]
+
+
+def was_run(cells: DataFrame) -> str:
+    """How many networks of what, and how they ended."""
+    done = (cells.status == "done").sum()
+    ends = [f"{count} {status}" for status, count in cells.status.value_counts().items() if status != "done"]
+    minutes = cells.seconds.fillna(0).sum() / 60
+    seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
+    hosts = ", ".join(sorted(cells.device.dropna().unique()))
+    return (
+        f"{len(cells)} small networks of {cells.architecture.nunique()} architectures on {cells.task.nunique()} tasks, up to {seeds} "
+        f"random seeds each, {int((cells.epochs > 0).sum())} of them trained and the others left as they were drawn. "
+        f"{'All are done' if done == len(cells) else f'{done} are done, ' + ', '.join(ends)}; training took {minutes:.1f} minutes of "
+        f"computing ({hosts})."
+    )
+
+
+def collapse(read: Read) -> Iterator[Finding]:
+    scores = read("scorecard")
+    if scores is None:
+        return
+    falls = scores[scores.halving_depth.notna()].sort_values("halving_depth")
+    if len(falls):
+        first = falls.iloc[0]
+        answer = (
+            f"{name(first)}: half of what distinguishes its tokens is gone after {first.halving_depth:.2f} layers, "
+            f"interpolated ({first.halving_depth_at}). "
+        )
+        others = [f"{name(row)} {row.halving_depth:.2f}" for _, row in falls.iloc[1:NAMED].iterrows()]
+        answer += f"Next: {', '.join(others)}. " if others else ""
+        yield Finding("Which architecture collapses fastest?", answer + skips(scores), "rank")
+    below = scores[scores.depth_below_tenth.notna()].sort_values("depth_below_tenth")
+    asked = scores[scores.depth_below_tenth_at.notna()]
+    if len(asked):
+        each = [f"{name(row)} {row.depth_below_tenth:.1f}".removesuffix(".0") for _, row in below.iterrows()]
+        stay = len(asked) - len(below)
+        answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
+        answer += f"{stay} others do not get there in all seeds within their layers." if stay else ""
+        yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
+
+
+def skips(scores: DataFrame) -> str:
+    """How many keep their tokens apart, with skip connections and without."""
+    known = scores[scores.residual_last.notna()]
+    parts = []
+    for what, part in (
+        ("with skip connections", known[known.residual != "none"]),
+        ("without", known[known.residual == "none"]),
+    ):
+        if len(part):
+            parts.append(
+                f"of {len(part)} {what}, {int((part.residual_last >= KEEPS).sum())} keep a residual of at least {KEEPS}"
+            )
+    return f"At the last layer, {' and '.join(parts)}." if parts else ""
+
+
+def orders(read: Read) -> Iterator[Finding]:
+    table = read("orders")
+    if table is None:
+        return
+    kinds = ["attention", "normaliser", "position", "mask", "sentinels"]
+    table = table[
+        (table.block == "attention alone") & (table.quantity == "res") & table.biases.astype(bool) & table.order.notna()
+    ]
+    each = table.groupby(kinds, dropna=False).order.max()
+    if not len(each):
+        return
+    cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
+    yield Finding(
+        "Which attention loses rank, and how fast?",
+        f"Of {len(each)} kinds of attention layer, {cubed} cube the residual in every layer (doubly exponential collapse), {shrunk} shrink "
+        f"it by a factor (exponential), and {kept} do not let it vanish.",
+        "rank",
+    )
+
+
+def law(read: Read) -> Iterator[Finding]:
+    table = read("law")
+    if table is None:
+        return
+    table = table[(table.status == "done") & table.log10_residual.notna()]
+    ends = table[table.layer == table.layer.max()].groupby("architecture").log10_residual.mean()
+    if len(ends):
+        yield Finding(
+            "How small does the residual become?",
+            f"After {table.layer.max()} layers {ends.idxmin()} is at 10^{ends.min():,.0f}, computed without rounding; "
+            f"{ends.idxmax()} is at {10 ** ends.max():.2f}.",
+            "rank",
+        )
+
+
+def paths(read: Read) -> Iterator[Finding]:
+    yield from range_of(
+        read,
+        "short_paths",
+        "Do short paths do the work?",
+        "Paths through at most a third of the layers make {least} of the way from chance to the network's own accuracy in {lowest}, and "
+        "{most} in {highest}.",
+        percent,
+    )
+
+
+def probe(read: Read) -> Iterator[Finding]:
+    table = read("probe")
+    if table is None:
+        return
+    table = table[table.untrained_rows.notna()]
+    if len(table):
+        every, one = int((table.untrained_rows == table.tokens).sum()), int((table.untrained_rows == 1).sum())
+        yield Finding(
+            "Which attention can tell places apart?",
+            f"Given equal tokens, {every} of {len(table)} combinations of components give every place an output of its own, and {one} give "
+            "all places the same: no training can teach these a place.",
+            "position",
+        )
+
+
+def longer(read: Read) -> Iterator[Finding]:
+    yield from range_of(
+        read,
+        "kept",
+        "What happens on longer text?",
+        "At about 4 times the trained length {highest} keeps {most} of its accuracy, {lowest} {least}.",
+        percent,
+    )
+
+
+def identity(read: Read) -> Iterator[Finding]:
+    yield from range_of(
+        read,
+        "identity_rate",
+        "Can a token still be found in the last layer?",
+        "A linear map finds {most} of the tokens in {highest}, and {least} in {lowest}.",
+        percent,
+    )
+    yield from range_of(
+        read,
+        "own_share",
+        "How much of a vector is its own token?",
+        "At the last layer {most} in {highest}, and {least} in {lowest}.",
+        percent,
+    )
+
+
+def cost(read: Read) -> Iterator[Finding]:
+    yield from range_of(
+        read,
+        "step_ms",
+        "What does it cost?",
+        "A training step of one network takes from {least} ({lowest}) to {most} ({highest}); sizes differ, the scorecard says which.",
+        lambda value: f"{value:.1f} ms",
+    )
+
+
+def published(read: Read) -> Iterator[Finding]:
+    table = read("reproduction")
+    if table is None:
+        return
+    judged = table[table.holds.notna()]
+    if len(judged):
+        holds = int(judged.holds.astype(bool).sum())
+        yield Finding(
+            "Do published numbers hold?",
+            f"{holds} of {len(judged)} comparisons do, at the sizes and settings of this run; {len(table) - len(judged)} published numbers "
+            "were not measured here.",
+            "published",
+        )
+
+
+def range_of(read: Read, column: str, question: str, text: str, written: Callable[[float], str]) -> Iterator[Finding]:
+    """The highest and the lowest of a column of the scorecard, among architectures measured at the setting that most were."""
+    scores = read("scorecard")
+    if scores is None:
+        return
+    known = scores[scores[column].notna()]
+    if not len(known):
+        return
+    at = known[f"{column}_at"]
+    known = known[at == at.value_counts().sort_index(kind="stable").idxmax()]
+    if len(known) < 2:
+        return
+    high, low = known.loc[known[column].idxmax()], known.loc[known[column].idxmin()]
+    answer = text.format(most=written(high[column]), highest=name(high), least=written(low[column]), lowest=name(low))
+    yield Finding(question, f"{answer} ({known[f'{column}_at'].iloc[0]})", STUDY_OF[column])
+
+
+def percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def name(row: Series) -> str:
+    return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
+
+
+STUDY_OF = {
+    "short_paths": "rank",
+    "kept": "position",
+    "identity_rate": "identity",
+    "own_share": "identity",
+    "step_ms": "use",
+}
+ASKED = (collapse, orders, law, paths, probe, longer, identity, cost, published)

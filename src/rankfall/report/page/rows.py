@@ -1,0 +1,67 @@
+"""A chart's rows, from its table, and tables as compact columns: what the page has in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.page.charts import Chart
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+CELL = ("task", "training", "depth", "seed", "architecture")  # of a cell: looked up by its key
+
+
+def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
+    """Its numbers: one a network (or line) for each x and each choice. What else rows differ in, such as repeats, is averaged."""
+    if "status" in table:
+        table = table[table.status == "done"]
+    if "own" in chart.where:  # maps on the layer that they were trained on
+        table = table.assign(own=(table.trained_layer.isna() | (table.trained_layer == table.layer)).astype(bool))
+    if "trained" in chart.where:
+        table = table.assign(trained=table.epochs > 0)
+    for column, wanted in chart.where.items():
+        table = table[(table[column] == wanted).fillna(False).astype(bool)]
+    networks = "key" in table
+    for column in chart.most:
+        table = table[table[column] == table.groupby("key")[column].transform("max")]
+    own = [column for column in chart.choose if not (networks and column in CELL)]
+    by = [*(["key"] if networks else [chart.line, *(["seed"] if "seed" in table else [])]), chart.x, *own]
+    if chart.kind == "grid":
+        by.append(chart.y)
+    by = list(dict.fromkeys(by))
+    known = table[table[chart.measured].notna()]
+    found = known.groupby(by, dropna=False, sort=True)[chart.measured].mean()
+    return found.astype(float).reset_index()
+
+
+def encoded(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Columns: texts as numbers of a list of values, numbers as they are. `cells`: key -> place in the list of cells, for `key`."""
+    columns: dict[str, Any] = {}
+    for name in frame.columns:
+        if name == "key" and cells is not None:
+            columns["cell"] = {"values": [cells[key] for key in frame[name]]}
+        else:
+            columns[name] = column(frame[name])
+    return {"rows": len(frame), "columns": columns}
+
+
+def column(values: Series) -> dict[str, Any]:
+    """A null is null, and so is NaN; infinities, which JSON lacks, are texts."""
+    import pandas as pd
+
+    if pd.api.types.is_float_dtype(values.dtype) or values.dtype == "Int64":
+        return {"values": [plain(value) for value in values.astype(object).where(values.notna(), None)]}
+    if pd.api.types.is_integer_dtype(values.dtype):
+        return {"values": values.tolist()}
+    places, of = pd.factorize(values.astype(object).where(values.notna(), None), use_na_sentinel=False)
+    return {"of": [None if one is None or one != one else one for one in of], "values": places.tolist()}
+
+
+def plain(value: Any) -> Any:
+    """A number as JSON has it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value

@@ -1,0 +1,162 @@
+"""Tables of made-up networks, as many as asked for, and the page of them: what the tests of the page open."""
+
+import functools
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankfall.measures._context import Context
+from rankfall.measures.scorecard import scorecard
+from rankfall.report import tables
+from rankfall.report.page.build import Given, page
+from rankfall.report.provenance import provenance
+from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.variants import USUAL
+
+PARTS = {"block": "attention", "norm_placement": "post", "embedding": "token", "head": "classifier"}
+TYPED = {"float": 0.5, "int": 1, "text": "none", "bool": True}
+LAYERS = 7
+LOG = "3 cells: 0 in store, 3 to train\n3/3 cells in store after 1.5 s"
+
+
+def cell_rows(count: int) -> list[dict[str, Any]]:
+    """Networks of as many architectures as it takes, half of them trained, in five seeds; the last has diverged."""
+    base = {column.name: TYPED[column.type] for column in CELL_COLUMNS} | {
+        name: value for name, value in USUAL.items() if value != "None"
+    }
+    base |= PARTS | {
+        "status": "done",
+        "reason": "",
+        "task": "sorting",
+        "depth": LAYERS - 1,
+        "device": "cpu",
+        "host": "here",
+    }
+    base |= {
+        "chance": 0.25,
+        "train_loss": 0.1,
+        "train_accuracy": 0.9,
+        "test_loss": 0.2,
+        "dtype": "float32",
+        "torch": "2",
+    }
+    rows = []
+    for number, (architecture, training, seed) in enumerate(
+        itertools.islice(itertools.product(range(count // 10 + 1), ("init", "short"), range(5)), count)
+    ):
+        trained = training == "short"
+        name = {0: "SAN", 1: "SAN+skip", 2: "transformer"}.get(architecture, f'net <{architecture}> & "more"')
+        rows.append(
+            base
+            | {"key": f"{number:024x}", "architecture": name, "training": training, "seed": seed, "epochs": 3 * trained}
+            | {"residual": "none" if architecture % 2 == 0 else "add", "lr": 0.001}
+            | {"steps": 100 * trained, "seconds": 0.4 * trained, "test_accuracy": 0.25 + 0.5 * trained + 0.01 * seed + 1e-3 / 7}
+        )  # fmt: skip
+    rows[-1] |= {"status": "diverged", "reason": "loss not finite at step 3"}
+    return rows
+
+
+def about(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {column.name: row[column.name] for column in CELL_COLUMNS}
+
+
+def residual_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    kind = {
+        "place": "state",
+        "quantity": "residual",
+        "matrix_norm": "composite",
+        "centre": "mean",
+        "deviation": 0.0,
+        "floor_share": 0.0,
+    }
+    rows = []
+    for row in cells:
+        if row["status"] != "done":
+            rows.append(about(row))
+            continue
+        rate = 0.05 if row["residual"] == "add" else 1.0
+        values = 0.9 * np.exp(-rate * np.arange(LAYERS) * (1 + 0.1 * rng.random()))
+        rows += [about(row) | kind | {"layer": layer, "value": float(value)} for layer, value in enumerate(values)]
+    return rows
+
+
+def training_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        about(row) | {"epoch": epoch, "split": split, "metric": metric, "value": 0.1 * epoch + 0.01 * row["seed"]}
+        for row in cells if row["training"] == "short" and row["status"] == "done"
+        for epoch in (1, 2, 3) for split in ("train", "test") for metric in ("loss", "accuracy")
+    ]  # fmt: skip
+
+
+def order_rows() -> list[dict[str, Any]]:
+    row = {"block": "attention alone", "attention": "multihead", "sentinels": "none", "heads": 2, "biases": True, "quantity": "res",
+           "uncertainty": 1e-9, "draws": 8, "identical_draws": 0, "method": "centred", "reason": ""}  # fmt: skip
+    return [
+        row | {"normaliser": normaliser, "position": position, "mask": mask, "order": 3.0 if position == "none" and mask == "none" else 1.0}
+        for normaliser in ("softmax", "l2") for position in ("none", "rope") for mask in ("none", "causal")
+    ]  # fmt: skip
+
+
+def published_rows() -> list[dict[str, Any]]:
+    row = {"source": "paper", "place": "figure 2", "kind": "measured", "sense": "equal", "tolerance": 0.1, "published": 0.5, "setting": "",
+           "seeds": 3, "held": 0, "failed": 0, "deviation": 0.01}  # fmt: skip
+    ours = {"close": 0.52, "far": 0.9, "farther": 2.0, "nowhere": None}
+    return [
+        row | {"name": name, "what": f"a number that is {name}", "ours": value, "difference": None if value is None else value - 0.5,
+               "holds": None if value is None else abs(value - 0.5) <= 0.1, "at_published": None if value is None else True}
+        for name, value in ours.items()
+    ]  # fmt: skip
+
+
+@functools.cache
+def frames(folder: Path, count: int) -> dict[str, pd.DataFrame]:
+    """All tables of a run, written and read as a run does."""
+    cells = cell_rows(count)
+    made = {
+        "cells": cells,
+        "residuals": residual_rows(cells),
+        "training": training_rows(cells),
+        "orders": order_rows(),
+        "reproduction": published_rows(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def kept(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
+        path = folder / f"{name}.parquet"
+        tables.write(name, rows, path)
+        return tables.read_frame(path, name)
+
+    found = {name: kept(name, rows) for name, rows in made.items()}
+    return found | {"scorecard": kept("scorecard", scorecard(Context(table=found.get)))}
+
+
+def provenances(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for row in cells:
+        record = {"status": row["status"], "reason": row["reason"], "labels": [row["task"], row["architecture"], row["training"]],
+                  "seed": row["seed"], "code": {"rankfall/nets/network.py": "0123456789ab"}, "versions": {"torch": "2", "python": "3"},
+                  "device": "cpu", "host": "here", "seconds": row["seconds"], "final": {"test": {"loss": float("nan")}}}  # fmt: skip
+        known = provenance(row["key"], record)
+        snippet = f"grid:\n- {{architecture: {row['architecture']}, seed: @seed@}}\n"
+        found.append(known | {"spec": {"architecture": row["architecture"]}, "snippet": snippet, "log": LOG})
+    return found
+
+
+def made_page(folder: Path, count: int, **options: Any) -> str:
+    """The text of the page of `count` networks; its tables are in `folder`/tables."""
+    found = frames(folder / "tables", count)
+    given = Given(
+        "made up",
+        list(found),
+        found.__getitem__,
+        provenances(cell_rows(count)),
+        {"scorecard": "All < numbers."},
+        {"made": "0"},
+        "0",
+    )
+    return page(given, **options)

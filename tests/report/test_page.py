@@ -1,0 +1,177 @@
+"""Guards the page's data, its findings and its size, without a browser: what a chart has equals the rows of its table."""
+
+import base64
+import json
+import random
+import re
+import zlib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from page_tables import LAYERS, frames, made_page
+
+from rankfall.report.headlines import HEADLINES, STUDIES
+from rankfall.report.page import build
+from rankfall.report.page.charts import CHARTS
+from rankfall.report.page.findings import findings
+from rankfall.report.page.pack import finite, packed, shared, unpacked
+from rankfall.report.page.rows import chart_rows, encoded
+from rankfall.report.schema import CELL_COLUMNS, schema
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("page")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_library() -> Iterator[None]:
+    """The library of charts takes seconds to make, and is no business of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "bundle", lambda: "library")
+        yield
+
+
+@pytest.fixture(scope="module")
+def text(folder: Path) -> str:
+    return made_page(folder, COUNT)
+
+
+def block(text: str, name: str) -> Any:
+    found = re.search(rf'<script type="application/octet-stream" id="data-{name}">([^<]*)</script>', text)
+    assert found, name
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
+
+
+def decoded(data: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {name: [one["of"][place] for place in one["values"]] if "of" in one else one["values"] for name, one in data["columns"].items()}
+    )  # fmt: skip
+
+
+def test_fifty_random_numbers_of_charts_equal_their_rows(text: str, folder: Path) -> None:
+    main, tables = block(text, "main"), frames(folder / "tables", COUNT)
+    cells = decoded(main["cells"])
+    chart = next(one for one in main["charts"] if one["name"] == "residual")
+    rows, table = decoded(chart["data"]), tables["residuals"]
+    assert len(rows) == (COUNT - 1) * LAYERS  # the one that diverged has none
+    for place in random.Random(1).sample(range(len(rows)), 50):
+        key, layer, value = cells.key[rows.cell[place]], rows.layer[place], rows.value[place]
+        (own,) = table[(table.key == key) & (table.layer == layer)].value
+        assert own == value
+
+
+def test_the_scorecard_and_the_tables_are_in_the_page_as_they_are(text: str, folder: Path) -> None:
+    tables = frames(folder / "tables", COUNT)
+    cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
+    for name, table in tables.items():
+        own = table.drop(columns=cell) if schema(name).cells and name != "cells" else table
+        found = decoded(block(text, f"table-{name}"))
+        pd.testing.assert_frame_equal(
+            found.astype(object).where(found.notna(), None),
+            own.astype(object).where(own.notna(), None),
+            check_dtype=False,
+        )
+    assert decoded(block(text, "main")["scorecard"]).architecture.tolist() == tables["scorecard"].architecture.tolist()
+
+
+def test_tables_that_do_not_fit_are_linked(folder: Path) -> None:
+    small = made_page(folder, COUNT, most=0)
+    assert 'id="data-table-' not in small and "data-csv=" not in small
+    assert small.count('href="../tables/') == len(frames(folder / "tables", COUNT))
+
+
+def test_provenance_is_of_each_cell(text: str) -> None:
+    found = block(text, "provenance")
+    key = f"{3:024x}"
+    about = {name: found["values"][name][place] for name, place in zip(found["fields"], found["cells"][key])}
+    assert (about["architecture"], about["training"], about["seed"], about["device"]) == ("SAN", "init", 3, "cpu")
+    assert len(found["cells"]) == COUNT and len(found["values"]["code"]) == 1
+    assert about["final"] == {"test": {"loss": "nan"}}
+
+
+def test_packed_data_come_back() -> None:
+    value = {"a": [1, 2.5, None, "ü", True], "b": {"c": []}}
+    assert unpacked(packed(value)) == value
+    assert finite({"a": [float("inf"), 1.0, (2,)]}) == {"a": ["inf", 1.0, [2]]}
+    one, other = {"key": "k", "x": {"deep": 1}, "y": 1}, {"key": "l", "x": {"deep": 1}, "y": 2}
+    assert shared([one, other]) == {
+        "fields": ["x", "y"],
+        "values": {"x": [{"deep": 1}], "y": [1, 2]},
+        "cells": {"k": [0, 0], "l": [0, 1]},
+    }
+
+
+def test_nulls_and_infinities() -> None:
+    frame = pd.DataFrame(
+        {"x": [1.5, float("nan"), float("inf")], "n": pd.array([1, None, 3], dtype="Int64"), "t": ["a", None, "a"]}
+    )
+    found = encoded(frame)["columns"]
+    assert found["x"]["values"] == [1.5, None, "inf"] and found["n"]["values"] == [1, None, 3]
+    assert [found["t"]["of"][place] for place in found["t"]["values"]] == ["a", None, "a"]
+
+
+def test_findings_are_computed(folder: Path) -> None:
+    said = {found.question: found.answer for found in findings(frames(folder / "tables", COUNT).get)}
+    # exp(-l (1 + 0.1 u)) is halved between 0.63 and 0.69 layers, and 0.9 of it is below 0.1 from layer 3 on at the latest
+    fastest = said["Which architecture collapses fastest?"]
+    assert re.match(r"(SAN|transformer): half of what distinguishes its tokens is gone after 0\.6[3-9] layers", fastest)
+    assert "of 2 with skip connections, 2 keep a residual of at least 0.5 and of 2 without, 0 keep" in fastest
+    assert re.search(r"SAN (2\.\d|3)", said["At which layer does the residual fall below 0.1?"])
+    assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
+    assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
+
+
+def test_no_finding_without_its_table() -> None:
+    assert findings(lambda name: None) == []
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.loads += [value for name, value in attrs if name == "src" or (tag == "link" and name == "href")]
+        if tag not in ("meta", "input", "br", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_text_is_closed_escaped_and_loads_nothing(text: str) -> None:
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == [] and tags.loads == []
+    assert "@title@" not in text and not re.search(r"@\w+@</", text)
+    assert "All &lt; numbers." in text and 'net <3> & "more"' not in text
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
+def test_a_chart_names_columns_that_exist(chart: Any) -> None:
+    columns = {column.name for column in schema(chart.table).columns} | {"own", "trained"}
+    assert {chart.x, chart.y, chart.measured, *chart.choose, *chart.where, *chart.most} <= columns
+    assert chart.study in STUDIES
+    assert set(chart.start) <= set(chart.choose)
+
+
+def test_repeats_are_averaged_within_a_network() -> None:
+    chart = next(one for one in CHARTS if one.name == "paths")
+    table = pd.DataFrame(
+        {"key": "a", "status": "done", "kind": "path", "evaluation": "frozen", "length": 1, "paths": 2,
+         "repeat": [0, 1], "accuracy": [0.2, 0.4]}
+    )  # fmt: skip
+    (row,) = chart_rows(chart, table).itertuples()
+    assert row.accuracy == pytest.approx(0.3)
+
+
+def test_every_study_has_a_headline_and_a_chart() -> None:
+    assert {one.study for one in HEADLINES} == set(STUDIES) == {chart.study for chart in CHARTS}

@@ -1,0 +1,301 @@
+"""The page in a real browser, opened from disk: it loads nothing, says nothing on the console, and its parts work.
+
+Chromium is the system's, driven by Playwright. Where it is not installed these tests are skipped, unless RANKFALL_BROWSER=required.
+"""
+
+import csv
+import io
+import os
+import random
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_tables import LAYERS, frames, made_page
+
+pytestmark = pytest.mark.slow
+CHROMIUM = (
+    os.environ.get("RANKFALL_CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
+COUNT, MANY = 40, 10_000
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        if REQUIRED:
+            pytest.fail("there is no Chromium, and RANKFALL_BROWSER says it is required: apt-get install chromium")
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("results")
+    (place / "report").mkdir()
+    (place / "report" / "index.html").write_text(made_page(place, COUNT))
+    return place
+
+
+class Opened:
+    """The page, and what the browser did beside showing it."""
+
+    def __init__(self, browser: Any, path: Path, size: str = "desktop", theme: str = "light") -> None:
+        width, height = SIZES[size]
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, accept_downloads=True
+        )
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.said: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
+
+    def chart(self, name: str) -> Any:
+        box = self.page.locator(f"#chart-{name}")
+        box.scroll_into_view_if_needed()
+        self.page.wait_for_function(f"document.getElementById('chart-{name}').dataset.drawn", timeout=60_000)
+        self.settle(name)
+        box.locator(".view").evaluate("node => node.scrollIntoView({block: 'center'})")  # clear of the bar at the top
+        return box
+
+    def alone(self, line: str) -> Any:
+        """The chart of residuals with one line, so that no point hides another."""
+        box = self.chart("residual")
+        box.locator("[data-lines=none]").click()
+        box.locator(f"[data-line='{line}']").click()
+        return self.chart("residual")
+
+    def settle(self, name: str) -> None:
+        """Until the chart is drawn."""
+        self.page.evaluate(f"window.rankfall.panels.find((panel) => panel.chart.name === '{name}').pending")
+
+    def charts(self) -> list[str]:
+        names: list[str] = self.page.eval_on_selector_all(
+            "[data-chart]", "boxes => boxes.map(box => box.dataset.chart)"
+        )
+        for name in names:
+            self.chart(name)
+        return names
+
+    def downloaded(self, selector: str) -> list[dict[str, str]]:
+        with self.page.expect_download() as waited:
+            self.page.locator(selector).click()
+        return list(csv.DictReader(io.StringIO(Path(waited.value.path()).read_text())))
+
+
+@pytest.fixture
+def opened(browser: Any, folder: Path) -> Iterator[Opened]:
+    found = Opened(browser, folder / "report" / "index.html")
+    yield found
+    found.context.close()
+
+
+def test_it_loads_nothing_and_says_nothing(browser: Any, folder: Path) -> None:
+    for size in SIZES:
+        for theme in ("light", "dark"):
+            path = folder / "report" / "index.html"
+            found = Opened(browser, path, size, theme)
+            assert {"residual", "orders", "accuracy", "training"} <= set(found.charts())
+            assert set(found.requests) == {path.as_uri()}
+            assert found.said == []
+            inside = found.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+            assert inside, f"{size}: the page is wider than the window"
+            found.context.close()
+
+
+def test_fifty_random_numbers_equal_their_rows(opened: Opened, folder: Path) -> None:
+    table = frames(folder / "tables", COUNT)["residuals"]
+    box = opened.chart("residual")
+    box.locator("[data-mode]").select_option("each")
+    opened.settle("residual")
+    shown = []
+    for place in range(2):  # both trainings
+        box.locator("[data-choose=training]").select_option(index=place)
+        opened.settle("residual")
+        shown += opened.downloaded("#chart-residual [data-save]")
+    assert len(shown) == (COUNT - 1) * LAYERS
+    for row in random.Random(2).sample(shown, 50):
+        (own,) = table[(table.key == row["cells"]) & (table.layer == int(row["layer"]))].value
+        assert float(row["value"]) == own
+        assert row["architecture"] == table[table.key == row["cells"]].architecture.iloc[0]
+
+
+def test_means_and_deviations_over_seeds(opened: Opened, folder: Path) -> None:
+    table = frames(folder / "tables", COUNT)["residuals"]
+    opened.chart("residual").locator("[data-choose=training]").select_option("init")
+    opened.settle("residual")
+    for row in opened.downloaded("#chart-residual [data-save]"):
+        own = table[
+            (table.architecture == row["architecture"])
+            & (table.training == "init")
+            & (table.layer == int(row["layer"]))
+        ].value
+        assert float(row["value"]) == pytest.approx(own.mean(), rel=1e-12)
+        assert float(row["deviation"]) == pytest.approx(own.std(), rel=1e-9)
+        assert int(row["seeds"]) == len(own) == 5
+
+
+def test_lines_can_be_left_out(opened: Opened) -> None:
+    box = opened.chart("residual")
+    assert box.locator("[data-line]").count() == 4
+    before = int(box.get_attribute("data-drawn"))
+    chip = box.locator("[data-line=transformer]")
+    chip.focus()
+    opened.page.keyboard.press("Enter")  # by keyboard
+    opened.settle("residual")
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert int(box.get_attribute("data-drawn")) == before * 3 // 4
+
+
+def test_hovering_says_value_band_and_cells(opened: Opened) -> None:
+    box = opened.alone("SAN+skip")
+    box.locator(".view svg .mark-symbol path").nth(3).hover()
+    tip = opened.page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    said = tip.inner_text()
+    assert "SAN+skip" in said and "±" in said and "over 5 seeds" in said and "0" * 20 in said
+
+
+def test_a_point_leads_to_the_provenance_of_its_networks(opened: Opened) -> None:
+    box = opened.alone("SAN+skip")
+    box.locator(".view svg .mark-symbol path").nth(3).click()
+    cells = opened.page.locator("#cell .cells button")
+    assert cells.count() == 5
+    cells.nth(1).click()
+    opened.page.locator("#cell .snippet").wait_for()
+    body = opened.page.locator("#cell").text_content()
+    assert "seed: 1}" in opened.page.locator("#cell .snippet").inner_text()
+    for known in ("0123456789ab  rankfall/nets/network.py", "torch 2", "here", "cpu", "3 to train", "Specification"):
+        assert known in body
+    opened.page.keyboard.press("Escape")
+    assert not opened.page.locator("#cell").is_visible()
+
+
+def test_the_same_without_a_mouse(opened: Opened) -> None:
+    box = opened.chart("residual")
+    box.locator("summary").focus()
+    opened.page.keyboard.press("Enter")
+    box.locator(".numbers td button").first.focus()
+    opened.page.keyboard.press("Enter")
+    opened.page.locator("#cell .cells button").first.focus()
+    opened.page.keyboard.press("Enter")
+    opened.page.locator("#cell .snippet").wait_for()
+
+
+def test_the_scorecard_sorts_filters_and_explains(opened: Opened, folder: Path) -> None:
+    page, table = opened.page, frames(folder / "tables", COUNT)["scorecard"]
+    names = lambda: page.locator("#scorecard-table tbody th").all_inner_texts()  # noqa: E731
+    number = lambda name: page.locator(f"#scorecard-table [data-number={name}]").all_inner_texts()  # noqa: E731
+    assert sorted(names()) == sorted(table.architecture)
+    values = [float(text.split()[0]) for text in number("residual_last")]
+    assert values == sorted(values) and len(values) == 4
+    head = page.locator("#scorecard-table thead button", has_text="residual at the last layer")
+    head.click()
+    assert [float(text.split()[0]) for text in number("residual_last")] == sorted(values, reverse=True)
+    assert page.locator("#scorecard-table th[aria-sort=descending]").count() == 1
+    page.locator("#score-search").fill("trans")
+    assert names() == ["transformer"]
+    page.locator("#scorecard-table [data-number=residual_last]").click()
+    said = page.locator("#cell").inner_text()
+    (row,) = table[table.architecture == "transformer"].itertuples()
+    assert f"{row.residual_last:.10f}"[:8] in said and "table residuals" in said and "sorting, init, depth 6" in said
+    assert page.locator("#cell .cells button").count() == row.residual_last_seeds == 5
+
+
+def test_verdicts_are_filtered(opened: Opened) -> None:
+    page = opened.page
+    verdicts = lambda: page.locator("#published-table tbody td:first-child").all_inner_texts()  # noqa: E731
+    assert verdicts() == ["✗ misses", "✗ misses", "✓ holds", "– not measured"]
+    assert "farther" in page.locator("#published-table tbody tr").first.inner_text()  # worst first
+    page.locator("#published-verdict").select_option("misses")
+    assert verdicts() == ["✗ misses"] * 2
+    page.locator("#published-verdict").select_option("")
+    page.locator("#published-search").fill("nowhere")
+    assert verdicts() == ["– not measured"]
+
+
+def test_tables_are_downloaded_whole(opened: Opened, folder: Path) -> None:
+    for name in ("residuals", "cells", "orders"):
+        table = frames(folder / "tables", COUNT)[name]
+        rows = opened.downloaded(f"[data-csv={name}]")
+        assert list(rows[0]) == list(table.columns) and len(rows) == len(table)
+        column = "order" if name == "orders" else "value" if name == "residuals" else "test_accuracy"
+        for row, own in zip(rows, table[column]):
+            assert (float(row[column]) if row[column] else None) == (own if own == own else None)
+    assert [row["status"] for row in opened.downloaded("[data-csv=residuals]")].count("diverged") == 1
+    href = opened.page.locator("a[aria-label='residuals as Parquet']").get_attribute("href")
+    assert (folder / "report" / href).resolve() == (folder / "tables" / "residuals.parquet").resolve()
+
+
+def test_light_and_dark(opened: Opened) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = opened.page.evaluate(paper)
+    opened.page.locator("#theme").click()
+    assert opened.page.evaluate(paper) != light
+
+
+def test_axe_finds_nothing_serious(browser: Any, folder: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for theme in ("light", "dark"):
+        found = Opened(browser, folder / "report" / "index.html", "desktop", theme)
+        found.charts()
+        found.page.locator("#chart-residual summary").click()
+        problems = serious(Axe().run(found.page).response)
+        found.page.locator("#scorecard-table [data-number]").first.click()
+        problems += serious(Axe().run(found.page).response)
+        assert problems == [], theme
+        found.context.close()
+
+
+def serious(response: Any) -> list[str]:
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0].get('failureSummary', '')}"
+        for one in response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_ten_thousand_cells(browser: Any, tmp_path: Path) -> None:
+    """Under 5 MB, there in seconds, and a change of a menu is answered in well under one."""
+    (tmp_path / "report").mkdir()
+    text = made_page(tmp_path, MANY)
+    assert len(text) < 5_000_000
+    path = tmp_path / "report" / "index.html"
+    path.write_text(text)
+    start = time.monotonic()
+    found = Opened(browser, path)
+    assert time.monotonic() - start < 20
+    box = found.chart("residual")
+    assert re.search(r"networks", box.locator("[role=status]").first.inner_text())
+    clicked = found.page.evaluate(
+        """async () => {
+            const panel = window.rankfall.panels.find((one) => one.chart.name === "residual"), began = performance.now();
+            panel.box.querySelector("[data-lines=all]").click();
+            await panel.pending;
+            return performance.now() - began;
+        }"""
+    )
+    assert clicked < 5_000
+    assert found.said == []
+    found.context.close()
