@@ -13,10 +13,13 @@ from snakemake.utils import min_version, update_config
 min_version("9.27")
 
 # The plan and all jobs use this checkout's own package, with this interpreter (or the one of a conda environment, which
-# is put in front when a job has one), whatever else is installed. Components of your own are found beside this file or
-# on PYTHONPATH.
-PACKAGES = [os.path.join(workflow.basedir, "src"), workflow.basedir]
+# is put in front when a job has one), whatever else is installed; where this file was fetched alone, as a module of another
+# workflow, they use the package that is installed. Components of your own are found beside the Snakefile or on PYTHONPATH.
+OWN = os.path.join(str(workflow.current_basedir), "src")
+PACKAGES = [OWN] * os.path.isdir(OWN) + [workflow.basedir]
 sys.path[:0] = PACKAGES
+# A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts.
+MODULE = workflow.modifier.namespace is not None
 BIN = os.path.dirname(sys.executable)
 
 from rankfall.code import loader
@@ -36,10 +39,11 @@ try:
     # One file is the whole configuration: a file given by --configfile replaces config.yaml, or the default's
     # architectures would turn up in a preset. `--config key=value` still overrides single values. Files are read again
     # here, by the reader of the command line: Snakemake's own takes the last of two keys without a word.
-    config.clear()
-    for file in workflow.overwrite_configfiles or ["config.yaml"]:
-        update_config(config, read(file))
-    update_config(config, workflow.config_settings.config)
+    if not MODULE:
+        config.clear()
+        for file in workflow.overwrite_configfiles or ["config.yaml"]:
+            update_config(config, read(file))
+        update_config(config, workflow.config_settings.config)
     WIRING = Wiring(config, workflow.is_main_process)
 except RankfallError as error:
     sys.exit(f"error: {error}")
@@ -52,17 +56,21 @@ RESULTS = WIRING.results
 
 # A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here. It does its own
 # work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.
-if workflow.is_main_process:
-    workflow.config_settings.configfiles = [WIRING.config.absolute()]
-else:
+if MODULE or not workflow.is_main_process:
     os.environ[ADDRESS] = ""
+else:
+    workflow.config_settings.configfiles = [WIRING.config.absolute()]
+
+
+def begin():
+    """Only in the process that runs the jobs: neither in a dry run nor in a job."""
+    WIRING.begin()
+    announce_plan(WIRING, WIRING.plan, RESULTS)
 
 
 onstart:
-    # Only in the process that runs the jobs: neither in a dry run nor in a job.
-    WIRING.begin()
+    begin()
     logger.info(None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)})
-    announce_plan(WIRING, WIRING.plan, RESULTS)
     WIRING.forks = start(WIRING.config, WIRING.threads, sum(1 for _ in workflow.dag.local_needrun_jobs))
 
 

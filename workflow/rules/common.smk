@@ -13,6 +13,8 @@ def tell():
     """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
     if not workflow.is_main_process or (WIRING.told and WIRING.standing.stale.keys() <= workflow.dag.forcefiles):
         return
+    if MODULE and not WIRING.told and not workflow.dryrun:
+        begin()
     # What is right follows from what outputs say, not from how they came to be: a table is as right where another rule wrote it,
     # or where its job did not ask for the same files.
     workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})

@@ -1,0 +1,89 @@
+"""Guards the layout that the catalogue of Snakemake workflows asks for, and that another workflow can take this one as a module."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rankfall.config.types import read
+
+ROOT = Path(__file__).parents[2]
+USER = """
+configfile: "config/config.yaml"
+
+
+module rankfall:
+    snakefile:
+        {snakefile!r}
+    config:
+        config
+
+
+use rule * from rankfall{renamed}
+"""
+
+
+def test_what_the_catalogue_asks_for_is_there():
+    assert (ROOT / "workflow" / "Snakefile").is_file()
+    assert list((ROOT / "workflow" / "rules").glob("*.smk"))
+    assert "module" in (ROOT / "config" / "README.md").read_text()
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert set(usage["software-stack-deployment"]) == {"conda", "apptainer", "apptainer+conda"}
+    assert usage["report"] is True
+    assert set(usage["mandatory-flags"]) == {"desc", "flags"}
+    words = (ROOT / "README.md").read_text().lower()
+    assert "snakemake" in words and "workflow" in words
+
+
+def test_the_folder_that_snakedeploy_copies_has_the_configuration():
+    assert read(ROOT / "config" / "config.yaml") == read(ROOT / "config.yaml")
+
+
+def user(folder, renamed=""):
+    """Another workflow in a folder of its own, with a small configuration."""
+    for part in ("workflow", "config"):
+        (folder / part).mkdir(parents=True)
+    text = USER.format(snakefile=str(ROOT / "workflow" / "Snakefile"), renamed=renamed)
+    (folder / "workflow" / "Snakefile").write_text(text)
+    (folder / "config" / "config.yaml").write_text((ROOT / "workflow" / "presets" / "smoke.yaml").read_text())
+    return folder
+
+
+def snakemake(folder, *arguments):
+    left = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+    done = subprocess.run(command, cwd=folder, env=left | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("renamed", "rule"), [("", "train"), (" as rankfall_*", "rankfall_train")])
+def test_another_workflow_plans_it_as_a_module(tmp_path, renamed, rule):
+    folder = user(tmp_path / "theirs", renamed)
+    said = snakemake(folder, "-n")
+    assert f"rule {rule}:" in said
+    assert "results/smoke/figures/paths.png" in said
+    assert not (folder / "results").exists(), "a dry run writes nothing"
+
+
+@pytest.mark.slow
+def test_another_workflow_runs_it_as_a_module(tmp_path):
+    folder = user(tmp_path / "theirs")
+    (folder / "workflow" / "Snakefile").open("a").write('\n\nonstart:\n    open("theirs.txt", "w").write("began")\n')
+    snakemake(folder)
+    assert (folder / "theirs.txt").read_text() == "began"  # their own handler, not ours
+    assert (folder / "results/smoke/figures/paths.png").is_file()
+    (plan,) = (folder / "results/smoke/plan").glob("*.json")
+    assert json.loads(plan.read_text())["name"] == "smoke"
+    assert "Nothing to be done" in snakemake(folder)
+
+
+@pytest.mark.slow
+def test_the_file_in_workflow_alone_is_the_whole_workflow():
+    said = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "--configfile", "workflow/presets/smoke.yaml", "--nolock")
+    assert "rule all:" in said or "Nothing to be done" in said
