@@ -155,12 +155,19 @@ def test_ctrl_c_keeps_what_is_done_and_a_second_run_is_refused_in_one_line(tmp_p
     assert beside.returncode == 1
     (line,) = beside.stdout.splitlines()
     assert line.startswith("error: `make run` is working on these results (process ")
+    words = [sys.executable, "-m", "rankfall.cli", "status", "--watch", "--config", "config.yaml"]
+    watching = subprocess.Popen(
+        words, cwd=checkout.folder, env=environment(checkout), stdout=subprocess.PIPE, text=True
+    )
+    assert watching.stdout is not None
+    assert "running: train sorting 0" in watching.stdout.readline()
     terminal.type(b"\x03")
     assert terminal.end() == 130
     last = terminal.text.splitlines()[-2:]
     assert "Finished cells are kept, and training goes on from its checkpoint" in last[0]
     assert last[1] == "==> to go on: make run"
     assert not MESS.search(terminal.text)
+    assert " stopped: " in watching.communicate(timeout=60)[0] and watching.returncode == 1
     assert list((checkout.results / "store" / "checkpoints").glob("*.safetensors"))
     assert not list((checkout.folder / ".snakemake" / "locks").glob("*")), "nothing has to be unlocked"
     again = Terminal(checkout)

@@ -29,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--brief", action="store_true", help="only what failed or diverged, a line a reason; status 1 if a cell failed"
     )
     parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="show what a run does now, here or elsewhere, until it ends; status 1 if it failed",
+    )
+    parser.add_argument(
         "--lines", type=int, default=5, metavar="N", help="lines of the log to show of what failed (default 5)"
     )
 
@@ -36,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.brief:
         return brief(args)
+    if args.watch:
+        from rankfall.config.types import parse, read
+        from rankfall.live.watch import watch
+
+        return watch(args.results or Path(parse(read(args.config)).results), sys.stdout.isatty())
     from rankfall.plan import make_plan
     from rankfall.store import Store
 

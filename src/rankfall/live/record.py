@@ -24,6 +24,7 @@ class RunRecord:
             "pid": pid,  # of Snakemake, which may outlive who started it
             "host": socket.gethostname(),
             "config": str(config),
+            "results": str(results),
             "command": command,
             "began_at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         }
