@@ -62,12 +62,6 @@ else:
     workflow.config_settings.configfiles = [WIRING.config.absolute()]
 
 
-def begin():
-    """Only in the process that runs the jobs: neither in a dry run nor in a job."""
-    WIRING.begin()
-    announce_plan(WIRING, WIRING.plan, RESULTS)
-
-
 onstart:
     begin()
     logger.info(None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)})

@@ -9,6 +9,12 @@ PLANNED = (
 )
 
 
+def begin():
+    """Only in the process that runs the jobs: neither in a dry run nor in a job."""
+    WIRING.begin()
+    announce_plan(WIRING, WIRING.plan, RESULTS)
+
+
 def tell():
     """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
     if not workflow.is_main_process or (WIRING.told and WIRING.standing.stale.keys() <= workflow.dag.forcefiles):
