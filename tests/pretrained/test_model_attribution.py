@@ -88,6 +88,10 @@ def test_the_figure_says_what_the_table_has() -> None:
     table = tables.conform("model_attribution", rows).to_pandas()
     picture = figure(lambda name: table)
     own = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
-    for layer in (1, 3):
-        assert f"{float(own[own.layer == layer]['median'].iloc[0]):.1%} after layer {layer}" in picture.caption
+    assert (
+        f"after the last layer is {float(own[own.layer == 3]['median'].iloc[0]):.1%} (bert, init)." in picture.caption
+    )
+    assert picture.numbers is not None
+    drawn = picture.numbers[(picture.numbers.method == "jacobian") & (picture.numbers.quantity == "own share")]
+    assert drawn[drawn.kept_tokens == "all"]["median"].tolist() == pytest.approx(own["median"].tolist())
     assert len(picture.figure.axes) == 4

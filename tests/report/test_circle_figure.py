@@ -33,9 +33,14 @@ TABLE = pd.concat(
 def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
     caption = circle(lambda name: TABLE).caption
     assert "training published" in caption and "at width 32, seed 0" in caption and "over 3 seeds" in caption
-    san = "circle, SAN: met in 2 of 3 roll-outs, median distance 0.04 of that at the start, median error 0.29."
-    skip = "circle, SAN+skip: met in 0 of 6 roll-outs, median distance 1.00 of that at the start, median error 0.00."
-    assert san in caption and skip in caption
+    assert "in one place in 2 of 9 roll-outs, most often of SAN (2)." in caption
+    numbers = circle(lambda name: TABLE).numbers
+    assert numbers is not None
+    san = numbers[numbers.architecture == "SAN"].iloc[0]
+    assert (san.roll_outs, san.met) == (3, 2)
+    assert (san.median_ratio, san.median_error) == (pytest.approx(0.04), pytest.approx(0.29, abs=0.005))
+    skip = numbers[numbers.architecture == "SAN+skip"]
+    assert skip.roll_outs.sum() == 6 and skip.met.sum() == 0 and skip.median_ratio.tolist() == pytest.approx([1.0, 1.0])
 
 
 def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
@@ -43,16 +48,20 @@ def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
     top, other, bottom, right = figure.axes[:4]
     assert [panel.get_title(loc="left") or panel.get_title() for panel in (top, other)] == ["SAN", "SAN+skip"]
     # One line a width, and the dashed one at the start's distance.
-    assert [len(bottom.lines), len(right.lines)] == [2, 3]
-    assert bottom.lines[0].get_ydata()[[0, -1]].tolist() == pytest.approx([1.0, 0.04])  # the median of 0, 0.04 and 0.5
+    drawn = [[one for one in panel.lines if len(one.get_xdata())] for panel in (bottom, right)]
+    assert [len(found) for found in drawn] == [2, 3]
+    assert drawn[0][0].get_ydata()[[0, -1]].tolist() == pytest.approx([1.0, 0.04])  # the median of 0, 0.04 and 0.5
+    edges = bottom.collections[0].get_paths()[0].vertices[:, 1]
+    assert edges.min() == pytest.approx(0.02)  # the first quartile of 0, 0.04 and 0.5
     (points,) = top.collections
     assert len(points.get_offsets()) == 2 * STEPS  # seed 0 alone
 
 
 def test_what_is_asked_for() -> None:
-    caption = circle(lambda name: TABLE, architectures=["SAN+skip"], width=64, seed=1).caption
-    assert "at width 64, seed 1" in caption and "circle, SAN:" not in caption
-    assert "met in 1 of 1 roll-outs" in circle(lambda name: TABLE, training="long").caption
+    found = circle(lambda name: TABLE, architectures=["SAN+skip"], width=64, seed=1)
+    assert found.numbers is not None
+    assert "at width 64, seed 1" in found.caption and set(found.numbers.architecture) == {"SAN+skip"}
+    assert "in one place in 1 of 1 roll-outs" in circle(lambda name: TABLE, training="long").caption
 
 
 def test_nothing_to_draw_is_one_line() -> None:

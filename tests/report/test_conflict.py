@@ -71,17 +71,26 @@ def drawn(given: Tables, folder: Path, **options: Any) -> style.Picture:
     return picture
 
 
+def numbers_of(picture: style.Picture) -> pd.DataFrame:
+    """Of each architecture, by its name."""
+    assert picture.numbers is not None
+    return picture.numbers.set_index("name")
+
+
 def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) -> None:
     picture = drawn(given, tmp_path)
     (axis,) = picture.figure.axes
     points = {tuple(found.get_offsets()[0]): found for found in axis.collections if isinstance(found, PathCollection)}
     assert set(points) == {(1 / 32, KEPT["soft"]), (1.0, KEPT["gated"])}
-    assert "soft 0.03, 0.75 ± 0.00, 0.410" in picture.caption and "gated 1.00, 0.50 ± 0.00, 0.410" in picture.caption
+    numbers = numbers_of(picture)
+    assert numbers.rows["soft"] == pytest.approx(1 / 32) and numbers.kept["soft"] == pytest.approx(0.75)
     assert (
-        "within 5 points of the best, gated keeps most, 0.50; of those with fewer than half their rows distinct soft, 0.75."
-        in picture.caption
+        numbers.rows["gated"] == 1 and numbers.kept["gated"] == 0.5 and numbers.accuracy["gated"] == pytest.approx(0.41)
     )
-    assert "Not drawn: learned: position learned admits no more." in picture.caption
+    assert numbers.deviation["soft"] == pytest.approx(0, abs=1e-9)
+    said = "within 5 points of the best, gated keeps most, 0.50; of those with fewer than half their rows distinct soft, 0.75."
+    assert picture.caption.endswith(said)
+    assert numbers.missing["learned"] == "position learned admits no more"
     colours = [tuple(points[at].get_facecolor()[0]) for at in sorted(points)]
     assert colours[0] != colours[1]  # order 3 and order 1
     assert {text.get_text() for text in axis.texts} == {"soft", "gated"}
@@ -111,9 +120,9 @@ def test_an_ambiguous_join_is_refused(given: Tables, tmp_path: Path) -> None:
         drawn(given, tmp_path)
     assert "\n" not in str(said.value)
     given["probe"] = given["probe"][:-1]
-    assert "For gated probe or orders have the same components with other options." in drawn(given, tmp_path).caption
+    assert numbers_of(drawn(given, tmp_path)).by_name["gated"]  # the same components with other options
     given["probe"].append(gated)  # the very same options: that is the one
-    assert "with other options" not in drawn(given, tmp_path).caption
+    assert not numbers_of(drawn(given, tmp_path)).by_name["gated"]
 
 
 def test_options_that_a_table_leaves_out_are_the_usual_ones(given: Tables, tmp_path: Path) -> None:
@@ -121,15 +130,15 @@ def test_options_that_a_table_leaves_out_are_the_usual_ones(given: Tables, tmp_p
     gated = next(row for row in given["probe"] if row["normaliser"] == "l2")
     given["probe"] += [gated | {"attention": "gau(key_width=8)"}, gated | {"attention": "gau"}]
     given["probe"].remove(gated)
-    picture = drawn(given, tmp_path)  # of two gated units the one whose key width is the network's
-    assert "gated 1.00, 0.50" in picture.caption and "with other options" not in picture.caption
+    numbers = numbers_of(drawn(given, tmp_path))  # of two gated units the one whose key width is the network's
+    assert numbers.rows["gated"] == 1 and not numbers.by_name["gated"]
 
 
 def test_what_other_tables_lack_is_said(given: Tables, tmp_path: Path) -> None:
     given["probe"] = [row for row in given["probe"] if row["normaliser"] != "l2"]
     given["orders"] = [row for row in given["orders"] if row["normaliser"] != "softmax"]
-    picture = drawn(given, tmp_path)
-    assert "gated: not in the table probe" in picture.caption and "soft 0.03, 0.75" in picture.caption
+    numbers = numbers_of(drawn(given, tmp_path))
+    assert numbers.missing["gated"] == "not in the table probe" and numbers.kept["soft"] == pytest.approx(0.75)
     with pytest.raises(
         RankfallError, match=r"no architecture has both coordinates \(gated: not in the table probe; learned"
     ):

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from seen import line
 
 from rankfall.errors import RankfallError
+from rankfall.report.colours import WHOLE, colour
 from rankfall.report.figures.offsets import offsets
 from rankfall.report.figures.rho import rho
 from rankfall.report.shares import most_frequent
@@ -40,21 +42,20 @@ def tables(task: str = "places") -> dict[str, pd.DataFrame]:
 def test_lines_are_accuracies_at_the_end_over_seeds() -> None:
     picture = rho(tables().__getitem__, architectures=["RPE", "URPE"])
     (panel,) = picture.figure.axes
-    drawn = {line.get_label(): line.get_ydata() for line in panel.lines}
     for name, values in VALUES.items():
-        assert drawn[name] == pytest.approx(sorted(values, reverse=True))
-    assert drawn["computed"] == pytest.approx([0.125] * 3)
+        assert line(panel, colour(name)) == pytest.approx(sorted(values, reverse=True))
+    assert line(panel, WHOLE) == pytest.approx([0.125] * 3)
     assert [label.get_text() for label in panel.get_xticklabels()] == ["0", "0.5", "1"]
-    assert list(panel.lines[0].get_xdata()) == pytest.approx([-np.log2(9), -np.log2(5), 0])
-    assert "RPE 0.400 and 0.125, URPE 1.000 and 0.800." in picture.caption and "over 3 seeds" in picture.caption
+    assert list(panel.get_xticks()) == pytest.approx([-np.log2(9), -np.log2(5), 0])
+    assert "laces at a share of 1: RPE 0.125, URPE 0.800." in picture.caption and "over 3 seeds" in picture.caption
+    assert picture.numbers is not None and picture.numbers["deviation over seeds"].tolist() == pytest.approx([0.01] * 6)
     assert "8 tokens of 10 symbols" in picture.caption
 
 
 def test_of_even_tokens_the_half_that_is_not_constant() -> None:
     (panel,) = rho(tables("even_tokens").__getitem__).figure.axes
-    drawn = {line.get_label(): line.get_ydata() for line in panel.lines}
-    assert drawn["RPE"] == pytest.approx([0.4, 0.2, 0.125])
-    assert drawn["computed"] == pytest.approx([most_frequent(8, 10, share) for share in SHARES])
+    assert line(panel, colour("RPE")) == pytest.approx([0.4, 0.2, 0.125])
+    assert line(panel, WHOLE) == pytest.approx([most_frequent(8, 10, share) for share in SHARES])
 
 
 def test_repeated_data_are_not_mixed_in_and_nothing_is_one_line() -> None:
@@ -85,10 +86,11 @@ def test_matrices_are_those_of_the_head_that_differs_most() -> None:
     picture = offsets(lambda name: table)
     lines, image = picture.figure.axes[:2]
     assert image.get_title(loc="left") or image.get_title() == "C, head 2"
-    drawn = image.images[0].get_array()
+    drawn = image.collections[0].get_array().reshape(3, 3)
     assert np.asarray(drawn).tolist() == [
         [1.0, 0.8, 0.5],
         [1.2, 1.0, 0.8],
         [1.6, 1.2, 1.0],
     ]  # row i, column j: c of i - j
-    assert len(lines.lines) == 3 and "places, URPE: C from 0.50 to 2.00" in picture.caption
+    assert len([one for one in lines.lines if len(one.get_xdata())]) == 3
+    assert "C of URPE on places differs most, from 0.50 to 2.00" in picture.caption

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from helpers import cells
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_hex
 
 from rankfall.errors import RankfallError
 from rankfall.measures._context import Context
@@ -44,17 +44,25 @@ def read(tmp_path: Path) -> Callable[[str], pd.DataFrame]:
     return lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name)
 
 
+def shades(picture: style.Picture) -> list[str]:
+    """The colour of every square."""
+    found = [
+        panel.collections[0].to_rgba(panel.collections[0].get_array()).reshape(-1, 4) for panel in picture.figure.axes
+    ]
+    return [to_hex(colour) for colours in found for colour in colours if colour[3]]
+
+
 def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     with style.applied():
         picture = module.probe(read)
         style.save(picture, tmp_path / "probe.png")
     assert len(picture.figure.axes) == 4  # two masks by two sentinels
-    squares = [patch for panel in picture.figure.axes for patch in panel.patches]
-    assert len(squares) == 2 * 3 * 4
     table = read("probe")
-    hatched = [patch for patch in squares if patch.get_hatch()]
-    assert len(hatched) == int((table.theory_rows < 8).sum()) > 0
-    numbers = sorted(int(text.get_text()) for panel in picture.figure.axes for text in panel.texts)
+    assert len(shades(picture)) == len(table) == 2 * 3 * 4
+    assert shades(picture).count(module.ALL) == int((table.untrained_rows == 8).sum()) > 0
+    hatched = [band for panel in picture.figure.axes for band in panel.collections if band.get_hatch()]
+    assert sum(len(band.get_paths()) for band in hatched) == int((table.theory_rows < 8).sum()) > 0
+    numbers = sorted(int(text.get_text()) for panel in picture.figure.axes for text in panel.texts if text.get_text())
     assert numbers == sorted(int(rows) for rows in table.untrained_rows if 1 < rows < 8)
     assert f"{int((table.untrained_rows == 8).sum())} can tell all places apart" in picture.caption
     assert "2 of 3 networks find the places where theory allows it" in picture.caption
@@ -70,11 +78,8 @@ def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Call
 
 def test_networks_that_cannot_be_are_grey(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     tables.write("probe", measured(Context(), **CHOICE | {"attentions": ["linear"]}), tmp_path / "probe.parquet")
-    squares = [patch for panel in module.probe(read).figure.axes for patch in panel.patches]
-    grey = [patch for patch in squares if patch.get_facecolor() == to_rgba(module.UNKNOWN)]
-    assert (
-        len(grey) == int(read("probe").untrained_rows.isna().sum()) == 10
-    )  # a local mask, or a position in the scores
+    grey = shades(module.probe(read)).count(module.UNKNOWN)
+    assert grey == int(read("probe").untrained_rows.isna().sum()) == 10  # a local mask, or a position in the scores
 
 
 def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from seaborn import FacetGrid
 
 SINGLE = 4.6  # inches, the width of a figure with one panel
+MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
 LETTER = 0.066  # inches, the width of a letter of a title, about
 USUAL: dict[str, Any] = {
     "errorbar": "sd",
@@ -21,7 +22,6 @@ USUAL: dict[str, Any] = {
     "marker": "o",
     "markeredgewidth": 0,
 }
-MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
 
 
 def lines(
@@ -59,7 +59,7 @@ def lines(
     width = width or (WIDTH if across > 1 else SINGLE)
     grid = sns.relplot(
         table[table[hue].isin(list(palette))], kind="line", x=x, y=y, height=height, aspect=width / across / height, facet_kws=facets,
-        **told(hue, palette), **USUAL | look,
+        **told(hue, palette) | USUAL | look,
     )  # fmt: skip
     plt.close(grid.figure)  # which pyplot would keep
     grid.set_titles(
@@ -75,7 +75,7 @@ def on(panel: "Axes", table: "DataFrame", x: str, y: str, hue: str, palette: Map
     """The same in one panel of a figure whose panels differ in more than their rows. Its legend is left to `below`."""
     import seaborn as sns
 
-    sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **told(hue, palette), **USUAL | look)
+    sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **told(hue, palette) | USUAL | look)
     legend = panel.get_legend()
     if legend is not None:
         legend.remove()
@@ -84,7 +84,8 @@ def on(panel: "Axes", table: "DataFrame", x: str, y: str, hue: str, palette: Map
 def told(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
     """What tells lines apart. Those that lie on each other are all seen: each is thinner than the one below it."""
     names = list(palette)
-    widths = {name: 2.6 - 1.5 * place / max(1, len(names) - 1) for place, name in enumerate(names)}
+    step = 1.5 / max(3, len(names) - 1)
+    widths = {name: 1.1 + step * place for place, name in enumerate(reversed(names))}
     return {"hue": hue, "hue_order": names, "palette": dict(palette), "size": hue, "size_order": names, "sizes": widths}
 
 

@@ -6,25 +6,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY
+from rankfall.report.lines import below, labelled, on
 from rankfall.report.selection import among, finished, one_a_seed, one_of
-from rankfall.report.style import COLOURS, Picture, canvas
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["attribution"]
-COLOUR = {
-    "jacobian": COLOURS[6],
-    "jacobian without outliers": COLOURS[5],
-    "jacobian x input": COLOURS[0],
-    "norms": COLOURS[2],
-    "rollout": COLOURS[1],
-    "attention": COLOURS[3],
-    "ablation": COLOURS[4],
+METHODS = {
+    "jacobian": BLACK,
+    "jacobian without outliers": SKY,
+    "jacobian x input": BLUE,
+    "norms": GREEN,
+    "rollout": ORANGE,
+    "attention": PINK,
+    "ablation": RED,
 }
-BANDS = ("distance 1", "distance 2", "distance 3", "distance 4-5", "distance 6-10", "distance 11+")
+SHARES = ("own share", "distance 1", "distance 2", "distance 3", "distance 4-5", "distance 6-10", "distance 11+")
 QUANTILES = {"med": "median", "q1": "lower", "q3": "upper", "whislo": "low", "whishi": "high"}
+TITLES = ("own share", "share by distance", "own token\nnot first", "rank correlation\nwith the Jacobian")
 PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-base, second-hand (Brunner et al. 2020)
 
 
@@ -47,43 +50,44 @@ def attribution(
 
 def drawn(networks: "dict[str, DataFrame]", published: bool = False) -> Picture:
     """One row of panels for each network; numbers are means over its seeds. `published`: with the medians of Brunner et al."""
+    from pandas import concat
+
     if not networks:
         raise RankfallError("figure attribution: there is no network to draw")
-    figure, axes = canvas(len(networks), 4, 12.4, 2.55 * len(networks) + 0.5, sharex="row")
-    said = []
+    figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())
         own(row[0], table, published)
         distances(row[1], table)
-        lines(row[2], quantity(table, "not first"), "method")
+        table = table.assign(value=table.value.astype(float))
+        methods(row[2], quantity(table, "not first"), "method")
         others = table[
             (table.quantity == "spearman of others") & ((table.method == "jacobian") | (table.other == "jacobian"))
         ]
-        others = others.assign(with_=others.other.where(others.method == "jacobian", others.method))
-        lines(row[3], others, "with_")
-        row[0].set_title(f"{name}: own share")
-        row[2].set(ylim=(-0.03, 1.03))
-        row[3].set(ylim=(-0.4, 1.03))
+        methods(row[3], others.assign(method=others.other.where(others.method == "jacobian", others.method)), "method")
+        row[2].set_ylim(-0.03, 1.03)
+        row[3].set_ylim(-0.45, 1.03)
         for axis in row:
             axis.set_xticks(layers, [str(layer) if layer in ticks(layers) else "" for layer in layers])
-        said.append(finding(name, table))
-    for axis, title in zip(
-        axes[0][1:], ("share by distance", "own token not first", "rank correlation with the Jacobian")
-    ):
+            axis.set(xlabel="", ylabel="")
+        row[0].set_ylabel(name.replace(", ", ",\n"))
+    for axis, title in zip(axes[0], TITLES):
         axis.set_title(title)
     for axis in axes[-1]:
         axis.set_xlabel("layer")
-    axes[0][1].legend(fontsize=6, ncols=2, loc="lower left", frameon=True, framealpha=0.9)
-    axes[0][2].legend(fontsize=6)
-    axes[0][3].legend(fontsize=6, loc="lower left")
+    below(figure, labelled([axes[0][1], axes[0][2], axes[0][3]]), 5)
     caption = (
-        "Where each token's state comes from, by layer. Left: share of its own input in norms of whole Jacobian blocks (box: quartiles, "
-        "whiskers: 5 and 95% of tokens"
-        + ("; crosses: published medians, second-hand" if published else "")
-        + "). Then: shares of other "
-        "tokens by distance; how often another token has the largest; rank correlation of methods with the Jacobian, over other tokens. "
+        "Where each token's state comes from, by layer: share of its own input in norms of whole Jacobian blocks (box: "
+        "quartiles, whiskers: 5 "
+        f"and 95% of tokens{'; crosses: published medians, second-hand' * published}), shares of other tokens by distance, how "
+        "often another "
+        "token has the largest share, and rank correlation of methods over other tokens. "
     )
-    return Picture(figure, caption + " ".join(said))
+    quantities = [*SHARES, "not first", "spearman of others"]
+    parts = [part[part.quantity.isin(quantities)].assign(network=name) for name, part in networks.items()]
+    by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
+    means = concat(parts).groupby(by, dropna=False)[["value", *QUANTILES.values()]].mean().reset_index()
+    return Picture(figure, caption + finding(means), means)
 
 
 def quantity(table: "DataFrame", name: str) -> "DataFrame":
@@ -91,59 +95,49 @@ def quantity(table: "DataFrame", name: str) -> "DataFrame":
 
 
 def own(axis: "Axes", table: "DataFrame", published: bool) -> None:
+    """Boxes of the quantiles that the table has: the tokens themselves are not in it."""
     part = quantity(table, "own share")
     means = part[part.method == "jacobian"].groupby("layer")[list(QUANTILES.values())].mean()
     boxes = [{key: line[column] for key, column in QUANTILES.items()} | {"fliers": []} for _, line in means.iterrows()]
-    axis.bxp(boxes, positions=list(means.index), widths=0.6, showfliers=False, medianprops={"color": COLOURS[4]})
+    axis.bxp(boxes, positions=list(means.index), widths=0.6, showfliers=False, medianprops={"color": RED})
     if published:
         shown = {layer: value for layer, value in PUBLISHED.items() if layer <= means.index.max()}
-        axis.plot(list(shown), list(shown.values()), color=COLOURS[0], marker="x", linestyle="none", markersize=6)
+        axis.plot(list(shown), list(shown.values()), color=BLUE, marker="x", linestyle="none", markersize=6)
     axis.set_ylim(0, 1.02)
 
 
 def distances(axis: "Axes", table: "DataFrame") -> None:
-    import matplotlib
+    """Stacked shares."""
+    from seaborn import color_palette
 
-    part = table[(table.method == "jacobian") & (table.kept_tokens == "all")]
-    below = 0.0
-    for band, colour in zip(
-        ("own share", *BANDS), matplotlib.colormaps["cividis"]([0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0])
-    ):
-        value = part[part.quantity == band].groupby("layer").value.mean()
-        axis.bar(
-            value.index,
-            value,
-            bottom=below,
-            width=0.85,
-            color=colour,
-            label=band.removeprefix("distance ") if band in BANDS else "own",
-        )
-        below = value + below
+    part = table[(table.method == "jacobian") & (table.kept_tokens == "all") & table.quantity.isin(list(SHARES))]
+    stacked = (
+        part.groupby(["layer", "quantity"])
+        .value.mean()
+        .unstack()[[name for name in SHARES if name in set(part.quantity)]]
+    )
+    below_it = stacked.cumsum(axis=1) - stacked
+    for name, colour in zip(SHARES, color_palette("cividis", len(SHARES))):
+        if name in stacked:
+            axis.bar(stacked.index, stacked[name], bottom=below_it[name], width=0.85, color=colour, label=name)
     axis.set_ylim(0, 1.02)
-    axis.grid(False)
+    axis.grid(visible=False)
 
 
-def lines(axis: "Axes", part: "DataFrame", by: str) -> None:
-    for method, colour in COLOUR.items():
-        line = part[part[by] == method].groupby("layer").value.mean().dropna()
-        if len(line):
-            style = (
-                ":" if method == "jacobian without outliers" else "-"
-            )  # it often lies on the line of the whole blocks
-            axis.plot(line.index, line, color=colour, linestyle=style, marker="o", markersize=3, label=method)
+def methods(axis: "Axes", part: "DataFrame", by: str) -> None:
+    """A line a method, mean over seeds."""
+    shown = {name: colour for name, colour in METHODS.items() if name in set(part[by])}
+    if shown:
+        on(axis, part.dropna(subset="value"), "layer", "value", by, shown, errorbar=None, markersize=3)
 
 
 def ticks(layers: list[int]) -> list[int]:
     return layers if len(layers) <= 8 else [layer for layer in layers if layer == 1 or layer % 3 == 0]
 
 
-def finding(name: str, table: "DataFrame") -> str:
-    """Own share (median) and not first, of the first and the last layer."""
-    part = table[(table.method == "jacobian") & (table.kept_tokens == "all")]
-    first, last = int(part.layer.min()), int(part.layer.max())
-    median = part[part.quantity == "own share"].groupby("layer")["median"].mean()
-    other = part[part.quantity == "not first"].groupby("layer").value.mean()
-    return (
-        f"{name}: median own share {median[first]:.1%} after layer {first}, {median[last]:.1%} after layer {last}; "
-        f"another token first {other[first]:.1%} and {other[last]:.1%}."
-    )
+def finding(means: "DataFrame") -> str:
+    """Median own share after the last layer, of each network."""
+    part = means[(means.method == "jacobian") & (means.quantity == "own share") & (means.kept_tokens == "all")]
+    last = part[part.layer == part.groupby("network").layer.transform("max")].set_index("network")["median"]
+    said = ", ".join(f"{value:.1%} ({name})" for name, value in last.items())
+    return f"The median own share after the last layer is {said}."

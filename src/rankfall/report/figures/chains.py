@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.errors import RankfallError
 from rankfall.report.figures.models import short
-from rankfall.report.style import Picture, canvas, palette
+from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
+from rankfall.report.measured import measured
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -15,46 +16,34 @@ TABLES = ["chains"]
 
 def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Median over paths with the middle half as a band; values that are rounding are left out."""
-    import numpy as np
-
-    table = read("chains")
-    for model in models or []:
-        if model not in set(table.model):
-            raise RankfallError(
-                f"figure chains: model {model} was not measured; there is: {', '.join(sorted(table.model.unique())) or 'nothing'}"
-            )
-    table = table[table.model.isin(models)] if models else table
-    shown, noise = table[~table.floor], table[table.floor]
-    figure, axes = canvas(1, 1, 4.4, 3.2)
-    panel = axes[0][0]
-    findings = []
-    for colour, ((model, phase), part) in zip(
-        palette(shown.groupby(["model", "phase"]).ngroups), shown.groupby(["model", "phase"])
-    ):
-        levels = part.groupby("chain").residual.quantile([0.25, 0.5, 0.75]).unstack()
-        label = f"{short(model)}, {phase}"
-        panel.plot(
-            levels.index,
-            levels[0.5],
-            color=colour,
-            marker="o",
-            label=label,
-            linestyle="-" if phase == "pretrained" else "--",
-        )
-        panel.fill_between(levels.index, levels[0.25], levels[0.75], color=colour, alpha=0.18, linewidth=0)
-        pace = np.exp(np.polyfit(levels.index, np.log(levels[0.5]), 1)[0]) if len(levels) > 1 else float("nan")
-        findings.append(
-            f"{label}: a factor {pace:.2g} a matrix over lengths {levels.index.min()} to {levels.index.max()}."
-        )
-    panel.set_yscale("log")
-    panel.set_xlabel("matrices in the product")
-    panel.set_ylabel("relative residual from rank one")
-    if findings:
-        panel.legend(fontsize=7.5)
+    table = measured(read("chains"), "chains", models)
+    shown = table[~table.floor].assign(line=lambda rows: [f"{short(m)}, {p}" for m, p in zip(rows.model, rows.phase)])
+    grid = lines(
+        shown, "chain", "residual", "line", steps(sorted(shown.line.unique())), height=2.6, log="y",
+        estimator="median", errorbar=MIDDLE_HALF,
+    )  # fmt: skip
+    grid.set(
+        xlabel="matrices in the product", ylabel="relative residual from rank one", xticks=sorted(shown.chain.unique())
+    )
+    legend_below(grid)
+    points = shown.groupby(["line", "chain"]).residual.describe(percentiles=[0.25, 0.5, 0.75]).reset_index()
+    noise = int(table.floor.sum())
     caption = (
         "Products of attention matrices of whole models along random paths, one random head in each of the chosen layers: "
-        "median and middle half over paths, composite norm of what the best rank-one part leaves. "
-        + (f"{len(noise)} values are left out as rounding noise. " if len(noise) else "")
-        + " ".join(findings)
+        "median and middle "
+        f"half over paths of what the best rank-one part leaves{f' ({noise} values are left out as rounding noise)' * bool(noise)}. "
     )
-    return Picture(figure, caption)
+    return Picture(grid.figure, caption + finding(points), points)
+
+
+def finding(points: "DataFrame") -> str:
+    """By which factor a further matrix multiplies the median, of a straight line through its logarithm."""
+    import numpy as np
+
+    paces = {
+        name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0])
+        for name, line in points.groupby("line")
+        if len(line) > 1
+    }
+    said = ", ".join(f"{pace:.2g} ({name})" for name, pace in paces.items())
+    return f"Each further matrix multiplies it by {said}." if said else "No line has two lengths."

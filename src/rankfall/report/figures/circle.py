@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
-from rankfall.report.style import CHANCE, Picture, canvas, palette
+from rankfall.report.colours import CHANCE
+from rankfall.report.lines import MIDDLE_HALF, below, labelled, on, steps
+from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,41 +32,73 @@ def circle(
 ) -> Picture:
     """A pair of panels a task x architecture (all that the table has of the commonest training, unless named); the plane shows one
     seed at one width, the lowest. `where`: only these cells, by any column."""
-    whole = finished(read("circle"), "circle", where)
-    table, training = one_of(whole, "circle", "training", training)
+    table, training = one_of(finished(read("circle"), "circle", where), "circle", "training", training)
     for column, names in (("task", tasks), ("architecture", architectures)):
         table = among(table, "circle", column, names)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
     one_a_seed(table, "circle", ["task", "architecture", "width"])
     columns = min(columns, len(pairs))
-    lines = -(-len(pairs) // columns)
-    figure, axes = canvas(2 * lines, columns, 2.2 * columns + 1.3, 4.4 * lines, height_ratios=[1.2, 1.0] * lines)
+    rows = -(-len(pairs) // columns)
+    wide = WIDTH if columns > 2 else 2.2 * columns + 1.0
+    figure, axes = canvas(2 * rows, columns, wide, 3.3 * rows + 0.4, height_ratios=[1.2, 1.0] * rows)
     shown = int(among(table, "circle", "width", [] if width is None else [width]).width.min())
     seed = int(among(table, "circle", "seed", [] if seed is None else [seed]).seed.min())
-    findings = []
+    table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
+    widths = steps(sorted(table.width.unique()))
     for number, (task, architecture) in enumerate(pairs):
         top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
         chosen = table[(table.task == task) & (table.architecture == architecture)]
         drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit)
         top.set_title(architecture if len({one for one, _ in pairs}) == 1 else f"{architecture}\n{task}")
-        apart(bottom, chosen)
-        bottom.set_xlabel("step")
-        if number % columns == 0:
-            bottom.set_ylabel("distance of the points\nover that at the start")
-        findings.append(f"{task}, {architecture}: {finding(chosen)}")
+        on(
+            bottom,
+            chosen[chosen.token == 0],
+            "step",
+            "ratio",
+            "width",
+            widths,
+            estimator="median",
+            errorbar=MIDDLE_HALF,
+            marker=None,
+        )
+        bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
+        bottom.set(
+            ylim=(0, 2), ylabel="distance of the points\nover that at the start" if number % columns == 0 else ""
+        )
     for row in range(2):
-        for left in axes[-2 + row][len(pairs) - columns * (lines - 1) :]:
+        for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
             left.set_visible(False)
-    axes[1][0].legend(loc="best", fontsize=7.5, title="width", title_fontsize=7.5)
+    handles = {f"width {name}": handle for name, handle in labelled(axes[1]).items()}
     figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
+    below(figure, handles)
+    last = met(table)
     caption = (
-        f"Roll-outs on the circle, training {training}. Top: both points (circle and square mark the start), light to dark with "
-        f"time, at width {shown}, seed {seed}; the grey circle is where they should run. Bottom: their distance, line for the "
-        f"median and band for the quartiles over {table.seed.nunique()} seeds. "
-        + left_out(whole, table)
-        + " ".join(findings)
+        f"Roll-outs on the circle, training {training}: above, both points (circle and square mark the start) at width "
+        f"{shown}, seed {seed}, "
+        f"light to dark with time; below, their distance, median and quartiles over {table.seed.nunique()} seeds. "
+        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{most(last)}."
     )
-    return Picture(figure, caption)
+    return Picture(figure, caption, last)
+
+
+def met(table: "DataFrame") -> "DataFrame":
+    """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
+    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
+    end = end.assign(met=end.ratio < MET)
+    by = ["task", "architecture", "training", "width"]
+    found = end.groupby(by).agg(
+        roll_outs=("met", "size"),
+        met=("met", "sum"),
+        median_ratio=("ratio", "median"),
+        median_error=("error", "median"),
+    )
+    return found.reset_index()
+
+
+def most(last: "DataFrame") -> str:
+    """Which architecture ends so most often."""
+    by = last.groupby("architecture").met.sum()
+    return f", most often of {by.idxmax()} ({by.max()})" if by.max() else ""
 
 
 def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
@@ -83,35 +117,3 @@ def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
     panel.set_ylim(-limit, limit)
     panel.set_aspect("equal")
     return drawn
-
-
-def apart(panel: "Axes", table: "DataFrame") -> None:
-    """Distance divided by that at the start, one line per width."""
-    one = table[table.token == 0]
-    for colour, (width, part) in zip(palette(one.width.nunique()), one.groupby("width")):
-        ratio = part.pivot_table(index="step", columns="seed", values="distance")
-        ratio = ratio / ratio.iloc[0]
-        middle = ratio.quantile(0.5, axis=1)
-        panel.plot(ratio.index, middle, color=colour, label=str(width))
-        panel.fill_between(
-            ratio.index,
-            ratio.quantile(0.25, axis=1),
-            ratio.quantile(0.75, axis=1),
-            color=colour,
-            alpha=0.18,
-            linewidth=0,
-        )
-    panel.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8)
-    panel.set_ylim(0, 2)
-
-
-def finding(table: "DataFrame") -> str:
-    """How many roll-outs end with both points in one place, and how far off the circle they are."""
-    last = table[(table.step == table.step.max()) & (table.token == 0)]
-    first = table[(table.step == 0) & (table.token == 0)].set_index("key").distance
-    ratio = last.set_index("key").distance / first
-    error = last.error.median()
-    return (
-        f"met in {int((ratio < MET).sum())} of {len(ratio)} roll-outs, median distance {ratio.median():.2f} of that at the "
-        f"start, median error {error:.2f}."
-    )

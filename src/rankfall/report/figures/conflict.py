@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rankfall.errors import RankfallError
 from rankfall.report.figures.orders import look
 from rankfall.report.joins import beside
-from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of
+from rankfall.report.selection import among, finished, one_a_seed, one_of
 from rankfall.report.spread import spread
-from rankfall.report.style import Picture, canvas
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +43,9 @@ def conflict(
 ) -> Picture:
     """`times`: at how many trained lengths. `tokens`, `depth`: of the probe's untrained networks; `heads`: of the orders; the most that
     there are if null. `where`: only these rows of extrapolation, by any column."""
-    whole = finished(read("extrapolation"), "conflict", where)
-    table, task = one_of(whole, "conflict", "task", task)
+    from pandas import DataFrame
+
+    table, task = one_of(finished(read("extrapolation"), "conflict", where), "conflict", "task", task)
     table, training = one_of(table, "conflict", "training", training)
     table = among(table, "conflict", "architecture", architectures)
     one_a_seed(table, "conflict", ["architecture"])
@@ -58,7 +59,7 @@ def conflict(
         missing = "; ".join(f"{point['name']}: {point['missing']}" for point in found)
         raise RankfallError(f"figure conflict: no architecture has both coordinates ({missing})")
     best = max(point["accuracy"] for point in points)
-    figure, axes = canvas(1, 1, 8.8, 5.2)
+    figure, axes = canvas(1, 1, WIDTH, 4.2)
     (axis,) = axes[0]
     for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
         axis.errorbar(point["rows"], point["kept"], point["deviation"], color="#999999", linewidth=1, zorder=1)
@@ -73,7 +74,8 @@ def conflict(
     axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
     named(axis, points)
     keys(figure, {look(point["order"])[0]: point["order"] for point in points})
-    return Picture(figure, caption(found, times, best, task) + left_out(whole, table))
+    numbers = DataFrame(found).sort_values("kept", ascending=False, na_position="last")
+    return Picture(figure, caption(found, times, best, task), numbers)
 
 
 def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = False) -> "DataFrame":
@@ -154,26 +156,17 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str) -
     points = [point for point in found if not point["missing"]]
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = max((p for p in points if p["rows"] < 0.5), key=lambda point: point["kept"], default=None)
-    values = "; ".join(
-        f"{p['name']} {p['rows']:.2f}, {p['kept']:.2f} ± {p['deviation']:.2f}, {p['accuracy']:.3f}"
-        for p in sorted(points, key=lambda point: -point["kept"])
-    )
     text = (
-        f"Which of {len(points)} architectures tells equal tokens apart (to the right) and keeps its masked accuracy on {task} at "
-        f"{times:g} times the trained length (up); the larger the point, the further its accuracy is below the best, {best:.3f}. "
-        f"Bars: one standard deviation over seeds. Share of distinct rows, share kept, accuracy: {values}. "
+        f"Which of {len(points)} architectures tells equal tokens apart (to the right) and keeps its masked accuracy on {task} "
+        f"at {times:g} times "
+        "the trained length (up; bars: one standard deviation over seeds); larger points are further below the best accuracy, "
+        f"{best:.3f}. "
     )
-    if both:
-        top = max(both, key=lambda point: point["kept"])
-        text += (
-            f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, {top['name']} keeps most, "
-            f"{top['kept']:.2f}; of those with fewer than half their rows distinct "
-            + (f"{alone['name']}, {alone['kept']:.2f}. " if alone else "there is none. ")
-        )
-    else:
-        text += f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best. "
-    by_name = [point["name"] for point in points if point["by_name"]]
-    if by_name:
-        text += f"For {', '.join(by_name)} probe or orders have the same components with other options. "
-    missing = [f"{point['name']}: {point['missing']}" for point in found if point["missing"]]
-    return text + (f"Not drawn: {'; '.join(missing)}. " if missing else "")
+    if not both:
+        return text + f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best."
+    top = max(both, key=lambda point: point["kept"])
+    text += (
+        f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, {top['name']} keeps most, "
+        f"{top['kept']:.2f}; of those with fewer than half their rows distinct "
+    )
+    return text + (f"{alone['name']}, {alone['kept']:.2f}." if alone else "there is none.")

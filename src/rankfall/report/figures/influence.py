@@ -1,20 +1,23 @@
 """Influence of place on the last token of causal stacks: at birth, by formula and network, and what training does to it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.style import COLOURS, WHOLE, Picture, band, canvas
+from rankfall.report.colours import BLUE, RED, WHOLE
+from rankfall.report.lines import below, labelled, on, steps, summary
+from rankfall.report.selection import init_first
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
 TABLES = ["influence", "cell_influence"]
-LINES = {"averaging": (WHOLE, "-", "uniform averaging"), "in squares": ("#888888", "--", "random maps, in squares")}
+LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("random maps, in squares", "#999999", "--")}
 NETWORKS = {
-    "none": (COLOURS[0], "no position", "o", 5),
-    "rope": (COLOURS[4], "RoPE", ".", 3),
+    "none": ("no position", BLUE, "o", 5.0),
+    "rope": ("RoPE", RED, ".", 3.0),
 }  # rings around points: they coincide
 
 
@@ -28,62 +31,49 @@ def influence(
         raise RankfallError(
             f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"
         )
-    figure, axes = canvas(1, 3, 10.4, 3.2)
-    parts = [formulas_and(axes[0][0], places[places.alpha == alpha], whole, depth, alpha)]
-    parts.append(pre_norm(axes[0][1], places[places.network == "pre-norm"], whole, depth))
-    parts.append(trained(axes[0][2], read("cell_influence"), architecture))
-    for axis in axes[0]:
-        axis.set(xlabel="place / number of places", yscale="log")
-        axis.legend(fontsize=7)
-    axes[0][0].set_ylabel("share of the influence on the last token")
-    caption = (
-        "Share of each place in what reaches the last token: norms of whole Jacobian blocks, a point a place. Lines: uniform averaging, "
-        "whose limit for many places is the published closed form. Early places and the last one are favoured, those between are not. "
+    cells, chosen = trained(read("cell_influence"), architecture)
+    figure, axes = canvas(1, 3, WIDTH, 2.9)
+    left, middle, right = axes[0]
+    places = places.assign(x=places.place / places.length)
+    untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
+    untrained(middle, places[places.network == "pre-norm"], ("averaging",))
+    right.set_yscale("log")
+    on(right, cells, "x", "share", "training", steps(init_first(cells.training)))
+    titles = (
+        f"(1 - a) X + a SA(X), a = {alpha:g},\n{depth} layers",
+        f"pre-norm transformer,\n{depth} layers",
+        f"{chosen} on {cells.task.iloc[0]},\nlast layer",
     )
-    return Picture(figure, caption + " ".join(parts))
-
-
-def formulas_and(axis: "Axes", places: "DataFrame", whole: "DataFrame", depth: int, alpha: float) -> str:
-    for source, (colour, style, label) in LINES.items():
-        line = places[places.source == source].sort_values("place")
-        axis.plot(line.place / line.length, line.share, color=colour, linestyle=style, label=label)
-    axis.set_title(f"(1 - a) X + a SA(X), a = {alpha:g}, {depth} layers")
-    marks(axis, places[places.source == "jacobian"])
+    for axis, title in zip(axes[0], titles):
+        axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
+    left.set_ylabel("share of the influence\non the last token")
+    below(figure, labelled(axes[0], ("training",)), 3)
     found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
-    return (
-        f"Left: rank correlation with uniform averaging {found.spearman.mean():.3f}; distance from it {found.distance.mean():.2f}, "
-        f"from independent random maps, which add in squares, {found.from_squares.mean():.2f}."
+    early = cells[cells.x <= 0.5].groupby(["training", "key"]).share.sum().groupby("training").mean()
+    halves = ", ".join(f"{name} {early[name]:.2f}" for name in init_first(cells.training))
+    caption = (
+        "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
+        "the band on the right "
+        f"is one standard deviation over {cells.seed.nunique()} seeds. At birth the rank correlation with uniform averaging is "
+        f"{found.spearman.mean():.3f}, and the first half of the places has this share of the influence on trained networks: {halves}."
     )
+    return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
 
 
-def pre_norm(axis: "Axes", places: "DataFrame", whole: "DataFrame", depth: int) -> str:
-    found = whole[(whole.network == "pre-norm") & (whole.source == "jacobian") & (whole.depth == depth)]
-    marks(axis, places[places.source == "jacobian"])
-    line = places[places.source == "averaging"].groupby("place").share.mean()
-    axis.plot(
-        line.index / line.index.max(),
-        line,
-        color=WHOLE,
-        label=f"uniform averaging, a = {found.fitted.mean():.2f} fitted",
-    )
-    axis.set_title(f"pre-norm transformer, {depth} layers")
-    spearman = found.groupby("position").spearman.mean()
-    said = ", ".join(f"{NETWORKS[name][1]} {value:.3f}" for name, value in spearman.items())
-    return f"Middle: rank correlation with averaging at the best a: {said}."
+def untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]) -> None:
+    """Points are networks, lines formulas."""
+    for source in formulas:
+        label, colour, style = LINES[source]
+        line = places[places.source == source].groupby("x").share.mean()
+        panel.plot(line.index, line, color=colour, linestyle=style, label=label)
+    for position, (label, colour, marker, size) in NETWORKS.items():
+        line = places[(places.source == "jacobian") & (places.position == position)].groupby("x").share.mean()
+        fill = "none" if marker == "o" else colour
+        panel.plot(line.index, line, marker, color=colour, markersize=size, markerfacecolor=fill, label=label)
 
 
-def marks(axis: "Axes", places: "DataFrame") -> None:
-    for position, (colour, label, marker, size) in NETWORKS.items():
-        line = places[places.position == position].groupby("place").share.mean()
-        look: dict[str, Any] = {
-            "marker": marker,
-            "markersize": size,
-            "markerfacecolor": "none" if marker == "o" else colour,
-        }
-        axis.plot(line.index / line.index.max(), line, color=colour, linestyle="none", label=label, **look)
-
-
-def trained(axis: "Axes", cells: "DataFrame", architecture: str | None) -> str:
+def trained(cells: "DataFrame", architecture: str | None) -> "tuple[DataFrame, str]":
+    """A row a seed and place of the last layer, and the architecture."""
     cells = cells[cells.status == "done"]
     chosen = architecture or (sorted(cells.architecture.unique()) or [None])[0]
     cells = cells[(cells.architecture == chosen) & (cells.layer == cells.depth)]
@@ -91,16 +81,23 @@ def trained(axis: "Axes", cells: "DataFrame", architecture: str | None) -> str:
         raise RankfallError(
             f"figure influence: no finished causal cell of architecture {chosen}; choose by `architecture`"
         )
-    said: list[Any] = []
-    for colour, (training, part) in zip((COLOURS[0], *COLOURS[2:]), cells.groupby("training")):
-        lines = (
-            part.assign(x=part.place / part.places).groupby("x").share.agg(["mean", "std"]).fillna(0.0).reset_index()
-        )
-        band(axis, lines.x, lines["mean"], lines["std"], colour, str(training), marker=".")
-        early = part[part.place <= part.places / 2].groupby("key").share.sum().mean()
-        said.append(f"{training} {early:.2f}")
-    axis.set_title(f"{chosen} on {cells.task.iloc[0]}, last layer")
-    return (
-        f"Right: networks before and after training, band: one standard deviation over {cells.seed.nunique()} seeds; share of the "
-        f"first half of the places: {', '.join(said)}."
+    by = ["task", "training", "key", "seed", "place", "places"]
+    each = cells.groupby(by).share.mean().reset_index()
+    return each.assign(x=each.place / each.places), str(chosen)
+
+
+def numbers(agreement: "DataFrame", places: "DataFrame", cells: "DataFrame") -> "DataFrame":
+    """Shares by place, of formulas, of untrained and of trained networks; and how well each source agrees with averaging."""
+    from pandas import concat
+
+    by = ["network", "alpha", "position", "source"]
+    drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
+    scores = ["spearman", "distance", "from_squares", "fitted"]
+    scored = (
+        agreement.groupby(by, dropna=False)[scores]
+        .mean()
+        .reset_index()
+        .melt(by, scores, "quantity", "mean")
+        .dropna(subset="mean")
     )
+    return concat([drawn.assign(quantity="share"), scored, summary(cells, ["training", "place"], "share")])

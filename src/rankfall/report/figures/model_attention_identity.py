@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.report.figures.models import short
+from rankfall.report.lines import below, labelled, on, steps
 from rankfall.report.measured import measured
-from rankfall.report.style import Picture, canvas, palette, spaced
+from rankfall.report.style import WIDTH, Picture, canvas, spaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,83 +14,67 @@ if TYPE_CHECKING:
 
 TABLES = ["model_attention_identity"]
 TOLERANCE = 1e-10
-PANELS = (
-    ("null_simplex", "free directions of a row"),
-    ("distance", "farthest distribution"),
-    ("width_largest", "interval of the largest weight"),
-    ("correlation", "correlation, raw and effective"),
-)
+LOOSE = 1e-3
+MOST = ("pi", 80)  # from the tenth to the ninetieth percentile
+PANELS = {
+    "null_simplex": "free directions\nof a row",
+    "distance": "farthest distribution",
+    "width_largest": "interval of the\nlargest weight",
+    "correlation": "correlation,\nraw and effective",
+}
 
 
 def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
     table = measured(read("model_attention_identity"), "model_attention_identity", models)
     table = table[(table.left_out == "nothing") & table.value.notna()]
-    figure, axes = canvas(2, 3, 9.6, 5.4)
+    names = [f"{short(model)}, {phase}" for model, phase in zip(table.model, table.phase)]
+    table = table.assign(line=names, value=table.value.astype(float))
+    exact = table[table.tolerance.isna() | (table.tolerance == TOLERANCE)]
+    longest = table[table.tokens == table.groupby("line").tokens.transform("max")]
+    palette = steps(sorted(set(names)))
+    figure, axes = canvas(2, 3, WIDTH, 4.2)
     panels = [panel for row in axes for panel in row]
-    groups = list(table.groupby(["model", "phase"]))
-    findings = []
-    for colour, ((model, phase), part) in zip(palette(len(groups)), groups):
-        label = f"{short(model)}, {phase}"
-        width = int(part.width.iloc[0] // part.heads.iloc[0])
-        for panel, (quantity, name) in zip(panels, PANELS):
-            lines = _by_length(part, quantity)
-            panel.plot(lines.index, lines["mean"], color=colour, marker="o", label=label)
-            panel.fill_between(lines.index, lines["low"], lines["high"], color=colour, alpha=0.18, linewidth=0)
-            panel.set(xlabel="tokens", ylabel=name)
-        lengths = sorted(part.tokens.unique())
-        panels[0].plot(lengths, [max(n - width - 1, 0) for n in lengths], color=colour, linestyle=":", linewidth=1)
-        _distances(panels[4], part, colour)
-        _ranks(panels[5], part, colour, width)
-        findings.append(_finding(part, label, width))
-    for panel, name in zip(panels[4:], ("farthest distribution", "rank of T")):
-        panel.set(xlabel="layer", ylabel=name)
-        panel.set_xticks(spaced(1, int(table.layer.max()) if len(table) else 1))
-    if groups:
-        panels[0].legend(fontsize=7.5)
+    for panel, (quantity, label) in zip(panels, PANELS.items()):
+        on(panel, exact[exact.quantity == quantity], "tokens", "value", "line", palette, errorbar=MOST)
+        panel.set(xlabel="tokens", ylabel=label)
+    on(panels[4], longest[longest.quantity == "distance"], "layer", "value", "line", palette, errorbar=MOST)
+    rank = longest[(longest.quantity == "rank") & longest.tolerance.isin([TOLERANCE, LOOSE])]
+    on(panels[5], rank.assign(tolerance=rank.tolerance.map("{:g}".format)), "layer", "value", "line", palette, errorbar=None,
+       style="tolerance", style_order=[f"{TOLERANCE:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
+    for panel, label in zip(panels[4:], ("farthest distribution", "rank of T")):
+        panel.set(xlabel="layer", ylabel=label, xticks=spaced(1, int(table.layer.max()) if len(table) else 1))
+    limits(panels[0], panels[5], table, palette)
+    below(figure, labelled([panels[0]], ("line",)), 4)
+    points = exact.groupby(["line", "tokens", "layer", "quantity"]).value
     caption = (
-        "How far attention weights are determined by what the attention returns. Against the length of the text: directions "
-        "in which a row "
-        "of weights can change without a change of output or sum (dotted: tokens - head width - 1); distance of the farthest other "
-        "distribution with the same output (1: no common token); by how much the largest weight of a row can vary; Pearson correlation "
-        "of effective and raw attention. Lines are means over layers and heads, bands from the tenth to the ninetieth "
-        "percentile of them. "
-        "Last two, by layer at the greatest length: the distance again, and the rank of T at relative tolerances 1e-10 (solid) "
-        "and 1e-3 (dashed; dotted: head width). "
+        "How far attention weights are determined by what the attention returns, against the length of the text (means over "
+        "layers and heads, "
+        "bands from the tenth to the ninetieth percentile) and, last two, by layer at the greatest length (ranks at relative tolerances "
+        f"1e-10, solid, and 1e-3, dashed; dotted: what the head width gives). {finding(exact)}"
     )
-    return Picture(figure, caption + " ".join(findings))
+    numbers = points.agg(
+        mean="mean", low=lambda x: x.quantile(0.1), high=lambda x: x.quantile(0.9), count="count"
+    ).reset_index()
+    return Picture(figure, caption, numbers)
 
 
-def _by_length(table: "DataFrame", quantity: str) -> "DataFrame":
-    """Over layers, heads and seeds."""
-    chosen = table[(table.quantity == quantity) & (table.tolerance.isna() | (table.tolerance == TOLERANCE))]
-    levels = chosen.groupby("tokens").value
-    return levels.agg(mean="mean", low=lambda x: x.quantile(0.1), high=lambda x: x.quantile(0.9))
+def limits(free: "Axes", rank: "Axes", table: "DataFrame", palette: dict[str, str]) -> None:
+    """Dotted: tokens - head width - 1 free directions, and a rank of the head width."""
+    for name, part in table.groupby("line"):
+        width = int(part.width.iloc[0] // part.heads.iloc[0])
+        lengths = sorted(part.tokens.unique())
+        free.plot(lengths, [max(n - width - 1, 0) for n in lengths], color=palette[name], linestyle=":", linewidth=1)
+        rank.axhline(width, color=palette[name], linestyle=":", linewidth=1)
 
 
-def _distances(panel: "Axes", table: "DataFrame", colour: str) -> None:
-    at = table[(table.quantity == "distance") & (table.tokens == table.tokens.max())].groupby("layer").value
-    panel.plot(at.mean().index, at.mean(), color=colour, marker="o")
-    panel.fill_between(at.mean().index, at.quantile(0.1), at.quantile(0.9), color=colour, alpha=0.18, linewidth=0)
-
-
-def _ranks(panel: "Axes", table: "DataFrame", colour: str, width: int) -> None:
-    at = table[(table.quantity == "rank") & (table.tokens == table.tokens.max())]
-    for tolerance, style in ((TOLERANCE, "-"), (1e-3, "--")):
-        line = at[at.tolerance == tolerance].groupby("layer").value.mean()
-        panel.plot(line.index, line, color=colour, linestyle=style, marker="o")
-    panel.axhline(width, color=colour, linestyle=":", linewidth=1)
-
-
-def _finding(table: "DataFrame", label: str, width: int) -> str:
-    longest = int(table.tokens.max())
-    at = table[table.tokens == longest]
-
-    def mean(quantity: str) -> str:
-        found = at[(at.quantity == quantity) & (at.tolerance.isna() | (at.tolerance == TOLERANCE))].value
-        return f"{found.mean():.3g}" if len(found) else "none"
-
-    return (
-        f"{label} (head width {width}) at {longest} tokens: {mean('null_simplex')} free directions, farthest distribution at "
-        f"{mean('distance')}, interval of the largest weight {mean('width_largest')} wide, correlation {mean('correlation')}."
-    )
+def finding(table: "DataFrame") -> str:
+    """How many directions are free at the greatest length, beside the head width."""
+    said = []
+    for name, part in table.groupby("line"):
+        longest = int(part.tokens.max())
+        free = part[(part.tokens == longest) & (part.quantity == "null_simplex")].value.mean()
+        said.append(
+            f"{free:.3g} ({name}, head width {int(part.width.iloc[0] // part.heads.iloc[0])}, {longest} tokens)"
+        )
+    return f"Directions in which a row can change without effect: {', '.join(said) or 'none was measured'}."

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankfall.report.selection import among, finished, left_out, one_of
-from rankfall.report.style import CHANCE, Picture, canvas, palette
+from rankfall.report.colours import CHANCE
+from rankfall.report.lines import on, steps
+from rankfall.report.selection import among, finished, one_of
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,14 +29,13 @@ def offsets(
 ) -> Picture:
     """One seed, the lowest unless named; the matrix is that of the head whose values differ most. `where`: only these cells, by any
     column."""
-    whole = finished(read("offsets"), "offsets", where)
-    table, training = one_of(whole, "offsets", "training", training)
+    table, training = one_of(finished(read("offsets"), "offsets", where), "offsets", "training", training)
     table = among(table, "offsets", "architecture", architectures)
     seed = int(among(table, "offsets", "seed", [] if seed is None else [seed]).seed.min())
     one = table[(table.seed == seed) & table.layer.isna()]
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
-    figure, axes = canvas(len(cells), 2 * len(kinds), 2.9 * 2 * len(kinds), 2.5 * len(cells) + 0.3)
+    figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.2)
     for row, (task, architecture, key) in zip(axes, cells):
         for column, which in enumerate(kinds):
             part = one[(one.key == key) & (one.which == which)]
@@ -43,45 +44,36 @@ def offsets(
                 left.set_visible(False)
                 right.set_visible(False)
                 continue
-            lines(left, part, which)
-            left.set_title(f"{task}, {architecture}: {TITLES[which]}", fontsize=8.5)
+            left.axhline(NEUTRAL[which], color=CHANCE, linestyle="--", linewidth=0.8)
+            on(left, part, "offset", "value", "of_head", steps(sorted(part.of_head.unique())), marker=None)
+            left.set(title=f"{task}, {architecture}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
             matrix(right, part, which)
-    spans = [
-        f"{task}, {architecture}: {which} from {part.value.min():.2f} to {part.value.max():.2f}"
-        for (task, architecture, which), part in table.groupby(["task", "architecture", "which"])
-    ]
+    spans = table.groupby(["task", "architecture", "which"]).value.agg(["min", "max"])
+    widest = (spans["max"] - spans["min"]).idxmax()
     caption = (
-        f"What networks have learned about each offset i - j, training {training}: lines are heads of seed {seed}, shared by all layers "
-        "(dashed: what has no effect), the matrix is that of the head whose values differ most. "
-        + left_out(whole, table, ("task", "architecture", "training"))
-        + f"Over all heads and {table.seed.nunique()} seeds: {'; '.join(spans)}."
+        f"What networks have learned about each offset i - j, training {training}: a line a head of seed {seed}, shared by all "
+        "layers (dashed: "
+        "what has no effect), and the matrix of the head whose values differ most. "
+        f"{widest[2]} of {widest[1]} on {widest[0]} differs most, from {spans['min'][widest]:.2f} to "
+        f"{spans['max'][widest]:.2f} over all heads "
+        f"and {table.seed.nunique()} seeds."
     )
-    return Picture(figure, caption)
-
-
-def lines(panel: "Axes", part: "DataFrame", which: str) -> None:
-    panel.axhline(NEUTRAL[which], color=CHANCE, linestyle="--", linewidth=0.8)
-    heads = sorted(part.of_head.unique())
-    for colour, head in zip(palette(len(heads)), heads):
-        line = part[part.of_head == head].sort_values("offset")
-        panel.plot(line.offset, line.value, color=colour, linewidth=1.1)
-    panel.set_xlabel("offset i - j")
+    columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
+    return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
 
 
 def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
     """The Toeplitz matrix of one head, colours symmetric around what has no effect."""
-    spread = part.groupby("of_head").value.std()
-    head = spread.idxmax()
+    import seaborn as sns
+
+    head = part.groupby("of_head").value.std().idxmax()
     line = part[part.of_head == head].sort_values("offset").value.to_numpy()
     length = (len(line) + 1) // 2
     places = np.arange(length)
     values = line[places[:, None] - places + length - 1]  # (T, T)
-    reach = np.abs(line - NEUTRAL[which]).max() or 1.0
-    image = panel.imshow(values, cmap="RdBu_r", vmin=NEUTRAL[which] - reach, vmax=NEUTRAL[which] + reach)
-    panel.set_title(f"{which}, head {head}", fontsize=8.5)
-    panel.set(xlabel="j", ylabel="i")
-    ticks = list(range(0, length, max(1, -(-length // 5))))
-    panel.set_xticks(ticks)
-    panel.set_yticks(ticks)
-    panel.grid(False)
-    panel.figure.colorbar(image, ax=panel, shrink=0.8)
+    every = max(1, -(-length // 5))
+    sns.heatmap(
+        values, ax=panel, cmap="RdBu_r", center=NEUTRAL[which], square=True, cbar_kws={"shrink": 0.7}, xticklabels=every, yticklabels=every
+    )  # fmt: skip
+    panel.set(title=f"{which}, head {head}", xlabel="j", ylabel="i")
+    panel.tick_params(length=0, rotation=0)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.report.style import Picture, canvas
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,6 +60,8 @@ def orders(
     biases: bool = True,
 ) -> Picture:
     """`quantity`: res or sigma_ratio, for attention of so many heads (the most that was measured, unless given), with or without biases."""
+    from pandas import concat
+
     everything = read("orders")
     there = sorted({int(count) for count in everything.heads.dropna()})
     if not len(everything) or (heads is not None and heads not in there):
@@ -77,29 +79,26 @@ def orders(
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)
     blocks = [name for name in block_order(everything) if name in set(around.block)]
     wide = [max(9, len(columns)), max(8, len(blocks))]  # room for titles and legend where there are few
-    figure, axes = canvas(
-        1, 2, 0.42 * sum(wide) + 2.6, 0.4 * len(rows) + 2.3, gridspec_kw={"width_ratios": wide}, sharey=True
-    )
+    side = (WIDTH - 1.7) / sum(wide)  # of a square, in inches
+    figure, axes = canvas(1, 2, WIDTH, side * len(rows) + 2.2, gridspec_kw={"width_ratios": wide}, sharey=True)
     left, right = axes[0]
-    cells(
+    names = [NAMES.get(column[2], column[2]) for column in columns]
+    squares(
         left,
         rows,
+        names,
         wide[0],
         {(r.normaliser, columns.index((r.sentinels, r.mask, r.position))): r.order for r in entries(grid)},
     )
-    cells(right, rows, wide[1], {(r.normaliser, blocks.index(r.block)): r.order for r in entries(around)})
-    left.set_yticks(range(len(rows)), [called(name) for name in rows])
-    left.set_xticks(
-        range(len(columns)), [NAMES.get(column[2], column[2]) for column in columns], rotation=55, ha="right"
-    )
-    right.set_xticks(range(len(blocks)), blocks, rotation=55, ha="right")
+    squares(right, rows, blocks, wide[1], {(r.normaliser, blocks.index(r.block)): r.order for r in entries(around)})
     groups(left, columns)
-    right.set_title("what surrounds the attention", loc="center", pad=28)
-    left.set_title("attention alone: position, mask, special token", loc="center", pad=28)
+    right.set_title("what surrounds the attention", loc="center", pad=26)
+    left.set_title("attention alone: position, mask, special token", loc="center", pad=26)
     key(figure, quantity, {look(order)[0] for order in (*grid.order, *around.order)})
-    others = [str(count) for count in there if count != heads]
-    aside = f" In the table but not shown: {', '.join(others)} heads." if others else ""
-    return Picture(figure, caption(grid, around, quantity, heads) + aside)
+    shown = concat([grid, around])
+    kept = ["block", "attention", "normaliser", "position", "mask", "sentinels", "heads", "biases", "order", "uncertainty", "theory",
+            "decades", "method", "reason"]  # fmt: skip
+    return Picture(figure, caption(grid, shown, quantity, heads), shown[kept])
 
 
 def called(name: str) -> str:
@@ -144,21 +143,30 @@ def block_order(table: "DataFrame") -> list[str]:
     return [str(name) for name in fastest.sort_values(ascending=False, kind="stable").index]
 
 
-def cells(panel: "Axes", rows: list[str], columns: int, orders: "dict[tuple[str, int], float]") -> None:
-    """One square per entry, with its number."""
-    from matplotlib.patches import Rectangle
+def squares(
+    panel: "Axes", rows: list[str], names: list[str], columns: int, orders: "dict[tuple[str, int], float]"
+) -> None:
+    """One square an entry, with its number."""
+    import numpy as np
+    import seaborn as sns
+    from matplotlib.colors import ListedColormap
 
+    shades = [FAST, MIDDLE, SLOW, NEVER, UNKNOWN]
+    numbers, words = np.full((len(rows), columns), np.nan), np.full((len(rows), columns), "", dtype=object)
     for (name, x), order in orders.items():
-        y = rows.index(name)
-        colour, ink, text = look(order)
-        panel.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, color=colour, linewidth=0))
-        panel.text(x, y, text, ha="center", va="center", color=ink, fontsize=10, fontweight="bold")
-    panel.set_xlim(-0.6, max(columns, 1) - 0.4)
-    panel.set_ylim(len(rows) - 0.4, -0.6)
-    panel.grid(False)
+        colour, _, words[rows.index(name), x] = look(order)
+        numbers[rows.index(name), x] = shades.index(colour)
+    sns.heatmap(
+        numbers, ax=panel, mask=np.isnan(numbers), cmap=ListedColormap(shades), vmin=-0.5, vmax=4.5, cbar=False,
+        linewidths=1, linecolor="white",
+        annot=words, fmt="", annot_kws={"fontsize": 7.5, "fontweight": "bold"}, xticklabels=False,
+    )  # fmt: skip
+    panel.set_xticks(
+        [place + 0.5 for place in range(len(names))], names, rotation=55, ha="right", rotation_mode="anchor"
+    )
+    panel.set_yticks([place + 0.5 for place in range(len(rows))], [called(name) for name in rows], rotation=0)
+    panel.grid(visible=False)
     panel.tick_params(length=0)
-    for side in panel.spines.values():
-        side.set_visible(False)
 
 
 def look(order: float) -> tuple[str, str, str]:
@@ -178,8 +186,10 @@ def groups(panel: "Axes", columns: list[tuple[str, str, str]]) -> None:
         places = [i for i, each in enumerate(shared) if each == group]
         text = " + ".join(NAMES.get(part, part) for part in reversed(group) if part != "none") or "no mask, no token"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
-        panel.plot([places[0] - 0.42, places[-1] + 0.42], [-0.72, -0.72], color="#555555", linewidth=1, clip_on=False)
-        panel.text((places[0] + places[-1]) / 2, -0.88, text, ha="center", va="bottom", fontsize=8.5, color="#333333")
+        panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)
+        panel.text(
+            (places[0] + places[-1]) / 2 + 0.5, -0.35, text, ha="center", va="bottom", fontsize=7, color="#333333"
+        )
 
 
 def key(figure: object, quantity: str, colours: set[str]) -> None:
@@ -192,57 +202,26 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
         MIDDLE: "2: squared, doubly exponential too",
         SLOW: "1: a constant factor, exponential",
         NEVER: "0: rows never become equal" if quantity == "res" else "0: never close to rank one",
-        UNKNOWN: "–: no order, see below",
+        UNKNOWN: "–: no order",
     }
     figure.legend(  # type: ignore[attr-defined]
         handles=[Patch(color=colour, label=text) for colour, text in meanings.items() if colour in colours],
         loc="outside lower center",
-        ncols=min(3, len(colours)),
-        fontsize=9,
+        ncols=min(2, len(colours)),
     )
 
 
-def caption(grid: "DataFrame", around: "DataFrame", quantity: str, heads: int) -> str:
-    """What was found, with counts, uncertainty and agreement with theory."""
+def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> str:
+    """What was found, with counts and agreement with theory; everything else is in the numbers."""
     cubic = sorted(set(grid[grid.order > 1.5].normaliser))
     counts = [int((grid.order.round() == p).sum()) for p in (3, 1, 0)]
-    from pandas import concat
-
-    both = concat([grid, around])
-    sharp = both.uncertainty[both.order.notna()].max()
-    uncertainty = f"; largest uncertainty {sharp:.0e}" if sharp == sharp else ""
-    text = (
-        f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
-        f"({heads} head{'s' * (heads > 1)}): out ~ C in^p. Of {len(grid)} attention layers {counts[0]} are cubic "
-        f"({', '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0. "
-        f"{fitted(both[both.order.notna()])}{uncertainty}. "
-    )
     stated = both[both.theory.notna()]
-    if len(stated):
-        apart = (stated.order - stated.theory).abs().max()
-        text += f"Largest distance from the order that theory gives, over {len(stated)} entries: {apart:.0e}. "
-    return text + undefined(both[both.order.isna()])
-
-
-def undefined(table: "DataFrame") -> str:
-    """Why entries have no order, and their normalisers."""
-    if table.empty:
-        return ""
-    why = table.assign(
-        why=table.reason.str.replace(r"^depends on the draw.*", "depends on the draw of weights", regex=True)
-    )
-    said = [f"{len(part)} {reason} ({', '.join(sorted(set(part.normaliser)))})" for reason, part in why.groupby("why")]
-    return f"{len(table)} entries (–) have no order: {'; '.join(said)}."
-
-
-def fitted(table: "DataFrame") -> str:
-    """The number of decades, and the arithmetic."""
-    low, high = table.decades.min(), table.decades.max()
-    if table.empty:
-        return "No entry has an order"
-    plain = table[table.method != "centred"]
-    return f"Fitted over {low:.3g} {f'to {high:.3g} ' if high > low else ''}decades by centred propagation" + (
-        f" ({len(plain)} entries from plain float64, of {', '.join(sorted(set(plain.normaliser)))})"
-        if len(plain)
-        else ""
+    apart = f" (the largest distance from theory, over {len(stated)} entries, is {(stated.order - stated.theory).abs().max():.0e})"
+    missing = int(both.order.isna().sum())
+    return (
+        f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
+        f"({heads} head{'s' * (heads > 1)}): out ~ C in^p{apart if len(stated) else ''}. Of {len(grid)} attention layers "
+        f"{counts[0]} are cubic "
+        f"({', '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0"
+        + (f"; {missing} entries (–) have none, for reasons that the table says." if missing else ".")
     )

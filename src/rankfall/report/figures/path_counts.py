@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.report.style import COLOURS, Picture, canvas
+from rankfall.report.lines import legend_below, lines, steps
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -12,38 +13,33 @@ TABLES = ["path_counts"]
 
 
 def path_counts(read: "Callable[[str], DataFrame]") -> Picture:
+    """The share of paths of each length in published models, computed and as published."""
     table = read("path_counts")
-    figure, axes = canvas(1, 1, 6.4, 3.8)
-    panel = axes[0][0]
-    models = table[["model", "depth", "heads"]].drop_duplicates().sort_values(["depth", "heads", "model"])
-    for index, (name, depth, heads) in enumerate(models.itertuples(index=False, name=None)):
-        line = table[(table.model == name) & (table.length > 0)]
-        colour = COLOURS[index % len(COLOURS)]
-        style = "-" if index < len(COLOURS) else "--"
-        panel.plot(
-            line.length,
-            line.proportion,
-            style,
-            color=colour,
-            marker="o",
-            markersize=2.5,
-            label=f"{name} ({depth} × {heads})",
-        )
-        known = line[line.published.notna()]
-        panel.plot(known.length, known.published, linestyle="none", marker="x", markersize=5, color=colour, alpha=0.7)
-    panel.set_xscale("log")
-    panel.set_xticks([1, 2, 4, 8, 16, 32, 64, 96], ["1", "2", "4", "8", "16", "32", "64", "96"])
-    panel.minorticks_off()
-    panel.set(
-        xlabel="path length (layers)", ylabel="share of all paths", title="layers × heads; crosses: published curve"
+    table = table.assign(
+        line=[f"{name} ({depth} × {heads})" for name, depth, heads in zip(table.model, table.depth, table.heads)]
     )
-    panel.legend(fontsize=7.5)
+    names = table.sort_values(["depth", "heads", "model"]).line.unique()
+    shown = table[table.length > 0]
+    palette = steps(names)
+    grid = lines(shown, "length", "proportion", "line", palette, width=7.0, height=2.6, errorbar=None, markersize=2.5)
+    (panel,) = grid.axes.flat
+    known = shown[shown.published.notna()]
+    panel.scatter(known.length, known.published, c=known.line.map(palette), marker="x", s=18, linewidth=0.8)
+    panel.scatter([], [], c="#555555", marker="x", s=18, linewidth=0.8, label="published curve")
+    ticks = [1, 2, 4, 8, 16, 32, 64, 96]
+    grid.set(xscale="log", xlabel="path length (layers)", ylabel="share of all paths")
+    panel.set_xticks(ticks, [str(tick) for tick in ticks])
+    panel.set_xticks([], minor=True)
+    legend_below(grid, 4)
     compared = table[table.deviation.notna()]
     worst = compared.deviation.abs().max() if len(compared) else float("nan")
     peaks = table.loc[table.groupby("model").proportion.idxmax()]
-    text = "; ".join(f"{row.model} {row.length} ({row.proportion:.3f})" for row in peaks.itertuples())
+    late = float((peaks.length / peaks.depth).min())
     return Picture(
-        figure,
-        f"Share of paths by length, C(L, k) H^k / (1 + H)^L. Most frequent lengths: {text}. "
-        f"Largest deviation from the published curve over {len(compared)} points: {worst:.1e}.",
+        grid.figure,
+        "Share of paths by length, C(L, k) H^k / (1 + H)^L, of models with L layers of H heads; crosses are the published "
+        "curve, from which "
+        f"the largest of {len(compared)} points deviates by {worst:.1e}. The most frequent length is at least {late:.0%} of "
+        "the number of layers.",
+        table.drop(columns="line"),
     )

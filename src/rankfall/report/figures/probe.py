@@ -7,7 +7,7 @@ from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
 from rankfall.report.figures.orders import NAMES
 from rankfall.report.joins import MADE_OF
-from rankfall.report.style import Picture, canvas
+from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,25 +41,33 @@ def probe(
     learned = trained(read("probe_trained"), table)
     rows, columns = ordered(table, "row"), ordered(table, "position")
     masks, sentinels = simple_first(table["mask"]), simple_first(table.sentinels)
+    # A page has room for as many columns of squares as sentinels and rows as masks: there are fewer sentinels.
+    side = (WIDTH - 1.5) / max(len(columns) * len(sentinels), 26)
     figure, axes = canvas(
-        len(sentinels),
-        len(masks),
-        0.21 * len(columns) * len(masks) + 2.2,
-        0.21 * len(rows) * len(sentinels) + 2.4,
-        sharex=True,
-        sharey=True,
+        len(masks), len(sentinels), WIDTH, (side * len(rows) + 0.3) * len(masks) + 1.9, sharex=True, sharey=True
     )
-    for down, sentinel in enumerate(sentinels):
-        for right, mask in enumerate(masks):
+    for down, mask in enumerate(masks):
+        for right, sentinel in enumerate(sentinels):
             panel = axes[down][right]
             part = table[(table["mask"] == mask) & (table.sentinels == sentinel)]
+            squares(panel, part, rows, columns, n)
+            hatched(
+                panel,
+                [
+                    (columns.index(one.position), rows.index(one.row))
+                    for one in part.itertuples()
+                    if one.theory_rows < n
+                ],
+            )
             for one in part.itertuples():
-                place = columns.index(one.position), rows.index(one.row)
-                square(panel, place, one, n, learned.get(one.Index))
-            frame(panel, rows, columns)
-            panel.set_title(title(mask, sentinel), fontsize=8.5)
+                marks(panel, columns.index(one.position), rows.index(one.row), one, learned.get(one.Index))
+            panel.set_title(title(mask, sentinel), fontsize=7.5)
     key(figure, n, table, bool(learned))
-    return Picture(figure, caption(table, n, learned))
+    found = [learned.get(index, (None, None)) for index in table.index]
+    numbers = table.assign(
+        **{"seeds that find the places": [one[0] for one in found], "trained seeds": [one[1] for one in found]}
+    )
+    return Picture(figure, caption(table, n, learned), numbers.drop(columns="row"))
 
 
 def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
@@ -114,40 +122,56 @@ def alike(cell: Any, asked: Any) -> bool:
     return matches_in_table(cell, asked) if all(texts) else not any(texts)
 
 
-def square(panel: "Axes", place: tuple[int, int], one: Any, n: int, passed: tuple[int, int] | None) -> None:
+def squares(panel: "Axes", part: "DataFrame", rows: list[str], columns: list[str], n: int) -> None:
+    """A square a kind of attention: its colour says how many rows are distinct at random weights, its number too where it is neither all
+    nor one."""
+    import seaborn as sns
+    from matplotlib.colors import ListedColormap
+
+    shades = [ALL, SOME, ONE, UNKNOWN]
+    shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
+    grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
+    words = shown.assign(word=[str(int(one.untrained_rows)) if one.shade == 1 else "" for one in shown.itertuples()])
+    words = words.pivot(index="row", columns="position", values="word").reindex(index=rows, columns=columns).fillna("")
+    sns.heatmap(
+        grid, ax=panel, mask=grid.isna(), cmap=ListedColormap(shades), vmin=-0.5, vmax=3.5, cbar=False, linewidths=0.6, linecolor="white",
+        annot=words.to_numpy(), fmt="", annot_kws={"fontsize": 5, "color": "#10304a"}, xticklabels=False, yticklabels=False,
+    )  # fmt: skip
+    panel.set(xlabel="", ylabel="")
+    panel.set_xticks([place + 0.5 for place in range(len(columns))], [short(name) for name in columns],
+                     rotation=60, ha="right", rotation_mode="anchor", fontsize=7)  # fmt: skip
+    panel.set_yticks([place + 0.5 for place in range(len(rows))], rows, fontsize=7)
+    panel.grid(visible=False)
+    panel.tick_params(length=0)
+
+
+def hatched(panel: "Axes", places: list[tuple[int, int]]) -> None:
+    """Where theory has fewer rows than tokens."""
+    from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    x, y = place
-    colour = look(one.untrained_rows, n)
-    hatch = "/////" if one.theory_rows < n else None
-    panel.add_patch(
-        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="#ffffff", linewidth=0.8, hatch=hatch)
-    )
-    if colour == SOME:
-        panel.text(x, y, str(int(one.untrained_rows)), ha="center", va="center", fontsize=5.5, color="#10304a")
+    patches = [Rectangle(place, 1, 1) for place in places]
+    panel.add_collection(PatchCollection(patches, facecolor="none", edgecolor="#ffffff", linewidth=0.6, hatch="/////"))
+
+
+def marks(panel: "Axes", x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
+    """Framed where measurement differs from theory, a dot where networks were trained."""
+    from matplotlib.patches import Rectangle
+
     if one.agreement not in ("agree", "not measured"):
-        panel.add_patch(Rectangle((x - 0.4, y - 0.4), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
+        panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
     if passed is not None:
         share = passed[0] / passed[1]
         fill = "#111111" if share == 1 else "#ffffff" if share == 0 else "#888888"
-        panel.plot([x], [y], "o", markersize=4.6, markerfacecolor=fill, markeredgecolor="#111111", markeredgewidth=0.7)
+        panel.plot(
+            x + 0.5, y + 0.5, "o", markersize=4, markerfacecolor=fill, markeredgecolor="#111111", markeredgewidth=0.7
+        )
 
 
 def look(rows: float, n: int) -> str:
     if rows != rows:
         return UNKNOWN
     return ALL if rows == n else ONE if rows == 1 else SOME
-
-
-def frame(panel: "Axes", rows: list[str], columns: list[str]) -> None:
-    panel.set_xlim(-0.5, len(columns) - 0.5)
-    panel.set_ylim(len(rows) - 0.5, -0.5)
-    panel.set_xticks(range(len(columns)), [short(name) for name in columns], rotation=60, ha="right", fontsize=7.5)
-    panel.set_yticks(range(len(rows)), rows, fontsize=7.5)
-    panel.grid(False)
-    panel.tick_params(length=0)
-    for side in panel.spines.values():
-        side.set_visible(False)
 
 
 def title(mask: str, sentinels: str) -> str:
@@ -174,7 +198,7 @@ def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
         entries.append(
             Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds find the places", **style)
         )
-    figure.legend(handles=entries, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles=entries, loc="outside lower center", ncols=2)
 
 
 def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:

@@ -8,9 +8,11 @@ import numpy as np
 
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.report.selection import among, finished, left_out, one_a_seed, one_of, said
+from rankfall.report.colours import WHOLE, colours
+from rankfall.report.lines import legend_below, lines, summary
+from rankfall.report.selection import among, finished, one_a_seed, one_of, said
 from rankfall.report.shares import most_frequent
-from rankfall.report.style import WHOLE, Picture, band, canvas, palette
+from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,33 +37,27 @@ def rho(
     one_a_seed(table, "rho", ["kind", "architecture", "rho"])
     kinds = sorted(table.kind.unique(), reverse=True)
     names = architectures or sorted(table.architecture.unique())
-    figure, axes = canvas(1, len(kinds), 3.9 * len(kinds) + 1.4, 3.5, sharey=True)
-    findings = []
-    for panel, kind in zip(axes[0], kinds):
-        part = table[table.kind == kind]
-        for index, (colour, name) in enumerate(zip(palette(len(names)), names)):
-            line = part[part.architecture == name].groupby("x").value.agg(["mean", "std"]).fillna(0.0).reset_index()
-            # Lines that lie on each other: open marks, each smaller than the one before.
-            look = {"marker": "osD^vP*X"[index % 8], "markersize": 10 - index, "fillstyle": "none"}
-            band(panel, line.x, line["mean"], line["std"], colour, name, **look)
+    titles = {"places": "places", "even_tokens": "even tokens, informative half"}
+    table = table.assign(panel=table.kind.map(titles), x=table.x.astype(float))
+    grid = lines(
+        table, "x", "value", "architecture", colours(names), col="panel", col_order=[titles[kind] for kind in kinds], height=2.5,
+        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))},  # most lines lie on each other
+    )  # fmt: skip
+    for kind in kinds:
+        panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
         references(panel, part, kind)
         ticked(panel, part)
-        panel.set_title({"places": "places", "even_tokens": "even tokens, informative half"}[kind])
-        findings.append(finding(part, kind, names))
-    axes[0][0].set_ylabel("test accuracy")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize=8)
+    grid.set(ylabel="test accuracy", xlabel="share of repeated tokens", ylim=(-0.03, 1.03))
+    legend_below(grid, 3 if len(kinds) == 1 else 6)
     shape = table.iloc[0]
     caption = (
-        f"Accuracy on fresh sequences against the share of tokens that are one symbol, {shape.length} tokens of {shape.symbols} symbols, "
-        f"training {training}{', ' + said(where) if where else ''}. Lines are means over {table.seed.nunique()} seeds, bands "
-        "one standard "
-        "deviation over seeds. Dashed, computed: what can be reached without positions (places), or by naming the sequence's most "
-        "frequent symbol everywhere (even tokens). On the right all tokens are identical. "
-        + left_out(whole, table, ("architecture", "training"))
-        + " ".join(findings)
+        f"Accuracy on fresh sequences of {shape.length} tokens of {shape.symbols} symbols against the share that is one symbol, training "
+        f"{training}{', ' + said(where) if where else ''}: means over {table.seed.nunique()} seeds, bands one standard "
+        "deviation over seeds; dashed, "
+        "computed: what can be reached without positions (places), or by naming the most frequent symbol everywhere (even tokens). "
+        + finding(table, kinds, names)
     )
-    return Picture(figure, caption)
+    return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 
 
 def ends(course: "DataFrame", cells: "DataFrame", where: dict[str, Any]) -> "DataFrame":
@@ -93,16 +89,15 @@ def ticked(panel: "Axes", part: "DataFrame") -> None:
     """Shares of repeated tokens, spaced by the logarithm of the number of others."""
     points = part.drop_duplicates("x").sort_values("x")
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
-    panel.set_xlabel("share of repeated tokens")
-    panel.set_ylim(-0.03, 1.03)
 
 
-def finding(part: "DataFrame", kind: str, names: list[str]) -> str:
-    """Accuracy of each architecture at the two ends."""
-    low, high = part.rho.min(), part.rho.max()
-    values = []
-    for name in names:
-        one = part[part.architecture == name].groupby("rho").value.mean()
-        if {low, high} <= set(one.index):
-            values.append(f"{name} {one[low]:.3f} and {one[high]:.3f}")
-    return f"{kind.replace('_', ' ').capitalize()}, at shares {low:g} and {high:g}: {', '.join(values)}."
+def finding(table: "DataFrame", kinds: list[str], names: list[str]) -> str:
+    """Who still answers where all tokens are one symbol, or nearly all."""
+    parts = []
+    for kind in kinds:
+        part = table[table.kind == kind]
+        end = part[part.rho == part.rho.max()].groupby("architecture").value.mean()
+        values = ", ".join(f"{name} {end[name]:.3f}" for name in names if name in end.index)
+        parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {values}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankfall.errors import RankfallError
+from rankfall.report.colours import colours
 from rankfall.report.labels import labels, order
+from rankfall.report.lines import legend_below, steps, summary
+from rankfall.report.lines import lines as drawn
 from rankfall.report.selection import finished, one_a_seed, said
-from rankfall.report.style import Picture, band, canvas, palette, spaced, tower
+from rankfall.report.style import Picture, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from pandas import DataFrame, Series
 
 TABLES = ["law"]
@@ -43,53 +45,37 @@ def sweep(
         data = data[data.layer == data.depth]
     data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
-    identical = int(
-        data.log10_residual.isna().sum()
-    )  # equal to the last digit: a residual of zero, which the axis cannot show
     noise = data[data.floor]
     data = data[data.log10_residual.notna() & ~data.floor]
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
-    columns = min(columns, len(titles))
-    rows = -(-len(titles) // columns)
-    figure, axes = canvas(rows, columns, max(2.5 * columns + 1.6, 5.5), 2.4 * rows + 0.9, sharex=True, sharey=shared)
-    flat = [panel for row in axes for panel in row]
-    findings = []
-    for axis, title in zip(flat, titles):
-        part = data[data.panel == title]
-        for place, (colour, name) in enumerate(zip(palette(len(names)), names)):
-            mean = per_seed(part[part.line == name], x)
-            if len(mean):
-                look = {"linewidth": 3.6 - 2.4 * place / len(names), "marker": "o" if x != "layer" else None}
-                band(axis, mean[x], mean["mean"], mean["std"], colour, name, markersize=3, **look)
-                if ((noise.line == name) & (noise.panel == title)).any():
-                    axis.plot(mean[x].iloc[-1:], mean["mean"].iloc[-1:], "X", color=colour, markersize=7)
-        scaled(axis, data if shared else part, x)
-        axis.set_title(title, fontsize=8.5)
-        findings.append(finding(part, title, x))
-    for column in range(columns):
-        below = flat[column : len(titles) : columns][-1]  # the lowest that is used; shared axes label only the last row
-        below.set_xlabel(x)
-        below.tick_params(labelbottom=True)
-    for row in axes:
-        row[0].set_ylabel("|res(X)| / |X|")
-    for axis in flat[len(titles) :]:
-        axis.set_visible(False)
-    legend(figure, flat, names, ", ".join(lines))
-    text = (
-        f"Relative residual by {x} (composite norm, token mean; centred propagation where a centred form is known), "
-        f"{said(where) or 'all cells'}; {data.key.nunique()} cells, {data.seed.nunique()} seeds. Lines are geometric means "
-        "over seeds and "
-        "samples, bands one standard deviation over seeds of the logarithm. "
-        + (f"{identical} values are left out, of rows that are identical to the last digit. " if identical else "")
+    each = data.groupby(["panel", "line", x, "seed"]).log10_residual.mean().reset_index()
+    palette = colours(names) if lines == ["architecture"] else steps(names)
+    grid = drawn(
+        each, x, "log10_residual", "line", palette, col="panel", col_order=titles, col_wrap=min(columns, 4), height=1.8,
+        shared=(True, shared), marker="o" if x != "layer" else None,
+    )  # fmt: skip
+    for title, axis in grid.axes_dict.items():
+        scaled(axis, data if shared else data[data.panel == title], x)
+        ends = noise[noise.panel == title].line.unique()  # of a plain float64 pass, which ends with a cross
+        for name in [name for name in ends if name in palette]:
+            line = each[(each.panel == title) & (each.line == name)].groupby(x).log10_residual.mean()
+            axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
+    grid.set(xlabel=x, ylabel="|res(X)| / |X|")
+    legend_below(grid, 6, title=", ".join(lines))
+    dropped = (
+        f"{len(noise)} values are left out as rounding noise of a plain float64 pass, at whose crosses lines end; "
+        if len(noise)
+        else ""
     )
-    if len(noise):
-        text += (
-            f"Of {', '.join(sorted(noise.line.unique()))} {len(noise)} values are left out, rounding noise of a plain float64 pass; "
-            "a cross is where such a line ends. "
-        )
-    return Picture(figure, text + " ".join(findings))
+    text = (
+        f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
+        f"{data.seed.nunique()} seeds, "
+        f"bands one standard deviation over seeds of the logarithm. {dropped.capitalize()}{finding(data, x)}"
+    )
+    points = summary(each, ["panel", "line", x], "log10_residual")
+    return Picture(grid.figure, text, points)
 
 
 def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
@@ -100,12 +86,6 @@ def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Serie
         prefix = f"{column} " if named and column not in ("task", "architecture", "training") else ""
         texts.append(data[column].map({value: prefix + label for value, label in said.items()}))
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
-
-
-def per_seed(data: "DataFrame", x: str) -> "DataFrame":
-    """Mean and deviation over seeds of the logarithm, samples averaged within a seed first."""
-    each = data.groupby([x, "seed"]).log10_residual.mean()
-    return each.groupby(x).agg(["mean", "std"]).fillna(0.0).reset_index()
 
 
 def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
@@ -126,17 +106,14 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
         axis.xaxis.set_major_formatter("{x:g}")
 
 
-def legend(figure: "Figure", axes: "list[Axes]", names: list[str], title: str) -> None:
-    """One for all panels, in the order of the names."""
-    drawn = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels())}
-    names = [name for name in names if name in drawn]
-    handles = [drawn[name] for name in names]
-    figure.legend(handles, names, loc="outside right upper", fontsize=8, title=title, title_fontsize=8)
-
-
-def finding(part: "DataFrame", title: str, x: str) -> str:
-    """Where rank is lost fastest and where it is kept best, at the end of the axis."""
-    end = part[part[x] == part[x].max()].groupby("line").log10_residual.mean().sort_values()
-    values = [f"{name} {10**value:.3g}" if value > -3 else f"{name} 10^{value:.4g}" for name, value in end.items()]
-    between = f"from {values[0]} to {values[-1]}" if len(values) > 1 else values[0]
-    return f"{title + ': ' if title else ''}{between} at {x} {part[x].max():g}."
+def finding(data: "DataFrame", x: str) -> str:
+    """Where rank is lost most and where it is kept best, at the end of the axis."""
+    end = data[data[x] == data.groupby("panel")[x].transform("max")]
+    means = end.groupby(["panel", "line", x]).log10_residual.mean()
+    places = [
+        f"{line}{f' ({panel})' * bool(panel)} at {x} {at:g}" for panel, line, at in (means.idxmin(), means.idxmax())
+    ]
+    values = [f"{10**value:.3g}" if value > -3 else f"10^{value:.4g}" for value in (means.min(), means.max())]
+    return f"The residual is {values[0]} for {places[0]}" + (
+        f" and {values[1]} for {places[1]}." if len(means) > 1 else "."
+    )
