@@ -66,10 +66,10 @@ def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for engine in engines(settings()["sorting"], device):
             alone, killed = (Path(folder) / f"{name}-{engine}" for name in ("alone", "killed"))
-            begun(alone, device, engine, tiny).wait(120)
-            job = begun(killed, device, engine, tiny)
+            whole, job = (begun(one, device, engine, tiny) for one in (alone, killed))
             step = end_at_a_checkpoint(job, killed / "state.pt")
-            begun(killed, device, engine, tiny).wait(120)
+            begun(killed, device, engine, tiny).wait(60)
+            whole.wait(60)
             weights = [torch.load(one / "final.pt")["members.weights"] for one in (alone, killed)]
             wrong = int((weights[0] != weights[1]).sum())
             rows.check(

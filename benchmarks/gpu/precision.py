@@ -42,7 +42,7 @@ def one_format(
     members, objective = net.alike(count, device, 0.0), net.objective()
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
     try:
-        with torch.autocast(device.type, torch.bfloat16) if name == "bf16" else nullcontext():
+        with torch.autocast(device.type, torch.bfloat16, cache_enabled=False) if name == "bf16" else nullcontext():
             found, loss = gradient(net, batch, device, torch.float32)
             rate = count / seconds_of(lambda: members.step(objective, batch), device, about)
     finally:

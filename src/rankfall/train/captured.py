@@ -50,7 +50,6 @@ def cuda_graph(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
         for _ in range(WARM_UPS):
             passes()
     torch.cuda.current_stream().wait_stream(aside)
-    torch.cuda.empty_cache()  # what the passes used is needed once more, for the recording
     graph = torch.cuda.CUDAGraph()
     with ONE, torch.cuda.graph(graph, capture_error_mode="thread_local"):
         graded = passes()
