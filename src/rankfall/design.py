@@ -152,6 +152,8 @@ class Training:
     """probability that a value is dropped in training"""
     dtype: Literal["float32", "float64"] = "float32"
     """number format of training"""
+    precision: Literal["full", "tf32", "bf16"] = "full"
+    """number format of matrix products in training; full: that of dtype; tf32: on GPUs only"""
 
 
 # Kind -> fields of an architecture that only its component reads; where that ignores them too, they are None in a cell.

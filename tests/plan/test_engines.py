@@ -55,6 +55,7 @@ REFUSED = {
     "norm": ("architectures/san/norm", "rms", "norm rms"),
     "objective": ("trainings/short/objective", "prefixes", "objective prefixes"),
     "number format": ("trainings/short/dtype", "float64", "float64"),
+    "precision": ("trainings/short/precision", "bf16", "precision bf16"),
     "batch": ("trainings/short/batch", 1, "batches of 1"),
     "length": ("tasks/sorting/length", 200, "200 tokens"),
 }

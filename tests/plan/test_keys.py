@@ -110,6 +110,7 @@ OTHER_KEY = {
     "training": ("trainings/short/lr", 2e-3),
     "schedule": ("trainings/short/schedule", "cosine"),
     "dtype": ("trainings/short/dtype", "float64"),
+    "precision": ("trainings/short/precision", "bf16"),
 }
 
 

@@ -43,7 +43,7 @@ def a_cell(key="k0", seed=0, **changes):
     }  # fmt: skip
     training = SimpleNamespace(
         name="short", objective=part("classes"), optimizer=part("adam"), lr=1e-3, weight_decay=0.0, clip=None, schedule=part("constant"),
-        stop_loss=None, epochs=3, batch=30, shuffle=True, dropout=0.1, dtype="float32",
+        stop_loss=None, epochs=3, batch=30, shuffle=True, dropout=0.1, dtype="float32", precision="full",
     )  # fmt: skip
     task = SimpleNamespace(name="sorting", task=part("sorting", length=8))
     return SimpleNamespace(

@@ -175,6 +175,21 @@ def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
     return found
 
 
+def check_precision(training: Training, device: str, path: str) -> None:
+    """Raise if products cannot have the precision that a training asks for."""
+    if training.precision == "full" or not training.epochs:
+        return
+    asked = f"precision {training.precision!r}"
+    if training.dtype != "float32":
+        raise problem(path, f"{asked} is for trainings in float32, not in {training.dtype}")
+    if training.precision == "tf32" and device == "cpu":
+        raise problem(
+            path,
+            f"{asked} is a number format of GPUs, and compute.device is 'cpu'",
+            hint="say `compute: {device: cuda}`",
+        )
+
+
 def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
     """Why a network cannot run at one of these lengths; None if it can, or if its task has no one length."""
     trained = cell.task.task.options.get("length")

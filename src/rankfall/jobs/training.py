@@ -113,8 +113,9 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
     checkpoint = checkpoint_of(cells, job)
     resume(members, history, checkpoint, job.progress)
-    train(members, data, objective, cells, history, checkpoint, job.progress)
-    with large_blocks_apart():
+    with recipe.products(trainings[0], device):
+        train(members, data, objective, cells, history, checkpoint, job.progress)
+    with large_blocks_apart(), recipe.products(trainings[0], device):
         final = {split: final_means(members, data, objective, split) for split in data.splits}
     shared = {
         "seconds": checkpoint.seconds / len(cells),

@@ -9,7 +9,7 @@ from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.config.match import Filter, matches
 from rankfall.config.problems import problem
-from rankfall.config.rules import parts
+from rankfall.config.rules import check_precision, parts
 from rankfall.config.types import Compute
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.plan import shard
@@ -88,6 +88,7 @@ class Drafts:
         stacked = training_content(training, stacked=True)
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = parts(task, architecture, training)
+        check_precision(training, self.compute.device, f"{point.origin} ({training.name})")
         engine = engine_of(self.compute, task, architecture, training, self.sources)
         steps = (ROOT,) if engine == FUSED else ()
         roots = frozenset((*TRAIN_ROOTS, *steps, *data_roots, *(self.module(kind, part) for kind, part in used)))

@@ -78,6 +78,8 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         return f"device {device}"
     if training.dtype != "float32":
         return training.dtype
+    if training.precision != "full":
+        return f"precision {training.precision}"
     for kind, part in parts(task, architecture, training):
         if kind in CHECKED and part.name not in CHECKED[kind]:
             return f"{kind} {part.name}"

@@ -1,12 +1,14 @@
 """From a design to members in training: members and hyperparameters for `fit`, from a cell's architecture and training."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import torch
 
 from rankfall import components
 from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape, build
+from rankfall.train import precision
 from rankfall.train.captured import Captured, unserved
 from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
@@ -45,6 +47,11 @@ def own(training: Training) -> Hyperparameters:
     t = training
     schedule = components.bound("schedule", t.schedule) if t.epochs else constant
     return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, schedule)
+
+
+def products(training: Training, device: torch.device) -> AbstractContextManager[None]:
+    """Within, the products of this training have its precision."""
+    return precision.products(training.precision, device)
 
 
 def course(training: Training) -> Course:

@@ -1,0 +1,86 @@
+"""Products in fewer bits: how far a gradient is off, that nothing else changes, and who is refused."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+from plans import VALID, changed, refusal
+
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Shape
+from rankfall.plan import make_plan
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train import recipe
+from rankfall.train.data import Data
+from rankfall.train.fit import fit
+from rankfall.train.members import Members
+from rankfall.train.objectives.classes import classes
+from rankfall.train.precision import products
+
+CPU = torch.device("cpu")
+SEEDS = [4, 9]
+
+
+def stack(**training: Any) -> tuple[Members, Data, Any]:
+    (cell,) = cells(training={"epochs": 2, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training})
+    shape = Shape("tokens", "classes", 5, 6, 6)
+    members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 2, CPU)
+    data = Data.of(
+        [sorting(stream(s, "data"), train=32, test=8, length=5, symbols=6) for s in SEEDS], torch.float32, CPU
+    )
+    return members, data, cell.training
+
+
+def gradient(precision: str) -> torch.Tensor:
+    members, data, _ = stack()
+    (batch,) = data.epoch(SEEDS, 0, 32, False)
+    with products(precision, CPU):
+        members.differentiate(classes(members.module, batch).loss)
+    return members.grads.clone()
+
+
+def test_bfloat16_is_off_by_its_rounding() -> None:
+    """2^-9 at most in each factor; not by nothing, for then it would not be bfloat16."""
+    full, found = gradient("full"), gradient("bf16")
+    off = (found - full).norm(dim=1) / full.norm(dim=1)
+    assert found.dtype == torch.float32
+    assert ((off > 1e-4) & (off < 2e-2)).all()
+
+
+def test_every_step_casts_the_weights_that_it_has() -> None:
+    """Training within one context and within one a step is the same: no cast of earlier weights is kept."""
+    together, data, training = stack(precision="bf16")
+    with recipe.products(training, CPU):
+        fit(together, data, classes, recipe.course(training))
+    apart, data, training = stack(precision="bf16")
+    for epoch in range(2):
+        apart.begin_epoch(epoch, 2)
+        for batch in data.epoch(SEEDS, epoch, 8, True):
+            with recipe.products(training, CPU):
+                apart.step(classes, batch)
+    assert torch.equal(together.weights, apart.weights)
+    plain, data, training = stack()
+    fit(plain, data, classes, recipe.course(training))
+    assert not torch.equal(together.weights, plain.weights)
+
+
+def test_tf32_is_for_gpus() -> None:
+    with pytest.raises(RankfallError, match="precision: 'tf32' is a number format of GPUs"), products("tf32", CPU):
+        raise AssertionError("not refused")
+
+
+def test_tf32_ends_with_its_context() -> None:
+    assert not torch.backends.cuda.matmul.allow_tf32
+    with products("tf32", torch.device("cuda")):
+        assert torch.backends.cuda.matmul.allow_tf32
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_a_plan_refuses_what_cannot_be() -> None:
+    tf32 = changed("trainings/short/precision", "tf32")
+    assert "compute.device is 'cpu'" in refusal(tf32) and "compute: {device: cuda}" in refusal(tf32)
+    assert make_plan(changed("compute", {"device": "cuda"}, tf32)).cells
+    exact = changed("trainings/short", {**VALID["trainings"]["short"], "precision": "bf16", "dtype": "float64"})
+    assert "in float32, not in float64" in refusal(exact)
