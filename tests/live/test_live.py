@@ -207,6 +207,15 @@ def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) ->
     assert error_in(tmp_path / "log") == said
 
 
+def test_findings_are_told_by_their_first_sentences() -> None:
+    asked = [("Which?", "SAN: 0.5 of it after 1.25 layers (e.g. circle). Next: others.")] + [("Why?", "It is so.")] * 5
+    first, *_, last = ending.told(asked)
+    assert first == "==> Which? SAN: 0.5 of it after 1.25 layers (e.g. circle)."
+    assert last == "==> the page answers 2 more questions"
+    assert len(list(ending.told(asked))) == ending.FINDINGS + 1
+    assert list(ending.told([])) == []
+
+
 def test_who_holds_the_lock_is_named() -> None:
     other = {"pid": 2**22 + 1, "host": ending.socket.gethostname(), "command": "make run CONFIG=x", "config": "x"}
     dead = ending.locked(other, "make run", "make run ARGS=--unlock")

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rankfall.live.driver import Driver
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Arguments with which Snakemake computes nothing and has something to say: then it speaks for itself.
 TALKS = re.compile(
     r"-[a-zA-Z]*n[a-zA-Z]*|-[hvlSD]|--(dry-?run|unlock|touch|lint|dag|rulegraph|filegraph|d3dag|report|summary|detailed-summary"
-    r"|archive|cleanup|delete|print|help|version|list|conda|containerize|draft-notebook|edit-notebook)\b.*"
+    r"|archive|cleanup|delete|print|help|version|list|conda-create|conda-cleanup|containerize|draft-notebook|edit-notebook)\b.*"
 )
 
 
@@ -85,8 +85,23 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         brief_of(own.results, args.config)
         return code
     tell(ending.finished(own.state, own.results, args.config, seconds))
+    if own.began and ending.page_of(own.results).is_file():
+        tell(found(own.results))
     tell(ending.where(own.results))
     return brief_of(own.results, args.config)
+
+
+def found(results: Path) -> Iterable[str]:
+    """The first findings of the run's page."""
+    from rankfall.live.ending import told
+    from rankfall.report import tables
+    from rankfall.report.page.findings import findings
+
+    def read(name: str) -> Any:
+        path = results / "tables" / f"{name}.parquet"
+        return tables.read_frame(path, name) if path.is_file() else None
+
+    return told([(one.question, one.answer) for one in findings(read)])
 
 
 def typed_unlock(again: str) -> str:

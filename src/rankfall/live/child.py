@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +76,16 @@ class Child:
         if self.interrupts > 1:
             os.killpg(self.process.pid, signal.SIGINT)
             return
-        jobs = group(self.process.pid) - {self.process.pid}
-        self.process.send_signal(signal.SIGINT)
-        for job in jobs:
-            try:
-                os.kill(job, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
-        if not jobs:  # no /proc here: then as a terminal does it
+        processes = group(self.process.pid)
+        if not processes:  # no /proc here: then as a terminal does it
             os.killpg(self.process.pid, signal.SIGINT)
+            return
+        self.process.send_signal(
+            signal.SIGINT
+        )  # once: a second one would interrupt it while it cancels the jobs of a cluster
+        for job in processes - {self.process.pid}:
+            with suppress(ProcessLookupError):
+                os.kill(job, signal.SIGTERM)
 
     def end(self, number: int) -> None:
         """Pass a signal on to Snakemake and its jobs."""

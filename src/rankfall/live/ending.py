@@ -1,8 +1,9 @@
 """The last lines of a run: what there is now and where, or why it ended and what to type."""
 
 import os
+import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rankfall.live.state import RunState
 from rankfall.live.words import clock, count
 
 FAILED = 5  # jobs that are named
+FINDINGS = 4  # that are told
 
 
 def finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
@@ -20,12 +22,29 @@ def finished(state: RunState, results: Path, config: Path, seconds: float) -> It
     yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
 
 
+def told(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """The first sentence of the answers to the first few questions, and how many more there are on the page."""
+    for question, answer in findings[:FINDINGS]:
+        yield f"==> {question} {first_sentence(answer)}"
+    if len(findings) > FINDINGS:
+        yield f"==> the page answers {count(len(findings) - FINDINGS, 'more question')}"
+
+
+def first_sentence(text: str) -> str:
+    """A point inside a number, or before a small letter, ends none."""
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", text.strip(), maxsplit=1)[0]
+
+
 def where(results: Path) -> Iterator[str]:
     """Where to look."""
-    page = results / "report" / "index.html"
+    page = page_of(results)
     if page.is_file():
         yield f"==> page: {page} (`rankfall open{option(results)}`)"
     yield f"==> tables: {results / 'tables'}; figures: {results / 'figures'}"
+
+
+def page_of(results: Path) -> Path:
+    return results / "report" / "index.html"
 
 
 def option(results: Path) -> str:
