@@ -1,4 +1,4 @@
-"""docs/tables.md, generated from the declarations and the measures' docstrings."""
+"""docs/tables.md, generated from the declarations and from the docstrings of measures and figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 INTRODUCTION = """# Tables
 
 All results of a run are in `results/tables/`, as Parquet files with one observation per row. This page is generated from
-the declarations in `src/rankfall/report/schemas/` and from the docstrings of the measures in `src/rankfall/measures/`,
-with equations and options (`rankfall table --docs docs/tables.md`); a test keeps it up to date.
+the declarations in `src/rankfall/report/schemas/` and from the docstrings of the measures in `src/rankfall/measures/` and of the
+figures in `src/rankfall/report/figures/`, with equations and options (`rankfall table --docs docs/tables.md`); a test keeps it up to date.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
 - Cells that diverged or failed have rows with a `status` and a `reason`; columns without a value are null.
@@ -26,6 +26,13 @@ with equations and options (`rankfall table --docs docs/tables.md`); a test keep
 """
 
 
+FIGURES = """## Figures
+
+A figure is drawn from tables alone: `results/figures/NAME.png`, `.pdf`, `.svg`, and `.csv` with the numbers of all that is drawn. In a
+configuration its options stand under its name: `figures: {paths: {task: sorting}}`, or `{mine: {figure: paths, task: sorting}}`.
+"""
+
+
 def document() -> str:
     """The whole page."""
     measures = _measures()
@@ -37,7 +44,7 @@ def document() -> str:
         told = f"Rows are told apart by {key}.\n" if key else ""
         parts += [f"## {name}.parquet\n", f"One row: {table.row}.\n\n{begins}{told}", _columns(table.own)]
         parts += measures.get(name, [])
-    return "\n".join(parts)
+    return "\n".join([*parts, FIGURES, *_figures()])
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
@@ -49,6 +56,30 @@ def _columns(columns: tuple[Column, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _options(described: components.Description) -> str:
+    """A sentence with the options and their defaults; nothing where there are none."""
+    options = [
+        f"`{option}`" + (f" = `{about.default!r}`" if about.literal else "")
+        for option, about in described.options.items()
+    ]
+    return f"\n\nOptions and their defaults: {', '.join(options)}." if options else ""
+
+
+def _figures() -> list[str]:
+    """What each figure says of itself and of its options; read from the sources, nothing is imported."""
+    found = []
+    for name in components.names("figure"):
+        described = components.describe("figure", name)
+        assert described is not None
+        tree = ast.parse(described.location.file.read_bytes())
+        function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        told = [ast.get_docstring(node) or "" for node in (tree, function)]
+        tables = ", ".join(f"`{table}`" for table in described.facts["TABLES"])
+        text = "\n\n".join(part for part in told if part)
+        found.append(f"### Figure `{name}`\n\nDrawn from {tables}.\n\n```text\n{text}\n```{_options(described)}\n")
+    return found
+
+
 def _measures() -> dict[str, list[str]]:
     """Table -> what each measure that fills it says of itself; read from the sources, nothing is imported."""
     found: dict[str, list[str]] = {}
@@ -56,11 +87,6 @@ def _measures() -> dict[str, list[str]]:
         described = components.describe("measure", name)
         assert described is not None
         told = ast.get_docstring(ast.parse(described.location.file.read_bytes())) or ""
-        options = [
-            f"`{option}`" + (f" = `{about.default!r}`" if about.literal else "")
-            for option, about in described.options.items()
-        ]
-        listed = f"\n\nOptions and their defaults: {', '.join(options)}." if options else ""
-        text = f"### How `{name}` measures it\n\n```text\n{told}\n```{listed}\n"
+        text = f"### How `{name}` measures it\n\n```text\n{told}\n```{_options(described)}\n"
         found.setdefault(described.facts["TABLE"], []).append(text)
     return found

@@ -9,8 +9,6 @@ from rankfall.report.schema import CELL_COLUMNS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-LABELS = ("task", "architecture", "training", "depth")
-NAMED = 8  # values listed in a caption; further ones are only counted
 NAMES = ("key", "seed", "status", "reason")
 SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
 
@@ -52,19 +50,6 @@ def one_of(table: "DataFrame", figure: str, column: str, wanted: Any = None) -> 
     cells = table.groupby(column).key.nunique()
     value = cells[cells == cells.max()].index.min()
     return table[table[column] == value], value
-
-
-def left_out(whole: "DataFrame", shown: "DataFrame", columns: tuple[str, ...] = LABELS) -> str:
-    """What the table has and a figure does not show, in words."""
-    found = []
-    for column in columns:
-        missing = sorted(set(whole[column]) - set(shown[column]))
-        if missing:
-            names = ", ".join(map(str, missing[:NAMED])) + (
-                f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""
-            )
-            found.append(f"{column} {names}")
-    return f"In the table but not shown: {'; '.join(found)}. " if found else ""
 
 
 def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import atomic
-from rankfall.report.colours import CHANCE, COLOURS, WHOLE  # noqa: F401
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,20 +81,6 @@ def canvas(rows: int, columns: int, width: float, height: float, **options: Any)
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, [list(row) for row in axes]
-
-
-def band(axes: "Axes", x: Any, mean: Any, deviation: Any, colour: str, label: str = "", **options: Any) -> None:
-    """A line with one standard deviation on both sides."""
-    axes.plot(x, mean, color=colour, label=label or None, **options)
-    axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0)
-
-
-def palette(lines: int) -> list[Any]:
-    """A colour for each line: a scale where there are more lines than colours that can be told apart."""
-    import matplotlib
-    import numpy as np
-
-    return list(COLOURS if lines <= len(COLOURS) else matplotlib.colormaps["viridis"](np.linspace(0, 0.92, lines)))
 
 
 def tower(power: int) -> str:
