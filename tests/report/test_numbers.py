@@ -138,6 +138,41 @@ def test_the_command_writes_says_and_is_then_done(results, tmp_path, monkeypatch
     assert page.read_text() == said.replace("7", "5").replace("8", "5")
 
 
+def test_pictures_are_those_of_the_run(results, tmp_path, monkeypatch, capsys):
+    file = the_file(tmp_path / "docs", "  n: {table: path_counts, value: rows}\n")
+    file.write_text(file.read_text() + "pictures:\n  a.png: {figure: paths}\n  b.png: {figure: law, run: big}\n")
+    (results / "figures").mkdir()
+    (results / "figures" / "paths.png").write_bytes(b"new")
+    (tmp_path / "docs" / "images").mkdir()
+    (tmp_path / "docs" / "images" / "b.png").write_bytes(b"old")
+    (tmp_path / "README.md").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["docs", "--results", str(results), "--check"]) == 1
+    assert not Path("docs/images/a.png").exists()
+    assert cli.main(["docs", "--results", str(results)]) == 0
+    assert Path("docs/images/a.png").read_bytes() == b"new"
+    assert Path("docs/images/b.png").read_bytes() == b"old"
+    assert "of the run big there is no figure law here" in capsys.readouterr().out
+    assert cli.main(["docs", "--results", str(results), "--check"]) == 0
+
+
+def test_a_table_that_no_run_made_is_not_beside_those_of_a_run(tmp_path):
+    """Tables of one folder may be of several versions of a configuration, but a plan knows all of them, or none."""
+    tables.write("path_counts", ROWS, tmp_path / "path_counts.parquet", tables.provenance("a") | {"made": "1"})
+    tables.write("orders", [], tmp_path / "orders.parquet", tables.provenance("b") | {"made": "2"})
+    tables.write("cells", [], tmp_path / "cells.parquet", tables.provenance())
+    at = Tables({"default": tmp_path})
+    assert len(at.frame("default", "path_counts")) == 5
+    assert len(at.frame("default", "orders")) == 0
+    with pytest.raises(RankfallError, match=r"cells.parquet and path_counts.parquet one was made by a run"):
+        at.frame("default", "cells")
+
+
+def test_every_picture_of_our_pages_is_of_a_run(ours):
+    shown = {name for page in PAGES for name in re.findall(r"images/([\w.]+\.png)\)", page.read_text())}
+    assert shown == set(ours.pictures) == {path.name for path in (ROOT / "docs" / "images").glob("*.png")}
+
+
 def test_a_folder_that_is_not_there_and_a_broken_marker_are_one_line(results, tmp_path, monkeypatch, capsys):
     the_file(tmp_path / "docs", "  n: {table: path_counts, value: rows}\n")
     monkeypatch.chdir(tmp_path)

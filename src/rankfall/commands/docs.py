@@ -1,4 +1,4 @@
-"""Write the numbers of pages from the tables of a run, or say which differ."""
+"""Write the numbers and pictures of pages from the results of a run, or say which differ."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rankfall.report.numbers import Run
 
-NUMBERS = Path("docs/numbers.yaml")
+NUMBERS, IMAGES = Path("docs/numbers.yaml"), Path("docs/images")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="folder of the tables of another run that docs/numbers.yaml names; numbers of a run without one are kept",
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a number differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a number or picture differs")
     parser.add_argument("pages", nargs="*", type=Path, help="Markdown files; default README.md and those of docs/")
 
 
@@ -47,7 +47,17 @@ def run(args: argparse.Namespace) -> int:
         if page_now.text != text and not args.check:
             with atomic(page) as handle:
                 handle.write(page_now.text.encode())
-    print(f"{different} number{'s' * (different != 1)} {'differ' if args.check else 'written anew'}")
+    for name, quoted in numbers.pictures.items() if not args.pages else ():
+        drawn, image = tables.picture(quoted), IMAGES / name
+        if drawn is None:
+            print(f"{image}: kept as it is: of the run {quoted.run} there is no figure {quoted.figure} here")
+        elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
+            different += 1
+            print(f"{image}: differs from {drawn}")
+            if not args.check:
+                with atomic(image) as handle:
+                    handle.write(drawn.read_bytes())
+    print(f"{different} {'differ' if args.check else 'written anew'}")
     return int(args.check and different > 0)
 
 

@@ -53,9 +53,18 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Quoted:
+    """A picture of a page: a figure of a run."""
+
+    figure: str
+    run: str = "default"
+
+
+@dataclass(frozen=True)
 class Numbers:
     runs: dict[str, Run]
     numbers: dict[str, Number]
+    pictures: dict[str, Quoted]  # by their files' names in docs/images
 
 
 def read(path: Path) -> Numbers:
@@ -73,7 +82,10 @@ def read(path: Path) -> Numbers:
     numbers = {name: _made(Number, values, f"{path}: {name}") for name, values in each}
     for name, number in numbers.items():
         _check(f"{path}: {name}", number, runs, numbers)
-    return Numbers(runs, numbers)
+    pictures = {name: _made(Quoted, values, f"{path}: {name}") for name, values in given.get("pictures", {}).items()}
+    for name, picture in pictures.items():
+        _known(f"{path}: {name}", "run", picture.run, runs)
+    return Numbers(runs, numbers, pictures)
 
 
 def _each(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -137,6 +149,9 @@ class Tables:
     def __init__(self, folders: Mapping[str, Path]) -> None:
         self._folders = dict(folders)
         self._read: dict[tuple[str, str], pd.DataFrame] = {}
+        self._first: dict[
+            str, tuple[str, bool]
+        ] = {}  # run -> a table of it, and whether a plan says what it is made of
 
     def lacks(self, run: str, table: str) -> str:
         """The file that is not there; nothing if it is."""
@@ -145,11 +160,21 @@ class Tables:
         return "" if (self._folders[run] / f"{table}.parquet").is_file() else f"{table}.parquet"
 
     def frame(self, run: str, table: str) -> pd.DataFrame:
-        from rankfall.report.tables import read_frame
+        from rankfall.report import tables
 
         if (run, table) not in self._read:
-            self._read[run, table] = read_frame(self._folders[run] / f"{table}.parquet", table)
+            path = self._folders[run] / f"{table}.parquet"
+            self._read[run, table] = tables.read_frame(path, table)
+            planned = "made" in tables.about_of(tables.read(path))
+            first, as_first = self._first.setdefault(run, (table, planned))
+            if planned != as_first:
+                raise RankfallError(f"of {path} and {first}.parquet one was made by a run and one by hand: run again")
         return self._read[run, table]
+
+    def picture(self, quoted: Quoted) -> Path | None:
+        """The file of a figure beside the run's tables, if it is there."""
+        file = self._folders.get(quoted.run, Path()).parent / "figures" / f"{quoted.figure}.png"
+        return file if quoted.run in self._folders and file.is_file() else None
 
 
 def compute(name: str, numbers: Numbers, tables: Tables) -> Any:
