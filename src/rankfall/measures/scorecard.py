@@ -53,6 +53,7 @@ BLOCKS = {  # residual, norm, where it stands, mlp -> the block of the table `or
     ("add", "layer", "pre", "none"): "skip, pre-norm",
     ("add", "layer", "post", "gelu"): "transformer",
 }
+USED = ["key", "architecture", "design", "setting", "trained", "depth", "seed", "status", "reason"]
 Value = dict[str, Any]
 Made = tuple[str, ...]
 
@@ -100,7 +101,7 @@ def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame
     places = list(cells.groupby(["architecture", "design"]).groups)
     if table is None:
         return dict.fromkeys(places, none(f"this run does not make the table {headline.table}"))
-    asked = cells[cells.key.isin(table.key)]
+    asked = cells.loc[cells.key.isin(table.key), USED]
     if headline.first == "only trained":
         asked = asked[asked.trained]
     number = OF_CELLS[headline.name](table[table.status == "done"])

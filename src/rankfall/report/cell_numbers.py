@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 TENTH, HALF = 0.1, 0.5
 TOLERANCE = 1e-6  # of the rank of the value matrix: above float32's rounding, below what a weight says
 LONGER = 4.0  # trained lengths
 NOTHING, EQUAL = 1e-9, "its task puts in equal tokens, whose residual is 0 from the start"
+Line = list[tuple[int, float]]  # layer, value; from layer 0
 LEAST = 0.05  # above chance: a share of less is a share of noise
 
 
@@ -34,29 +36,28 @@ def residuals(table: DataFrame) -> DataFrame:
     return table[state & (table.matrix_norm == "composite") & (table.centre == "mean")][["key", "layer", "value"]]
 
 
-def last(line: Series) -> tuple[float | None, str]:
-    """`line`: values by layer from 0, in all of these."""
-    return (None, EQUAL) if line.iloc[0] < NOTHING else (float(line.iloc[-1]), "")
+def last(line: Line) -> tuple[float | None, str]:
+    return (None, EQUAL) if line[0][1] < NOTHING else (line[-1][1], "")
 
 
-def halved(line: Series) -> tuple[float | None, str]:
+def halved(line: Line) -> tuple[float | None, str]:
     """Between layers log residuals are joined by straight lines."""
-    start = line.iloc[0]
+    start = line[0][1]
     if start < NOTHING:
         return None, EQUAL
-    for (layer, before), (_, value) in zip(line.items(), list(line.items())[1:]):
+    for (layer, before), (_, value) in itertools.pairwise(line):
         if value <= start * HALF:
             if value <= 0:
                 return float(layer) + 1, ""
             return float(layer) + math.log(before / (start * HALF)) / math.log(before / value), ""
-    return None, f"at layer {line.index[-1]} it is still {line.iloc[-1] / start:.2f} of the embedding's"
+    return None, f"at layer {line[-1][0]} it is still {line[-1][1] / start:.2f} of the embedding's"
 
 
-def below_tenth(line: Series) -> tuple[float | None, str]:
-    if line.iloc[0] < NOTHING:
+def below_tenth(line: Line) -> tuple[float | None, str]:
+    if line[0][1] < NOTHING:
         return None, EQUAL
-    below = line.index[line < TENTH]
-    return (float(below[0]), "") if len(below) else (None, f"at layer {line.index[-1]} it is still {line.iloc[-1]:.2f}")
+    below = next((layer for layer, value in line if value < TENTH), None)
+    return (None, f"at layer {line[-1][0]} it is still {line[-1][1]:.2f}") if below is None else (float(below), "")
 
 
 def short_paths(table: DataFrame) -> DataFrame:
@@ -122,15 +123,17 @@ def at_last(lines: DataFrame) -> DataFrame:
     return plain(lines[lines.layer == lines.groupby("key").layer.transform("max")], "value")
 
 
-def by_cell(lines: DataFrame, number: Callable[[Series], tuple[float | None, str]]) -> DataFrame:
+def by_cell(lines: DataFrame, number: Callable[[Line], tuple[float | None, str]]) -> DataFrame:
     """`number` of the values by layer of each cell."""
     import pandas as pd
 
-    rows = [
-        (key, *number(part.set_index("layer").value))
-        for key, part in lines.sort_values("layer").groupby("key", sort=False)
+    lines = lines.sort_values(["key", "layer"])
+    rows = zip(lines.key.tolist(), lines.layer.tolist(), lines.value.astype(float).tolist())
+    found = [
+        (key, *number([(layer, value) for _, layer, value in part]))
+        for key, part in itertools.groupby(rows, key=lambda row: row[0])
     ]
-    return pd.DataFrame(rows, columns=["key", "number", "why"]).astype({"number": float})
+    return pd.DataFrame(found, columns=["key", "number", "why"]).astype({"number": float})
 
 
 OF_CELLS: dict[str, Callable[[Any], Any]] = {

@@ -52,7 +52,7 @@ def collapse(read: Read) -> Iterator[Finding]:
     if len(falls):
         first = falls.iloc[0]
         answer = (
-            f"{name(first)}: half of what distinguishes its tokens is gone after {first.halving_depth:.2f} layers, "
+            f"{name(first)}{without(first)}: half of what distinguishes its tokens is gone after {first.halving_depth:.2f} layers, "
             f"interpolated ({first.halving_depth_at}). "
         )
         others = [f"{name(row)} {row.halving_depth:.2f}" for _, row in falls.iloc[1:NAMED].iterrows()]
@@ -66,6 +66,15 @@ def collapse(read: Read) -> Iterator[Finding]:
         answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
         answer += f"{stay} others do not get there in all seeds within their layers." if stay else ""
         yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
+
+
+def without(row: Series) -> str:
+    """What a network lacks, for those who do not know its name."""
+    lacks = {"residual": "skip connections", "norm": "norms", "mlp": "MLPs"}
+    missing = [what for part, what in lacks.items() if getattr(row, part) == "none"]
+    if not missing:
+        return ""
+    return f" (attention without {' and '.join([', '.join(missing[:-1])] * (len(missing) > 1) + missing[-1:])})"
 
 
 def skips(scores: DataFrame) -> str:

@@ -47,7 +47,7 @@
     if (typeof value !== "number") return String(value);
     if (Number.isInteger(value)) return String(value);
     const size = Math.abs(value);
-    return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
+    return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(digits - 1).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(digits)));
   }
   const unique = (values) => [...new Set(values)];
   const inOrder = (values) => values.sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true })));

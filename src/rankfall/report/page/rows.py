@@ -11,7 +11,7 @@ from rankfall.report.page.charts import Chart
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-CELL = ("task", "training", "depth", "seed", "architecture")  # of a cell: looked up by its key
+CELL = ("task", "training", "depth", "seed", "architecture", "setting")  # of a cell: looked up by its key
 
 
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
