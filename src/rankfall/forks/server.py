@@ -39,8 +39,9 @@ AT_ONCE = (  # of nearly every job
 )
 FIGURES = (
     *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn"),
-    "rankfall.report.style",
+    *("rankfall.report.style", "altair"),
 )
+FAST = ("numba", "rankfall.train.fused.engine")
 NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")
 MODELS = (
     "transformers.modeling_utils",
@@ -199,7 +200,8 @@ def pieces(config: str) -> Iterator[Callable[[], object]]:
     plans: list[Any] = []
     yield lambda: plans.append(make_plan(config))
     plan = plans[0] if plans else None
-    names = [*NUMERICS, *(FIGURES if plan and plan.figures else ())]
+    fast = plan is not None and any(cell.engine == "fused" for cell in plan.cells)
+    names = [*(FAST if fast else ()), *NUMERICS, *(FIGURES if plan and plan.figures else ())]
     if plan and any("rankfall/pretrained/load.py" in measure.code for measure in plan.measures.values()):
         names += MODELS
     plans.clear()

@@ -1,0 +1,56 @@
+"""Guards what jobs import: heavy libraries only where numbers need them, whether or not a server has imported them before."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from rankfall.forks import server
+
+FIGURE = """
+import sys
+from rankfall.code import loader
+loader.install()
+import rankfall.code.unchanged, rankfall.code.watch, rankfall.commands.figure, rankfall.report.style, rankfall.report.tables
+from rankfall import components
+for name in components.names("figure"):
+    components.load("figure", name)
+"""
+TABLE = """
+import sys
+from rankfall.code import loader
+loader.install()
+import rankfall.commands.table, rankfall.plan, rankfall.schedule.statements, rankfall.report.tables, rankfall.report.compare
+"""
+MEASURE = """
+import sys
+from rankfall.code import loader
+loader.install()
+import rankfall.commands.measure, rankfall.jobs.measuring
+from rankfall import components
+for name in components.names("measure"):
+    components.load("measure", name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        (FIGURE, {"torch", "transformers", "snakemake", "altair"}),
+        (TABLE, {"torch", "transformers", "snakemake", "matplotlib", "seaborn"}),
+        (MEASURE, {"transformers", "tokenizers", "matplotlib", "seaborn", "snakemake", "numba"}),
+    ],
+    ids=["figures", "tables", "measures"],
+)
+def test_a_job_imports_what_its_numbers_need(program: str, heavy: set[str]) -> None:
+    """Of measures of models, what they import when they are called is another matter."""
+    said = f"{program}\nprint(*sorted({heavy!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
+    assert found == []
+
+
+def test_what_the_server_imports_ahead_is_there() -> None:
+    names = [*server.AT_ONCE, *server.FIGURES, *server.NUMERICS, *server.FAST]
+    assert len(names) > 15
+    assert [name for name in names if importlib.util.find_spec(name) is None] == []
