@@ -12,22 +12,20 @@ from rankfall.train.fused.products import linear, linear_inputs, linear_weights
 def look_up(w, first, index, sequences, padded, x):  # type: ignore[no-untyped-def]
     """x (D, T, B): the row of each symbol index (B, T); sequences that only fill a vector up are as the last one."""
     width, tokens = x.shape[0], x.shape[1]
-    for t in range(tokens):
-        for b in range(padded):
-            row = first + index[min(b, sequences - 1), t] * width
-            for d in range(width):
-                x[d, t, b] = w[row + d]
+    for d in range(width):
+        for t in range(tokens):
+            for b in range(padded):
+                x[d, t, b] = w[first + index[min(b, sequences - 1), t] * width + d]
 
 
 @compiled
 def look_up_inputs(g, first, index, sequences, frozen, dx):  # type: ignore[no-untyped-def]
     width, tokens = dx.shape[0], dx.shape[1]
-    for t in range(tokens):
-        for b in range(sequences):
-            if index[b, t] != frozen:
-                row = first + index[b, t] * width
-                for d in range(width):
-                    g[row + d] += dx[d, t, b]
+    for d in range(width):
+        for t in range(tokens):
+            for b in range(sequences):
+                if index[b, t] != frozen:
+                    g[first + index[b, t] * width + d] += dx[d, t, b]
 
 
 @compiled

@@ -67,21 +67,31 @@ def spread(builder: Any, number: Any) -> Any:
 
 
 def across(builder: Any, vectors: list[Any]) -> list[Any]:
-    """The sum over the lanes of each vector, as numbers. Pairs of vectors become one whose halves are theirs, so that few additions are
-    needed for many; a pair that is missing is a vector with itself."""
-    sums, own, count = list(vectors), 1, len(vectors)  # own: how many of the given vectors share one
+    """The sums over the lanes of each vector, side by side in few vectors. Pairs of vectors become one whose halves are theirs, so that few
+    additions are needed for many; a pair that is missing is a vector with itself."""
+    sums, own = list(vectors), 1  # own: how many of the given vectors share one
+    even, odd = list(range(0, 2 * LANES, 2)), list(range(1, 2 * LANES, 2))
     while own < LANES:
         if len(sums) % 2:
             sums.append(sums[-1])
         pairs = list(zip(sums[::2], sums[1::2]))
-        even, odd = list(range(0, 2 * LANES, 2)), list(range(1, 2 * LANES, 2))
         halves = [(shuffled(builder, x, y, even), shuffled(builder, x, y, odd)) for x, y in pairs]
         sums, own = [builder.fadd(x, y) for x, y in halves], 2 * own
-    return [builder.extract_element(sums[i // LANES], SHORT(i % LANES)) for i in range(count)]
+    return sums
+
+
+def add_numbers(builder: Any, sums: list[Any], first: int, count: int, place: Any) -> None:
+    """Adds the sums first .. first + count - 1 to as many neighbouring numbers."""
+    while count:
+        here = min(count, LANES - first % LANES)  # of one vector
+        some = sums[first // LANES]
+        numbers = shuffled(builder, some, some, [first % LANES + i for i in range(here)])
+        store(builder, builder.fadd(load(builder, place, numbers.type), numbers), place)
+        first, count, place = first + here, count - here, builder.add(place, INT(4 * here))
 
 
 # What a tile does: A are numbers (weights) and the sums start at zero, at a bias for each row, or at C; A are vectors; or A are
-# vectors and C are numbers, to which the sums over the lanes are added.
+# vectors and C are numbers, to which the sums over the lanes are added; then neighbouring columns of C are neighbours in memory.
 WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, OVER_LANES = range(5)
 
 
@@ -124,8 +134,9 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, b
         builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
         builder.position_at_end(after)
         if kind == OVER_LANES:
-            for place, total in zip(places, across(builder, found)):
-                store(builder, builder.fadd(load(builder, at[place], FLOAT), total), at[place])
+            totals = across(builder, found)
+            for r in range(rows):
+                add_numbers(builder, totals, r * columns, columns, at[r, 0])
         else:
             for place, value in zip(places, found):
                 store(builder, value, at[place])
