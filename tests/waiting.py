@@ -19,6 +19,12 @@ VALUES = {
     "is_nonzero",
 }  # sizes or values are asked for
 TAKEN = {"cpu", "numpy", "tolist", "__array__"}  # copies to the processor, which on one are nothing
+GIVEN = {
+    "tensor",
+    "as_tensor",
+    "new_tensor",
+    "from_numpy",
+}  # copies from there, which a step that is recorded cannot have
 
 
 def as_on_a_gpu(patch: pytest.MonkeyPatch) -> None:
@@ -47,20 +53,20 @@ class Operations(TorchDispatchMode):
 
 
 class Methods(TorchFunctionMode):
-    def __init__(self, heard: Callable[[str], None]) -> None:
+    def __init__(self, heard: Callable[[str], None], names: set[str]) -> None:
         super().__init__()
-        self.heard = heard
+        self.heard, self.names = heard, names
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         target = [*args[1:2], *(kwargs or {}).values()] if name == "to" else []
-        if name in TAKEN or any(one == "cpu" for one in target if isinstance(one, str)):
+        if name in self.names or any(one == "cpu" for one in target if isinstance(one, str)):
             self.heard(name)
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
-def watched(heard: Callable[[str], None]) -> Iterator[None]:
-    """Within, `heard` is called with the name of each operation for which the program would wait."""
-    with Methods(heard), Operations(heard):
+def watched(heard: Callable[[str], None], recorded: bool = False) -> Iterator[None]:
+    """Within, `heard` is called with the name of each operation for which the program would wait; or that cannot be `recorded`."""
+    with Methods(heard, TAKEN | GIVEN if recorded else TAKEN), Operations(heard):
         yield

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from helpers import cells
 from torch import Tensor
 from waiting import as_on_a_gpu, watched
 
+import rankfall
+from rankfall import components
 from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
-from rankfall.train import recipe
+from rankfall.train import philox, recipe
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import TrainingHistory
@@ -106,6 +109,28 @@ def test_whoever_asks_is_found(ask: Callable[[Tensor], Any], monkeypatch: pytest
 
     steps = {step for _, step in heard_in(stack(False), asking)}
     assert steps >= set(range(EPOCHS * STEPS))
+
+
+NETS = Path(rankfall.__file__).parent / "nets"
+KINDS = ["normaliser", "position", "mask", "attention", "residual", "norm", "mlp", "sentinels", "embedding"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_component_waits_or_keeps_a_step_from_being_recorded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+    monkeypatch.setattr(philox, "ROUNDS", 4)  # worse random numbers, in less time
+    (batch,) = stack(False)[1].epoch(SEEDS, 0, 30, False)
+    for file in sorted((NETS / components.KINDS[kind].removeprefix("nets/")).glob("[a-z]*.py")):
+        architecture = {"depth": 1, kind: file.stem} | ({"position": "none"} if kind == "attention" else {})
+        if kind == "embedding" and components.describe(kind, file.stem).facts["ACCEPTS"] == "vectors":  # type: ignore[union-attr]
+            continue
+        (cell,) = cells(architecture=architecture, training={"epochs": 1, "dropout": 0.1})
+        shape = Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS)
+        members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
+        found: list[str] = []
+        with watched(found.append, recorded=True):
+            members.step(classes, batch)
+        assert (file.stem, found) == (file.stem, [])
 
 
 def test_a_gpu_hides_the_words_that_a_processor_hides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ CHECKED: dict[str, dict[str, str]] = {
         "toeplitz": "3438722e1839",
         "symmetric": "5b63b3efcf5e",
         "t5": "c2d84571f50d",
-        "alibi": "56e8e0f22e74",
+        "alibi": "7259716ace18",
     },
     "residual": {
         "add": "0c8893099662",

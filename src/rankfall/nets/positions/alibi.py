@@ -26,7 +26,10 @@ class Alibi(Position):
     def bias(self, logits: Tensor) -> Tensor:
         places = torch.arange(logits.shape[-1], device=logits.device, dtype=logits.dtype)
         distance = (places.unsqueeze(1) - places).abs()  # (T, T)
-        return logits - logits.new_tensor(self.slopes).view(-1, 1, 1) * distance  # (K, B, H, T, T)
+        slopes = torch.stack(
+            [logits.new_full((), slope) for slope in self.slopes]
+        )  # made there: a copy would wait for a GPU
+        return logits - slopes.view(-1, 1, 1) * distance  # (K, B, H, T, T)
 
 
 def slopes(heads: int) -> list[float]:
