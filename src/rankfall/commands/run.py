@@ -55,6 +55,8 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
     """Where results go; an error in the configuration is told by Snakemake's own process, which reads all of it."""
     import pyarrow.parquet  # noqa: F401  # for the last lines
 
+    import rankfall.commands.status
+    import rankfall.live.ending  # noqa: F401
     from rankfall.config.types import parse, read
     from rankfall.errors import RankfallError
     from rankfall.live.record import RunRecord

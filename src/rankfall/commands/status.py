@@ -127,7 +127,9 @@ def brief_of(results: Path, config: Path) -> int:
     table = results / "tables" / "cells.parquet"
     if not table.is_file():
         return 0
-    cells = pq.read_table(table, columns=[*SAID, "status", "reason"]).to_pylist()
+    # Not `read_table`, which imports a fifth of a second of what one file does not need.
+    with pq.ParquetFile(table) as file:
+        cells = file.read(columns=[*SAID, "status", "reason"]).to_pylist()
     for line in in_brief(cells, config):
         print(line)
     return 1 if any(cell["status"] == "failed" for cell in cells) else 0
