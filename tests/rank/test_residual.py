@@ -205,3 +205,16 @@ def test_unknown_names_are_refused():
         res.matrix_norm(MATRIX, "l7")
     with pytest.raises(ValueError, match="mean, best"):
         res.centre_of(MATRIX, "median")
+
+
+def test_what_norms_share_is_computed_once_and_the_same() -> None:
+    """Bit for bit: best residuals of all norms together, and numbers of singular values that are known."""
+    x = torch.randn(3, 4, 7, 5, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    norms = ["composite", "frobenius", "l1", "linf"]
+    for chosen in (norms, norms[1:3], ["linf"], ["composite"]):
+        found = res.best_residuals(x, chosen)
+        assert list(found) == chosen
+        assert all(torch.equal(found[norm], res.residual(x, "best", norm)) for norm in chosen)
+    values = torch.linalg.svdvals(x)
+    for quantity in (res.sigma_ratio, res.stable_rank, res.numerical_rank):
+        assert torch.equal(quantity(x), quantity(x, values=values))

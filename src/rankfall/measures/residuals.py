@@ -106,19 +106,21 @@ def quantities(
     rounding.
     """
     about_mean, shaken_mean = residual.residual(x), residual.residual(other)
+    about_best = residual.best_residuals(x, norms) if best else {}
+    singular = torch.linalg.svdvals(x)
     for norm in norms:
         noise = apart(about_mean, shaken_mean, norm) > NOISE  # computed about the mean and used for both centres
         for centre in ("mean", "best") if best else ("mean",):
-            rest = residual.matrix_norm(residual.residual(x, centre, norm), norm)
+            rest = residual.matrix_norm(about_mean if centre == "mean" else about_best[norm], norm)
             size = residual.matrix_norm(x, norm)
             relative = torch.where(size > 0, rest / size.clamp_min(torch.finfo(x.dtype).tiny), torch.zeros_like(rest))
             floor = residual.at_floor(relative, x.dtype) | noise
             yield labelled("residual", norm, centre), relative, floor
             yield labelled("absolute_residual", norm, centre), rest, floor
-    ratio = residual.sigma_ratio(x)
+    ratio = residual.sigma_ratio(x, singular)
     yield labelled("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_apart(x, other) > NOISE)
-    yield labelled("stable_rank"), residual.stable_rank(x), None
-    yield labelled("numerical_rank"), residual.numerical_rank(x).to(x.dtype), None
+    yield labelled("stable_rank"), residual.stable_rank(x, singular), None
+    yield labelled("numerical_rank"), residual.numerical_rank(x, values=singular).to(x.dtype), None
 
 
 def labelled(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:

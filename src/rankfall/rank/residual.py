@@ -16,6 +16,8 @@ A relative residual near the rounding unit of the dtype the states were computed
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -108,16 +110,18 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
     return best, lower
 
 
-def composite_centre(x: Tensor, steps: int = 200) -> tuple[Tensor, Tensor]:
+def composite_centre(
+    x: Tensor, steps: int = 200, rows_of: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
     """A centre with a small composite residual, and a lower bound on the smallest one there is: ((..., D), (...)).
 
     The composite norm is a product of two convex functions of x and not convex, so no more is claimed than this:
     the value returned is attained, it is at most that of the mean, and it is at least sqrt(min l1 * min linf), the
     bound returned. Found by descending log l1 + log linf with a shrinking step from the best of mean, median, row
-    centre and the points between the last two.
+    centre and the points between the last two. `rows_of`: the row centre with its radius, where it is known.
     """
     median = median_centre(x)
-    rows, radius = row_centre(x)
+    rows, radius = rows_of or row_centre(x)
     shares = torch.linspace(0, 1, 9, dtype=x.dtype, device=x.device)
     tried = torch.stack([mean_centre(x)] + [median + share * (rows - median) for share in shares])  # (S, ..., D)
     sizes = torch.stack([matrix_norm(x - c.unsqueeze(-2), "composite") for c in tried])  # (S, ...)
@@ -159,6 +163,22 @@ def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tenso
     raise ValueError(f"no best centre for the norm {norm!r}; use centre 'mean'")
 
 
+def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
+    """res(X) about the best centre of each norm; what two norms need is computed once."""
+    shifted = x - x[..., :1, :]
+    rows_of = row_centre(shifted) if {"linf", "composite"}.intersection(norms) else None
+    found = {}
+    for norm in norms:
+        if norm == "linf" and rows_of is not None:
+            centre = rows_of[0]
+        elif norm == "composite":
+            centre = composite_centre(shifted, rows_of=rows_of)[0]
+        else:
+            centre = centre_of(shifted, "best", norm)
+        found[norm] = shifted - centre.unsqueeze(-2)
+    return found
+
+
 def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
     """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before anything is averaged: equal rows give
     exact zeros.
@@ -187,29 +207,29 @@ def at_floor(relative: Tensor, computed: torch.dtype, log10_true: Tensor | None 
     return floor if log10_true is None else floor | ((relative.log10() - log10_true).abs() > OFF)
 
 
-def sigma_ratio(x: Tensor) -> Tensor:
+def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
     """sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows; 0 for a zero matrix or a
-    single row.
+    single row. `values`, here and below: the singular values, where they are known.
     """
-    values = torch.linalg.svdvals(x)
+    values = torch.linalg.svdvals(x) if values is None else values
     if values.shape[-1] < 2:
         return torch.zeros_like(values[..., 0])
     top = values[..., 0]
     return torch.where(top > 0, values[..., 1] / torch.where(top > 0, top, torch.ones_like(top)), torch.zeros_like(top))
 
 
-def stable_rank(x: Tensor) -> Tensor:
+def stable_rank(x: Tensor, values: Tensor | None = None) -> Tensor:
     """||X||_F^2 / ||X||_2^2, (...), computed from scaled singular values; 0 for a zero matrix."""
-    values = torch.linalg.svdvals(x)
+    values = torch.linalg.svdvals(x) if values is None else values
     top = values[..., :1]
     scaled = values / torch.where(top > 0, top, torch.ones_like(top))
     return scaled.square().sum(-1)
 
 
-def numerical_rank(x: Tensor, computed: torch.dtype | None = None) -> Tensor:
+def numerical_rank(x: Tensor, computed: torch.dtype | None = None, values: Tensor | None = None) -> Tensor:
     """Singular values above max(T, D) rounding units of the largest, (...), as integers. `computed`: the dtype of
     the forward pass.
     """
-    values = torch.linalg.svdvals(x)
+    values = torch.linalg.svdvals(x) if values is None else values
     unit = torch.finfo(computed or x.dtype).eps * max(x.shape[-2:])
     return (values > unit * values[..., :1]).sum(-1)
