@@ -32,17 +32,15 @@ def run(args: argparse.Namespace) -> int:
 
     numbers = read(NUMBERS)
     tables = Tables(_folders(args, numbers.runs))
-    different = 0
+    different = failed = 0
     for page in args.pages or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
         text = page.read_text()
         for problem in problems(text, numbers):
             raise RankfallError(f"{page}: {problem}")
-        try:
-            page_now = render(text, numbers, tables)
-        except RankfallError as error:
-            raise RankfallError(f"{page}: {error}") from None
+        page_now = render(text, numbers, tables)
         different += len(page_now.changed)
-        for line in (*map(str, page_now.changed), *page_now.kept, *of_other_runs(text, numbers)):
+        failed += len(page_now.failed)
+        for line in (*map(str, page_now.changed), *page_now.failed, *page_now.kept, *of_other_runs(text, numbers)):
             print(f"{page}: {line}")
         if page_now.text != text and not args.check:
             with atomic(page) as handle:
@@ -57,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
             if not args.check:
                 with atomic(image) as handle:
                     handle.write(drawn.read_bytes())
-    print(f"{different} {'differ' if args.check else 'written anew'}")
-    return int(args.check and different > 0)
+    print(f"{different} {'differ' if args.check else 'written anew'}" + f", {failed} cannot be computed" * (failed > 0))
+    return int(failed > 0 or (args.check and different > 0))
 
 
 def _folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:

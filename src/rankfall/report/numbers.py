@@ -164,11 +164,11 @@ class Tables:
 
         if (run, table) not in self._read:
             path = self._folders[run] / f"{table}.parquet"
-            self._read[run, table] = tables.read_frame(path, table)
             planned = "made" in tables.about_of(tables.read(path))
             first, as_first = self._first.setdefault(run, (table, planned))
             if planned != as_first:
                 raise RankfallError(f"of {path} and {first}.parquet one was made by a run and one by hand: run again")
+            self._read[run, table] = tables.read_frame(path, table)
         return self._read[run, table]
 
     def picture(self, quoted: Quoted) -> Path | None:

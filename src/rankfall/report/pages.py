@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers, Tables, lacks, written
 
 NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
@@ -36,27 +37,34 @@ class Page:
     text: str
     changed: tuple[Rewritten, ...]
     kept: tuple[str, ...]
+    failed: tuple[str, ...]  # tables are there, and yet the number cannot be computed
 
 
 def render(text: str, numbers: Numbers, tables: Tables) -> Page:
     """The page with all its numbers from the tables at hand."""
     changed: list[Rewritten] = []
     kept: dict[str, int] = {}
+    failed: list[str] = []
 
     def replaced(found: re.Match[str]) -> str:
         name, said = found[1], found[2]
         run, lacking = lacks(name, numbers, tables)
         if lacking:
-            reason = f"kept as they are: the run {run} has no {lacking}"
+            reason = f"kept: the run {run} has no {lacking}"
             kept[reason] = kept.get(reason, 0) + 1
             return found[0]
-        new = written(name, numbers, tables)
+        try:
+            new = written(name, numbers, tables)
+        except RankfallError as error:
+            failed.append(f"kept as it is: {error}")
+            return found[0]
         if new != said:
             changed.append(Rewritten(name, said, new))
         return f"<!--={name}-->{new}<!--/-->"
 
     new = NUMBER.sub(replaced, text)
-    return Page(new, tuple(changed), tuple(f"{count} numbers {reason}" for reason, count in kept.items()))
+    reasons = tuple(f"{count} number{'s' * (count != 1)} {reason}" for reason, count in kept.items())
+    return Page(new, tuple(changed), reasons, tuple(dict.fromkeys(failed)))
 
 
 def problems(text: str, numbers: Numbers) -> Iterator[str]:
