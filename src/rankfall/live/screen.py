@@ -49,7 +49,7 @@ def stages(state: RunState) -> Table:
     table = Table.grid(padding=(0, 1))
     for rule in state.rules:
         done, total = state.done[rule], state.totals[rule]
-        bar = ProgressBar(total=total, completed=done, width=BAR)
+        bar = ProgressBar(total=total, completed=done, width=BAR, complete_style="cyan", finished_style="green")
         table.add_row(f"  {escape(STAGES.get(rule, rule))}", bar, f"{done} of {total}")
     return table
 
@@ -62,7 +62,7 @@ def training(state: RunState, reached: Mapping[str, Reached]) -> str:
     if not found:
         return ""
     rate, cells, of = (sum(getattr(one, name) for one in found.values()) for name in ("rate", "cells", "of"))
-    steps = f", {rate:,.0f} training steps a second (one network's step each)" if rate else ""
+    steps = f", {rate:,.0f} training steps a second" if rate else ""
     return f"{cells:.0f} of {of:.0f} networks of the running jobs are trained{steps}"
 
 
