@@ -36,11 +36,12 @@ def was_run(cells: DataFrame) -> str:
     minutes = cells.seconds.fillna(0).sum() / 60
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
+    trained = int((cells.epochs > 0).sum())
+    ended = "All are done" if done == len(cells) else f"{done} are done, {', '.join(ends)}"
     return (
-        f"{len(cells)} small networks of {cells.architecture.nunique()} architectures on {cells.task.nunique()} tasks, up to {seeds} "
-        f"random seeds each, {int((cells.epochs > 0).sum())} of them trained and the others left as they were drawn. "
-        f"{'All are done' if done == len(cells) else f'{done} are done, ' + ', '.join(ends)}; training took {minutes:.1f} minutes of "
-        f"computing ({hosts})."
+        f"{many(len(cells), 'small network')} of {many(cells.architecture.nunique(), 'architecture')} on "
+        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {trained} of them trained and the others "
+        f"left as they were drawn. {ended}; training took {minutes:.1f} minutes of computing ({hosts})."
     )
 
 
@@ -64,7 +65,7 @@ def collapse(read: Read) -> Iterator[Finding]:
         each = [f"{name(row)} {row.depth_below_tenth:.1f}".removesuffix(".0") for _, row in below.iterrows()]
         stay = len(asked) - len(below)
         answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
-        answer += f"{stay} others do not get there in all seeds within their layers." if stay else ""
+        answer += f"{many(stay, 'other')} never in all seeds, within their layers." if stay else ""
         yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
 
 
@@ -220,6 +221,10 @@ def range_of(read: Read, column: str, question: str, text: str, written: Callabl
     high, low = known.loc[known[column].idxmax()], known.loc[known[column].idxmin()]
     answer = text.format(most=written(high[column]), highest=name(high), least=written(low[column]), lowest=name(low))
     yield Finding(question, f"{answer} ({known[f'{column}_at'].iloc[0]})", STUDY_OF[column])
+
+
+def many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def percent(value: float) -> str:
