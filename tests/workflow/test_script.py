@@ -40,6 +40,8 @@ def test_all_is_made_and_each_file_after_those_it_is_made_from(path: Path) -> No
             needs = [part.path for part in said.parts(options["name"], outputs)]
         elif verb == "figure":
             needs = [outputs.table(table) for table in plan.figure(options["name"]).tables]
+        elif verb == "page":
+            needs = [path for path in Wiring(plan_source(path)).targets(None) if path != outputs.page]
         elif verb == "measure" and "shard" in options:
             needs = [outputs.cells(options["task"], options["shard"])]
         elif verb == "measure":
