@@ -13,7 +13,7 @@ from rankfall.code import files
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
 from rankfall.report import tables
-from rankfall.schedule.statements import Statements
+from rankfall.schedule.statements import Statements, page_files
 from rankfall.schedule.wiring import Wiring
 
 BOTH = changed("measures", {"paths": {}, "reproduction": {}})
@@ -39,13 +39,18 @@ def test_takes_no_filter_of_cells() -> None:
 
 
 def test_files_of_facts_are_declared_where_they_are_read() -> None:
-    """A fingerprint follows imports, not opened files: a component that reads one says so in DATA, and nothing else may."""
+    """A fingerprint follows imports, not opened files: a component that reads one says so in DATA, and nothing else may but the page, whose
+    statement has every file beside its code.
+    """
     readers = {
         path.relative_to(files.PACKAGE).as_posix(): path.read_text(encoding="utf-8")
         for path in files.PACKAGE.rglob("*.py")
         if "importlib.resources" in path.read_text(encoding="utf-8")
     }
     assert "measures/reproduction.py" in readers
+    readers.pop("report/page/build.py")
+    beside = [path for path in (files.PACKAGE / "report" / "page").iterdir() if path.is_file() and path.suffix != ".py"]
+    assert {Path(name).name for name in page_files()} == {path.name for path in beside}
     found = {components.KINDS[kind]: kind for kind in ("measure", "figure")}
     for file in readers:
         folder, _, name = file.removesuffix(".py").rpartition("/")

@@ -209,7 +209,7 @@ def test_a_job_stops_with_another_package_than_planned_it(
     config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = Path(tables.__file__).parents[1]
-    job = ["table", "--name", "datasets", "--config", str(config_file), "--out", str(tmp_path / "out")]
+    job = ["table", "--name", "datasets", "--config", str(config_file), "--out", str(tmp_path / "out.parquet")]
     assert main([*job, "--package", str(tmp_path / "elsewhere" / "rankfall")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert str(own) in line and str(tmp_path / "elsewhere" / "rankfall") in line
