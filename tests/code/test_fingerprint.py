@@ -1,5 +1,6 @@
 """Guards the import closure: every way to import is followed, what does not run is left out, what cannot be followed is an error."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import rankfall
 from rankfall.code import fingerprint
 from rankfall.code.fingerprint import Sources
+from rankfall.code.imports import holders
 from rankfall.errors import RankfallError
 from rankfall.plan.cells import TRAIN_ROOTS
 
@@ -341,3 +343,37 @@ def test_all_of_our_numerical_code_can_be_followed() -> None:
             module = ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
             if module not in ("rankfall.train.progress",):
                 assert sources.code_files([module])
+
+
+def test_every_statement_is_reached() -> None:
+    """What is pruned and what has docstrings is looked for among statements alone; none may be missed, wherever it stands."""
+    text = """
+async def a():
+    async with b as c:
+        async for d in e:
+            pass
+        else:
+            f = lambda: 0
+try:
+    while x:
+        break
+    else:
+        y = 1 if z else 2
+except* V:
+    match w:
+        case 1 if q:
+            class C:
+                def m(self): return [i for i in self]
+        case _:
+            with r: del s
+else:
+    t: int = 0
+finally:
+    if u: pass
+    elif v: pass
+    else: global g
+"""
+    tree = ast.parse(text)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    assert len(statements) > 20
+    assert set(map(id, statements)) <= set(map(id, holders(tree)))

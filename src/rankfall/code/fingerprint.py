@@ -23,12 +23,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from rankfall import PUBLIC
-from rankfall.code.imports import Imports, ancestors, imports_of, without_type_checking
+from rankfall.code.imports import Imports, ancestors, holders, imports_of, without_type_checking
 from rankfall.code.loader import OWN, Text, is_local, planned
 from rankfall.components import find_inside, find_module
 from rankfall.errors import RankfallError
 
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors", "rankfall.code.loader"})
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SHORT = 12  # hex digits of a file's digest
 
 
@@ -183,8 +184,8 @@ def _analysed(text: bytes, module: str, is_package: bool, file: str) -> tuple[st
 
 def _bare(tree: ast.Module) -> ast.Module:
     """The tree without docstrings, also those of a class's fields, and without the version."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+    for node in holders(tree):
+        if isinstance(node, DOCUMENTED):
             node.body = [item for item in node.body if not _is_text(item)]
     tree.body = [node for node in tree.body if not _is_version(node)]
     return tree
@@ -201,10 +202,14 @@ def _is_version(node: ast.stmt) -> bool:
 def _spelled(node: object) -> str:
     """Like `ast.dump`, but equal for all versions of Python: without positions and without empty fields, which newer versions add."""
     if isinstance(node, ast.AST):
-        fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind"))
-        inner = ",".join(f"{name}={_spelled(value)}" for name, value in fields if value is not None and value != [])
+        parts = []  # a loop, since this is most of what a plan computes
+        for name in node._fields:
+            if name not in ("ctx", "kind"):
+                value = getattr(node, name, None)
+                if value is not None and value != []:
+                    parts.append(f"{name}={_spelled(value)}")
         # A constant None has no value left; no other node looks like that.
-        return f"{type(node).__name__}({inner})"
+        return f"{type(node).__name__}({','.join(parts)})"
     if isinstance(node, list):
         return f"[{','.join(map(_spelled, node))}]"
     return repr(node)

@@ -48,7 +48,12 @@ class Imports:
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
     """The tree less what only type checkers see."""
-    return _Pruner().visit(tree)
+    for node in holders(tree):
+        for name in STATEMENTS:
+            part = getattr(node, name, None)
+            if isinstance(part, list):
+                setattr(node, name, [left for item in part for left in _pruned(item)])
+    return tree
 
 
 def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
@@ -56,14 +61,27 @@ def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
     return _Reader(module, is_package).read(tree)
 
 
-class _Pruner(ast.NodeTransformer):
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        self.generic_visit(node)
-        negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
-        test = node.test.operand if isinstance(node.test, ast.UnaryOp) and negated else node.test
-        if ast.unparse(test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"):
-            return node
-        return node.body if negated else node.orelse
+STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold lists of them
+
+
+def holders(tree: ast.AST) -> Iterator[ast.AST]:
+    """The tree and all below it that may hold statements, each after what it holds: a tenth of all nodes."""
+    for name in STATEMENTS:
+        part = getattr(tree, name, None)
+        for item in part if isinstance(part, list) else ():
+            yield from holders(item)
+    yield tree
+
+
+def _pruned(item: ast.AST) -> list[ast.AST]:
+    """What is left of a statement whose own statements are pruned."""
+    if not isinstance(item, ast.If):
+        return [item]
+    negated = isinstance(item.test, ast.UnaryOp) and isinstance(item.test.op, ast.Not)
+    test = item.test.operand if isinstance(item.test, ast.UnaryOp) and negated else item.test
+    if ast.unparse(test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"):
+        return [item]
+    return [*(item.body if negated else item.orelse)]
 
 
 class _Reader(ast.NodeVisitor):

@@ -1,4 +1,9 @@
-"""Adam (Kingma & Ba 2015); weight decay, if any, enters through the gradient, as torch.optim.Adam has it."""
+"""Adam (Kingma & Ba 2015); weight decay, if any, enters through the gradient, as torch.optim.Adam has it.
+
+Every weight moves at every step, also the rows of an embedding whose words a batch lacks: their running means go on moving them. To catch
+up with a row only when it is read again would have to replay the steps that it missed one by one, since the corrections for t, the schedule
+and eps leave no closed form: that saves reads and writes of memory, but none of the arithmetic.
+"""
 
 import math
 
