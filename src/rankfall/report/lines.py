@@ -100,7 +100,8 @@ def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "", skip: Seq
         label: handle for label, handle in (handles | labelled(grid.axes.flat, handles)).items() if label not in skip
     }
     grid.figure.set_layout_engine("constrained")  # which seaborn changes whenever a line is added
-    below(grid.figure, handles, columns, title)
+    rows = below(grid.figure, handles, columns, title)
+    grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
 
 
 def labelled(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, Any]:
@@ -113,10 +114,12 @@ def labelled(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, A
     return found
 
 
-def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title: str = "") -> None:
-    """A legend below all panels."""
-    ncols = min(columns, max(1, len(handles)))
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=ncols, title=title or None)
+def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
+    """A legend below all panels, of at most so many columns and no wider than the figure; how many rows it has."""
+    entry = 0.5 + 0.055 * max(map(len, handles), default=0)  # inches, about
+    columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, title=title or None)
+    return -(-len(handles) // columns) + bool(title)
 
 
 def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> "DataFrame":

@@ -61,7 +61,7 @@ def probe(
             )
             for one in part.itertuples():
                 marks(panel, columns.index(one.position), rows.index(one.row), one, learned.get(one.Index))
-            panel.set_title(title(mask, sentinel), fontsize=7.5)
+            panel.set_title(title(mask, sentinel), fontsize=7)
     key(figure, n, table, bool(learned))
     found = [learned.get(index, (None, None)) for index in table.index]
     numbers = table.assign(

@@ -100,6 +100,8 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
+    if x == "layer":
+        axis.xaxis.get_major_locator().set_params(integer=True)
     axis.set_ylim(low * 1.3 - 0.02, high + 0.06)
     if x in ("depth", "width", "heads"):
         axis.set_xscale("log", base=2)
