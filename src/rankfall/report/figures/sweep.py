@@ -90,6 +90,8 @@ def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Serie
 
 def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
     """Axes for these residuals; ticks spaced so that they are readable."""
+    from matplotlib.ticker import MaxNLocator
+
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))
@@ -101,7 +103,7 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
     if x == "layer":
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axis.set_ylim(low * 1.3 - 0.02, high + 0.06)
     if x in ("depth", "width", "heads"):
         axis.set_xscale("log", base=2)
