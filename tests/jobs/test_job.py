@@ -12,9 +12,10 @@ import pytest
 import torch
 from helpers import config
 
+from rankfall.errors import RankfallError
 from rankfall.jobs import training as job
 from rankfall.jobs.engine import Interrupted, Settings
-from rankfall.plan import Plan, make_plan
+from rankfall.plan import Plan, engines, make_plan
 from rankfall.store import Store
 from rankfall.train.progress import Progress
 
@@ -159,3 +160,48 @@ def test_progress_in_a_log_is_plain_lines(tmp_path: Path, capsys: pytest.Capture
     assert lines[1].startswith("0/4 cells; stack of 4: step 1/14, ")
     assert "member-steps/s, loss " in lines[1]
     assert lines[-1].startswith("4/4 cells in store after ")
+
+
+def test_a_job_of_the_fused_engine_ends_bit_identical_after_a_signal_and_says_who_computed(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    plan = plan_of(compute={"engine": "auto"})
+    undisturbed, store = Store(tmp_path / "a"), Store(tmp_path / "b")
+    run(plan, undisturbed)
+    with pytest.raises(Interrupted):
+        run(plan, store, Quiet(kill_at=9))
+    run(plan, store)
+    one, other = weights(plan, undisturbed), weights(plan, store)
+    assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+    found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
+    assert {record.record["engine"] for record in found.values()} == {"fused"}
+
+
+def test_results_of_both_engines_stand_side_by_side(tmp_path: Path) -> None:
+    """Under keys of their own, with losses within 1e-3 after 14 steps, and all other columns of a cell's end equal."""
+    pytest.importorskip("numba")
+    store = Store(tmp_path)
+    ends = {}
+    for engine in ("plain", "auto"):
+        plan = plan_of(compute={"engine": engine})
+        assert run(plan, store).lines[0] == "4 cells: 0 in store, 4 to train"
+        found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
+        ends[engine] = [found[cell.key].record for cell in plan.cells]
+    for plain, fused in zip(ends["plain"], ends["auto"]):
+        assert (plain["engine"], fused["engine"]) == ("plain", "fused")
+        assert (
+            plain["steps"] == fused["steps"]
+            and plain["status"] == fused["status"]
+            and plain["chance"] == fused["chance"]
+        )
+        assert fused["final"]["test"]["loss"] == pytest.approx(plain["final"]["test"]["loss"], rel=1e-3)
+
+
+def test_without_numba_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = engines.importlib.util.find_spec
+    missing = lambda name, *of: None if name == "numba" else find(name, *of)  # noqa: E731
+    monkeypatch.setattr(engines.importlib.util, "find_spec", missing)
+    plan, store = plan_of(compute={"engine": "auto"}), Store(tmp_path)
+    with pytest.raises(RankfallError, match=r"pip install 'rankfall\[fast\]'"):
+        run(plan, store)
+    assert not list(store.records())
+    run(plan_of(compute={"engine": "plain"}), store)

@@ -3,7 +3,12 @@
 Bounds: against float64 a gradient is no farther away than four times torch's own float32, or 2e-6 of its norm where that is more.
 """
 
+import os
+import platform
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -306,3 +311,20 @@ def test_machine_code_is_kept_under_the_text_that_it_was_made_of(monkeypatch: py
     assert cache.digest() != before
     monkeypatch.setattr(cache, "text_of", text)
     assert cache.digest() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "features", "lanes"), [("haswell", "+avx,+avx2,+fma", 8), ("x86-64", "+sse2", 4)])
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of processors of x86")
+def test_processors_with_narrower_vectors(name: str, features: str, lanes: int) -> None:
+    """Compiled anew, for vectors of 8 and of 4 numbers."""
+    check = (
+        "import test_engine as t; from rankfall.train.fused.tile import LANES; "
+        f"assert LANES == {lanes}, LANES; [t.test_a_step_is_the_plain_one(name) for name in t.EDGES]"
+    )
+    narrow = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", check], env=os.environ | narrow | {"PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
