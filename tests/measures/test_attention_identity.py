@@ -107,6 +107,6 @@ def test_the_command_writes_prints_and_draws(tmp_path: Any, monkeypatch: pytest.
     called = ["measure", "model", "bert", "--study", "identity", "--text", "zipf", "--samples", "2", "--length", "9"]
     main([*called, *given, "--out", str(tmp_path)])
     said = capsys.readouterr().out
-    assert "attention weights at 9 tokens" in said and "head width 6) at 9 tokens: 2" in said
+    assert "attention weights at 9 tokens" in said and "without effect: 2 (bert, init, head width 6, 9 tokens)" in said
     names = {path.name for path in tmp_path.iterdir()}
     assert {"model_attention_identity.parquet", "model_attention_identity.png", "effective_attention.png"} <= names
