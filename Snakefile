@@ -64,7 +64,9 @@ else:
 
 onstart:
     begin()
-    logger.info(None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)})
+    logger.info(
+        None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)}
+    )
     WIRING.forks = start(WIRING.config, WIRING.threads, sum(1 for _ in workflow.dag.local_needrun_jobs))
 
 
