@@ -1,5 +1,47 @@
-"""`python -m benchmarks`, apart from the benchmark itself: a process that it starts could not find its functions here."""
+"""Speed and memory, each as a ratio to something that is measured in the same run: `make bench`, or `make bench ARGS="steps growth"`.
 
-from benchmarks.stacking import main
+Every subject is a file here and leaves one Parquet file; the figure shows them all. Seconds are those of processors, not of a clock,
+unless a row says otherwise: what else runs on the machine then matters less.
+"""
 
-main()
+import argparse
+import importlib
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SUBJECTS = ("steps", "growth", "cells", "measures", "planning", "memory")
+
+
+def main() -> None:
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "workflow")]
+    from rankfall.code import loader
+
+    loader.install()
+    from benchmarks.record import Results
+
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)}; all if none is named"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "bench", help="folder for the results")
+    parser.add_argument("--tiny", action="store_true", help="sizes of a test of this command, not of a measurement")
+    args = parser.parse_args()
+    unknown = [name for name in args.subjects if name not in SUBJECTS]
+    if unknown:
+        parser.error(f"there is no subject {unknown[0]!r}; there are {', '.join(SUBJECTS)}")
+    for name in args.subjects or SUBJECTS:
+        began = time.monotonic()
+        results = Results.of(name, args.out, args.tiny)
+        importlib.import_module(f"benchmarks.{name}").measure(results)
+        print(f"==> {name}: {time.monotonic() - began:.0f} s, {results.file}", flush=True)
+    from benchmarks.figure import draw
+
+    print(f"==> {draw(args.out)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

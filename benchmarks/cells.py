@@ -1,0 +1,88 @@
+"""Cells an hour from configuration to table: a grid of sorting networks by the workflow, against a runner that starts one process a
+configuration with a clean module, two at a time. Of the runner's processes a sample is run, one of each architecture and two depths.
+"""
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.clean import PARTS
+from benchmarks.processes import Used, run
+from benchmarks.record import Results
+
+DEPTHS, SEEDS, EPOCHS = 5, 20, 10
+ARCHITECTURES: dict[str, Any] = {
+    "SAN": {"residual": "none", "mlp": "none"},
+    "SAN+skip": {"residual": "add", "mlp": "none"},
+    "SAN+MLP": {"residual": "none", "mlp_residual": "none", "mlp": "gelu"},
+    "transformer": {"residual": "add", "mlp": "gelu"},
+}
+RUNNER = "one process a configuration, two at a time"
+
+
+def measure(results: Results) -> None:
+    depths, seeds, epochs = (1, 1, 1) if results.tiny else (DEPTHS, SEEDS, EPOCHS)
+    names = list(PARTS)[:1] if results.tiny else list(PARTS)
+    count = len(names) * depths * seeds
+    sample = [(name, depth) for name in names for depth in sorted({(depths + 1) // 2, depths - depths // 2})]
+    with tempfile.TemporaryDirectory() as folder:
+        apart, clock = runner(sample, epochs, Path(folder))
+        ours = workflow(config(names, depths, seeds, epochs), Path(folder) / "checkout")
+    base = sum(one.seconds for one in apart) / len(apart)
+    for variant, seconds, wall, cells in (
+        (RUNNER, base * len(apart), clock, len(apart)),
+        ("workflow", ours.seconds, ours.clock, count),
+    ):
+        results.add(
+            "cells an hour", 2 * 3600 * cells / seconds, "of two processors", network=f"{count} sorting networks", variant=variant,
+            ratio=base / (seconds / cells), against=RUNNER,
+        )  # fmt: skip
+        results.add(
+            "cells an hour", 3600 * cells / wall, "of a clock", network=f"{count} sorting networks", variant=variant,
+            ratio=clock / len(apart) / (wall / cells), against=RUNNER,
+        )  # fmt: skip
+
+
+def runner(sample: list[tuple[str, int]], epochs: int, folder: Path) -> tuple[list[Used], float]:
+    """What each process used, and how long all took."""
+    import time
+
+    def one(place: int) -> Used:
+        name, depth = sample[place]
+        given = ["--parts", name, "--depth", str(depth), "--seed", str(place), "--epochs", str(epochs)]
+        return run(["-m", "benchmarks.clean", *given, "--out", str(folder / f"{place}.json")])
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        used = list(pool.map(one, range(len(sample))))
+    return used, time.monotonic() - began
+
+
+def workflow(given: dict[str, Any], folder: Path) -> Used:
+    from checkout import Checkout
+
+    made = Checkout.make(folder, given)
+    return run(made.command()[1:], folder)
+
+
+def config(names: list[str], depths: int, seeds: int, epochs: int) -> dict[str, Any]:
+    return {
+        "name": "bench",
+        "results": "results",
+        "tasks": {"sorting": {}},
+        "architectures": {name: ARCHITECTURES[name] for name in names},
+        "trainings": {"short": {"lr": 1e-3, "epochs": epochs, "batch": 30}},
+        "grid": [
+            {
+                "task": "sorting",
+                "architecture": names,
+                "training": "short",
+                "depth": f"1..{depths}",
+                "seed": f"0..{seeds - 1}",
+            }
+        ],
+        "measures": {},
+        "figures": {},
+        "compute": {"threads": 1},
+    }
