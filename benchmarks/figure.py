@@ -48,14 +48,15 @@ def beside_clean(ax: "Axes", data: "DataFrame") -> None:
         name = (
             variant
             if variant.startswith("clean")
-            else f"{variant}, {members} stacked"
+            else f"{variant}, {members:.0f} stacked"
             if members > 1
             else f"{variant}, alone"
         )
         ax.bar(at, part.ratio, 0.8 / len(shown), label=name)
     ax.set(title="Member-steps a second", ylabel="times two processes of the clean module", xticks=range(len(labels)))
-    ax.set_xticklabels(labels, fontsize=7)
-    ax.legend(fontsize=7)
+    ax.set_xticklabels(labels, fontsize=6)
+    ax.set_ylim(0, 1.35 * data.ratio.max())  # room for the legend
+    ax.legend(fontsize=7, ncols=2)
 
 
 def each_network(ax: "Axes", data: "DataFrame") -> None:
@@ -68,7 +69,7 @@ def each_network(ax: "Axes", data: "DataFrame") -> None:
             [names.index(name) for name in part.network],
             "o",
             ms=4,
-            label=f"{variant}, {members} stacked" if members > 1 else f"{variant}, alone",
+            label=f"{variant}, {members:.0f} stacked" if members > 1 else f"{variant}, alone",
         )
     ax.set(
         title="Every network of the default run",
@@ -143,7 +144,7 @@ def bars(quantity: str, title: str, unit: str) -> Callable[["Axes", "DataFrame"]
 PANELS: dict[str, tuple[Callable[["Axes", "DataFrame"], None], ...]] = {
     "steps": (beside_clean, each_network, shares),
     "growth": (growth,),
-    "cells": (bars("cells an hour", "From configuration to table", "of two processors"),),
+    "cells": (bars("cells an hour", "From configuration to table", "by a clock"),),
     "measures": (bars("one more cell", "Measures", "s"),),
     "planning": (sized("time", "Planning"), sized("memory", "Memory of planning")),
     "memory": (sized("peak", "Peak memory of a training job"),),

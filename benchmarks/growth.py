@@ -22,8 +22,7 @@ def measure(results: Results) -> None:
     with workers() as running:
         for axis, sizes in SIZES.items():
             sizes = sizes[:2] if results.tiny else sizes
-            one = networks.sorting(tuple(BASE.items()))
-            for engine in ("plain", *(["fused"] if getattr(one, "engine", "plain") == "fused" else [])):
+            for engine in networks.engines(tuple(BASE.items())):
                 # A stack's cost is that of all its members; else it is that of one, in a stack.
                 variants = {str(size): variant(engine, axis, size) for size in sizes}
                 rates = running.rates(variants, **length(results.tiny))

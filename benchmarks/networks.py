@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rankfall import components
+from rankfall.config.types import read
+from rankfall.design import Training
 from rankfall.jobs.cells import shape_of, stacked
 from rankfall.plan import make_plan
 from rankfall.plan.cell import Cell
+from rankfall.plan.engines import FUSED
 from rankfall.tasks._dataset import draw
 from rankfall.train import recipe
 from rankfall.train.members import Members
@@ -29,7 +33,8 @@ HEADLINES = {  # the shapes that have a clean module
 @cache
 def default() -> dict[str, Cell]:
     """One cell for each network that the default run trains, by task, architecture, training and depth."""
-    plan = make_plan(ROOT / "config.yaml")
+    raw = read(ROOT / "config.yaml")
+    plan = make_plan(raw | {"compute": raw.get("compute", {}) | {"engine": "auto"}})
     found: dict[str, Cell] = {}
     for cell in plan.cells:
         if cell.training.epochs:
@@ -47,6 +52,7 @@ def sorting(sizes: tuple[tuple[str, int], ...]) -> Cell:
         "architectures": {"SAN+skip": {"residual": "add", "mlp": "none"} | given},
         "trainings": {"bench": {"lr": 1e-3, "epochs": 1, "batch": 30, "dropout": 0.1}},
         "grid": [{"task": "sorting", "architecture": "SAN+skip", "training": "bench", "seed": 0}],
+        "compute": {"engine": "auto"},
     }
     return next(iter(make_plan(raw).cells))
 
@@ -55,10 +61,14 @@ def cell_of(name: Name) -> Cell:
     return default()[name] if isinstance(name, str) else sorting(name)
 
 
+def trained(cell: Cell, dropout: float | None) -> Training:
+    return cell.training if dropout is None else replace(cell.training, dropout=dropout)
+
+
 def stack(name: Name, members: int, dropout: float | None = None) -> tuple[Members, Samples, Any]:
     """Members of a network in training, a batch for them, and the objective; dropout as the run has it, if not given."""
     cell, cpu = cell_of(name), torch.device("cpu")
-    training = cell.training if dropout is None else replace(cell.training, dropout=dropout)
+    training = trained(cell, dropout)
     dataset = draw(components.bound("task", cell.task.task), cell.data_seed)
     seeds = list(range(members))
     made = recipe.initial(cell.architecture, shape_of(cell, dataset), seeds, [training] * members, cpu)
@@ -67,9 +77,9 @@ def stack(name: Name, members: int, dropout: float | None = None) -> tuple[Membe
     return made, batch, recipe.objective(training)
 
 
-def served(name: Name) -> bool:
-    """Whether the plan gives this network to the fused engine."""
-    return getattr(cell_of(name), "engine", "plain") == "fused"
+def engines(name: Name) -> list[str]:
+    """Those that serve a network."""
+    return ["plain", *([FUSED] if cell_of(name).engine == FUSED and find_spec("numba") else [])]
 
 
 def plain_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
@@ -78,8 +88,9 @@ def plain_step(name: Name, members: int, dropout: float | None = None) -> Callab
 
 
 def fused_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
-    from rankfall.jobs import training
+    from rankfall.train.fused.engine import Fused
 
     made, batch, objective = stack(name, members, dropout)
-    made.engine = training.engine_of(cell_of(name), made)  # type: ignore
+    cell = cell_of(name)
+    made.engine = Fused(made, cell.architecture, trained(cell, dropout))
     return lambda: made.step(objective, batch)

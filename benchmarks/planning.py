@@ -31,7 +31,8 @@ def measure(results: Results) -> None:
         for variant, seconds in (("plan", planned), ("dry run", dry.seconds), ("nothing to do", nothing.seconds)):
             found.setdefault(variant, []).append(seconds)
             results.add(
-                "time", seconds, "s", variant=variant, axis="cells", size=size, ratio=seconds / started, against="starting Python, importing it"
+                "time", seconds, "s", variant=variant, axis="cells", size=size,
+                ratio=seconds / started, against="starting Python, importing it"
             )  # fmt: skip
         for variant, counted in (("dry run", dry), ("nothing to do", nothing)):
             results.add("memory", counted.megabytes, "MiB", variant=variant, axis="cells", size=size)

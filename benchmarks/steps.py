@@ -48,10 +48,9 @@ def alone_and_stacked(results: Results, running: Workers, limits: Limits, name: 
 
 def ours(name: networks.Name, tiny: bool, dropout: float | None = None) -> dict[str, Variant]:
     """Alone and stacked, by each engine; what is counted are steps of members."""
-    engines = ["plain", *(["fused"] if networks.served(name) else [])]
     return {
         f"{engine}, {count}": Variant(f"networks:{engine}_step", (name, count, dropout), count)
-        for engine in engines
+        for engine in networks.engines(name)
         for count in (1, 2 if tiny else STACK)
     }
 
