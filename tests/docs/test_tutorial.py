@@ -13,7 +13,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-INHERITED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "SNAKEMAKE_PROFILE")
+INHERITED = (
+    *(
+        "MAKEFLAGS",
+        "MAKELEVEL",
+        "MFLAGS",
+        "ARGS",
+        "CONFIG",
+        "PROFILE",
+        "PYTHON",
+    ),  # what `make test` was given is not for these
+    *("PYTHONPATH", "SNAKEMAKE_PROFILE"),
+)
 
 
 def clone(folder: Path) -> Path:
