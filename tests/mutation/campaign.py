@@ -1,6 +1,7 @@
 """Random edits of the sources and of declared data, each computed afresh: is a key the claim that it says it is?
 
     python tests/mutation/campaign.py --seed 7 --count 200 [--seconds 180]
+    RANKFALL_ENGINE=auto python tests/mutation/campaign.py --only train/fused --count 10
 
 Where numbers change and the key does not, that is a hole: stale results would pass for fresh. None is allowed. Where the key changes and
 the numbers do not, work is done again for nothing: the share is reported, with the files that cause most of it. An edit that stops the

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,7 +61,8 @@ CONFIG: dict[str, Any] = {
         "reproduction": {},
     },
     "figures": {"paths": {"task": "sorting"}, "path_counts": {}},
-    "compute": {"threads": 1, "shard_minutes": 30},
+    # RANKFALL_ENGINE=auto: the fast engine too; each edit of its code is compiled, half a minute.
+    "compute": {"threads": 1, "shard_minutes": 30, "engine": os.environ.get("RANKFALL_ENGINE", "plain")},
 }
 
 

@@ -2,6 +2,9 @@
 
 numba compares a source's time and size with those that it noted, which an edit may leave as they were. So the folder is named by the text
 of all modules that are compiled, as it was imported here, and by what compiles it; processes that need the same wait for the first.
+
+A process that compiles would run other code than one that reads the cache: it also holds each function as it was compiled alone, where
+sums may be taken in another order, and its calls find that one first. So a forked process compiles, and every other reads what it kept.
 """
 
 import fcntl
@@ -9,6 +12,8 @@ import hashlib
 import os
 import platform
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -18,6 +23,7 @@ from typing import Any
 import llvmlite
 import numba
 
+from rankfall.errors import RankfallError
 from rankfall.train.fused.compiled import SETTINGS
 from rankfall.train.fused.tile import COLUMNS, LANES, ROWS
 
@@ -25,19 +31,49 @@ PACKAGE = __name__.rpartition(".")[0]
 
 
 @cache
-def ready(entry: Any, load: Callable[[], None]) -> None:
-    """Has `entry`, a function of numba's, compiled, or read from the cache, by `load`, which calls it with arguments of its types."""
-    folder = cache_folder()
-    if folder is None:
-        load()
-        return
+def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
+    """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it."""
+    folder = cache_folder() or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
     with locked(folder / "lock"):
         before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
         try:
             entry.enable_caching()
         finally:
             SETTINGS.CACHE_DIR = before
-        load()
+        given = arguments()
+        if not is_kept(entry, given):
+            compile_apart(entry, given)
+        entry(*given)
+    if entry.stats.cache_misses:
+        raise RankfallError(
+            f"compiled code cannot be kept in {folder}: make room there, or set `compute: engine: plain`"
+        )
+
+
+def is_kept(entry: Any, given: tuple[Any, ...]) -> bool:
+    """Whether the cache has machine code for arguments of these types, for this processor and this source."""
+    types = tuple(entry.typeof_pyval(one) for one in given)
+    return entry._cache.load_overload(types, entry.targetctx) is not None
+
+
+def compile_apart(entry: Any, given: tuple[Any, ...]) -> None:
+    """Calls `entry` in a fork of this process, which has the same text of every module."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            entry(*given)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise RankfallError(
+            f"the kernels of the fast engine do not compile here (status {os.waitstatus_to_exitcode(status)}, see above): set `compute: "
+            "engine: plain`"
+        )
 
 
 def cache_folder() -> Path | None:

@@ -27,7 +27,7 @@ class Fused:
     name = "fused"
 
     def __init__(self, members: Members, architecture: Architecture, training: Training) -> None:
-        cache.ready(step_members, load)
+        cache.ready(step_members, of_its_types)
         network: Any = members.module
         self.described = Described(network, members.weights, architecture, training)
         self.layers, self.ends, self.sites = self.described.layers(), self.described.ends(), self.described.sites()
@@ -80,8 +80,8 @@ class Fused:
             list(pool.map(lambda i: task(edges[i], edges[i + 1], *rooms[i]), range(workers)))
 
 
-def load() -> None:
-    """Calls the kernels for no member at all, with arguments of the types that `Fused.step` has."""
+def of_its_types() -> tuple[Any, ...]:
+    """Arguments of the types that `Fused.step` has, for no member at all."""
     form = Form(**{name: kind(1) for name, kind in Form.__annotations__.items()})
     row, index, f = np.zeros((0, 1), np.float32), np.zeros((1, 1, 1), np.int64), np.zeros(0, np.float32)
     places = np.zeros((1, 1), np.float32), np.zeros((1, 1, 1), np.float32), index
@@ -89,7 +89,7 @@ def load() -> None:
     described = np.zeros((1, OF_LAYER), np.int64), np.zeros(OF_ENDS, np.int64), form, both, both, places
     given = NO_KEYS, np.zeros((2, 3), np.uint64), 0, (f, f, f), (0, (0.0, 0.0, 0.0))
     last = np.zeros(0, np.int64), np.zeros((0, losses.FOUND)), room_for(form), scratch_for(form)
-    step_members(0, 0, row, row, (row, row), *described, *given, *last)
+    return 0, 0, row, row, (row, row), *described, *given, *last
 
 
 def rates_of(optimizer: Any) -> tuple[float, float, float]:
