@@ -18,7 +18,8 @@ from rankfall.report.compare import differences
 
 LONGEST = 180.0  # seconds that any one program may take: most take three
 FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (?!all)", re.MULTILINE)
-VANISHED = "Unable to obtain modification time of file"
+# What Snakemake 9 says when a file is gone between its look at whether it is there and its next look at it.
+VANISHED = ("Unable to obtain modification time of file", "Write-protected output files")
 
 
 class Wrong(Exception):
@@ -175,7 +176,7 @@ class Events:
     def dry(self, step: Step) -> str:
         beside = self.live is not None and self.live.wait(0) is None
         done = self._ended(self.campaign.snakemake(self.grid, step.detail["config"], "--dry-run"))
-        if done.code and beside and VANISHED in done.text():
+        if done.code and beside and any(said in done.text() for said in VANISHED):
             return "ended by Snakemake: the run removes an output just then, to make it again"
         if done.code:
             raise Wrong(f"a dry run ends with {done.code}:\n{short(done.text())}")
