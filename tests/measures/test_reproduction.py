@@ -10,11 +10,12 @@ from rankfall.errors import RankfallError
 from rankfall.measures import reproduction as module
 from rankfall.measures._context import Context
 from rankfall.measures.path_counts import path_counts
-from rankfall.measures.reproduction import beside, conditions, holds, published, reads, reproduction
+from rankfall.measures.reproduction import conditions, holds, published, reproduction
 from rankfall.plan import make_plan
 from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import schema
+from rankfall.report.searched import Searched, reads
 
 PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"
 
@@ -59,6 +60,10 @@ def ours(**changes: Any) -> pd.DataFrame:
     rows.append({**rows[0], "status": "missing", "accuracy": None})
     frame = pd.DataFrame([row | changes for row in rows])
     return frame.astype({"length": pd.Int64Dtype()})
+
+
+def beside(value: dict[str, Any], frame: pd.DataFrame | None) -> list[dict[str, Any]]:
+    return module.beside(value, None if frame is None else Searched(frame))
 
 
 def test_ours_is_the_mean_over_seeds_of_means_within_each() -> None:

@@ -23,10 +23,13 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rankfall.errors import RankfallError
-from rankfall.filters import matches_in_table, parts
+from rankfall.filters import parts
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
+from rankfall.report.searched import Searched, reads, written
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -59,7 +62,6 @@ SMALL, DECADES = 0.05, 0.3
 NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's noise; ours below the second is as small
 
 # What makes networks different, in tables of cells and of models: networks that differ in one of these are never averaged.
-CELL = {column.name for column in CELL_COLUMNS}
 SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
 MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 
@@ -67,12 +69,7 @@ MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 def reproduction(context: "Context") -> list[dict[str, Any]]:
     """A table that the run does not make is None."""
     given = {name: context.table(name) for name in TABLES}
-    # Texts as categories: the same few columns are searched for every number.
-    ready = {
-        name: frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
-        for name, frame in given.items()
-        if frame is not None
-    }
+    ready = {name: Searched(frame) for name, frame in given.items() if frame is not None}
     return [row for value in published() for row in beside(value, ready.get(value["table"]))]
 
 
@@ -115,7 +112,7 @@ def table(path: Any) -> "DataFrame":
         return pd.read_csv(handle, comment="#", keep_default_na=False)
 
 
-def beside(value: dict[str, Any], ours: "DataFrame | None") -> list[dict[str, Any]]:
+def beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
     """One row for each setting of ours, or one row without ours."""
     kept = ("name", "source", "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
@@ -123,19 +120,20 @@ def beside(value: dict[str, Any], ours: "DataFrame | None") -> list[dict[str, An
         "tolerance": float(value["tolerance"]),
     }
     found = None if ours is None else compared(ours, value)
-    if found is None or not len(found):
+    if ours is None or found is None or not len(found):
         nothing = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
         return [row | nothing | {"setting": "", "seeds": 0, "held": 0, "failed": 0}]
-    keys = [name for name in found if name not in ("seed", "number")]
+    keys = [name for name in found if name not in ("seed", "number", "network")]
     by = [name for name in value["by"].split(";") if name in keys]
-    if len(found[by].drop_duplicates()) < len(found[keys].drop_duplicates()):
+    setting = ours.groups(tuple(keys))[0][found.network]
+    if len(found[by].drop_duplicates()) < len(set(setting)):
         by += [name for name in keys if found[name].nunique(dropna=False) > 1 and name not in by]
     rows: dict[str, dict[str, Any]] = {}
-    for _, part in found.groupby(keys, sort=True, dropna=False, observed=True):
+    for _, part in found.groupby(setting):
         about = part.iloc[0]
         one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
         one["at_published"] = all(reads(about.get(name), wanted) for name, wanted in conditions(value["at"]))
-        said = {name: told(name, about[name]) for name in by if about.notna()[name]}
+        said = {name: told(name, one) for name, one in about[by].dropna().items()}
         one["setting"] = ", ".join(said.values())
         rest = ", ".join(text for name, text in said.items() if name != value["least"])
         rows[rest] = min(one, rows.get(rest, one), key=lambda row: (not row["failed"], row["ours"] or 0.0))
@@ -159,62 +157,48 @@ def verdict(number: "Series", published: float, sense: str, tolerance: float) ->
     }
 
 
-def compared(ours: "DataFrame", value: dict[str, Any]) -> "DataFrame":
-    """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one."""
+def compared(ours: Searched, value: dict[str, Any]) -> "DataFrame":
+    """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one. `network`: a
+    row of it in the table.
+    """
     asked = conditions(value["where"])
     by = value["by"].split(";")
     changed = dict(conditions(value["less"] or value["over"]))
     bounded = dict(conditions(value["within"]))
-    missing = {*dict(asked), *by, *changed, *bounded, value["column"]} - set(ours.columns)
+    columns = list(ours.frame)
+    missing = {*dict(asked), *by, *changed, *bounded, value["column"]} - set(columns)
     if missing:
         raise RankfallError(
             f"published value {value['name']!r}: table {value['table']} has no column {', '.join(sorted(missing))}"
         )
-    spec = SPEC if "status" in ours else MODEL
-    keys = [name for name in ours if name in spec or name in by or name == "seed"]
-    first = numbers(ours, asked, keys, value)
+    spec = SPEC if ours.of_cells else MODEL
+    keys = tuple(name for name in columns if name in spec or name in by or name == "seed")
+    found = ours.named(numbers(ours, asked, keys, value), keys)
     if not changed:
-        return first
+        return found
     # The other selection has the same conditions except those that it states; an empty condition accepts any value of a column.
-    other = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
-    shared = [name for name in keys if name not in changed]
-    both = first.merge(numbers(ours, other, shared, value), on=shared, suffixes=("", "_other"))
-    number = both.number - both.number_other if value["less"] else both.number / both.number_other
-    return both.assign(number=number.where(number.abs() < math.inf)).drop(columns="number_other")
+    asked = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
+    shared = tuple(name for name in keys if name not in changed)
+    other = numbers(ours, asked, shared, value)
+    at = ours.groups(shared)[0][found.network]
+    paired = np.isin(at, other.index)
+    both, less = found[paired], other[at[paired]].to_numpy()
+    number = both.number - less if value["less"] else both.number / less
+    return both.assign(number=number.where(number.abs() < math.inf))
 
 
-def numbers(ours: "DataFrame", asked: list[tuple[str, str]], keys: list[str], value: dict[str, Any]) -> "DataFrame":
-    """Mean over the selected rows that agree in `keys`; NaN where one of them has no number or is out of bounds."""
-    rows = selected(ours, asked)
-    number = rows[value["column"]].astype("Float64").astype(float)
+def numbers(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> "Series":
+    """Group of equal `keys` -> mean over the selected rows; NaN where one of them has no number or is out of bounds."""
+    number = ours.column(value["column"])
     good = number.abs() < math.inf
     for name, limit in conditions(value["within"]):
-        good &= (rows[name].abs() <= float(limit)).fillna(False).astype(bool)
-    grouped = rows[keys].assign(number=number.where(good)).groupby(keys, dropna=False, observed=True).number
-    return grouped.mean().where(grouped.count() == grouped.size()).reset_index()
-
-
-def selected(ours: "DataFrame", asked: list[tuple[str, str]]) -> "DataFrame":
-    """The rows that meet the conditions. A cell that failed or diverged has one row, with its labels only."""
-    if "status" in ours:
-        ours = ours[ours.status != "missing"]
-    for name, wanted in asked:
-        fits = ours[name].isin([one for one in ours[name].dropna().unique() if reads(one, wanted)])
-        if "status" in ours and name not in CELL:
-            fits = fits | (ours.status != "done")
-        ours = ours[fits]
-    return ours
+        good &= ours.column(name).abs() <= float(limit)
+    return ours.means(ours.rows(asked), number.where(good), keys)
 
 
 def conditions(text: str) -> list[tuple[str, str]]:
     """`column=value;column=value`; of a component, the options that count: `task_component=circle(skip=none)`."""
     return [(name, wanted) for name, _, wanted in (one.partition("=") for one in text.split(";") if one)]
-
-
-def reads(found: Any, wanted: str) -> bool:
-    """Whether a cell of a table is one of `value|value`."""
-    text = written(found).replace('"', "")
-    return any(matches_in_table(text, one) for one in wanted.split("|"))
 
 
 def told(column: str, value: Any) -> str:
@@ -225,11 +209,6 @@ def told(column: str, value: Any) -> str:
     return ", ".join(
         [name] + [f"{key}={options[key]}".replace('"', "") for key in ("text", "train", "length") if key in options]
     )
-
-
-def written(value: Any) -> str:
-    """A cell of a table as the file of facts writes it: a nullable integer arrives as a float."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def holds(ours: float, published: float, sense: str, tolerance: float) -> bool:

@@ -1,0 +1,79 @@
+"""A table in which many numbers are looked up: what is asked of a column, and which rows are of one network, is found once for all."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.filters import matches_in_table
+from rankfall.report.schema import CELL_COLUMNS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+CELL = {column.name for column in CELL_COLUMNS}
+
+
+class Searched:
+    """A cell that failed or diverged has one row, with its labels only: it meets every condition on what it has no labels of."""
+
+    def __init__(self, frame: "DataFrame") -> None:
+        # Texts as categories: the same few columns are searched for every number.
+        self.frame = frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
+        self.met = cache(self._met)
+        self.column = cache(self._column)
+        self.groups = cache(self._groups)
+
+    @cached_property
+    def of_cells(self) -> bool:
+        return "status" in self.frame
+
+    @cached_property
+    def unfinished(self) -> np.ndarray:
+        return (self.frame.status != "done").to_numpy()
+
+    def rows(self, asked: Iterable[tuple[str, str]]) -> np.ndarray:
+        """The places of the rows that meet all conditions (column, wanted)."""
+        fits = (self.frame.status != "missing").to_numpy() if self.of_cells else np.ones(len(self.frame), bool)
+        for name, wanted in asked:
+            fits = fits & self.met(name, wanted)
+        return np.flatnonzero(fits)
+
+    def _met(self, name: str, wanted: str) -> np.ndarray:
+        """Which rows have in a column one of `value|value`."""
+        values = self.frame[name]
+        fits: np.ndarray = values.isin([one for one in values.dropna().unique() if reads(one, wanted)]).to_numpy()
+        return fits | self.unfinished if self.of_cells and name not in CELL else fits
+
+    def _column(self, name: str) -> "Series":
+        """A column's numbers, NaN where there is none."""
+        return self.frame[name].astype("Float64").astype(float)
+
+    def _groups(self, keys: tuple[str, ...]) -> "tuple[np.ndarray, DataFrame]":
+        """The number of each row's group of equal `keys`, in the order of these, and the keys of every group."""
+        number = self.frame.groupby(list(keys), dropna=False, observed=True).ngroup().to_numpy()
+        _, first = np.unique(number, return_index=True)
+        return number, self.frame[list(keys)].iloc[first].reset_index(drop=True)
+
+    def means(self, rows: np.ndarray, number: "Series", keys: Sequence[str]) -> "Series":
+        """Group -> mean over its rows among these, NaN where one of them has no number."""
+        grouped = number.iloc[rows].groupby(self.groups(tuple(keys))[0][rows])
+        return grouped.mean().where(grouped.count() == grouped.size())
+
+    def named(self, means: "Series", keys: Sequence[str]) -> "DataFrame":
+        """The means beside their groups' keys; `network` is the place of a row of the group."""
+        number, named = self.groups(tuple(keys))
+        first = np.unique(number, return_index=True)[1]
+        return named.iloc[means.index].assign(number=means.to_numpy(), network=first[means.index])
+
+
+def reads(found: Any, wanted: str) -> bool:
+    """Whether a cell of a table is one of `value|value`."""
+    text = written(found).replace('"', "")
+    return any(matches_in_table(text, one) for one in wanted.split("|"))
+
+
+def written(value: Any) -> str:
+    """A cell of a table as the file of facts writes it: a nullable integer arrives as a float."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
