@@ -1,137 +1,195 @@
 """Random edits of the sources and of declared data, each computed afresh: is a key the claim that it says it is?
 
-    python tests/mutation/campaign.py --seed 7 --count 200 [--seconds 180]
+    python tests/mutation/campaign.py --seed 7 --count 200 [--seconds 180] [--jobs 2]
+    python tests/mutation/campaign.py --seed 7 --first 31 --count 1       # one edit of that campaign again
     RANKFALL_ENGINE=auto python tests/mutation/campaign.py --only train/fused --count 10
 
 Where numbers change and the key does not, that is a hole: stale results would pass for fresh. None is allowed. Where the key changes and
 the numbers do not, work is done again for nothing: the share is reported, with the files that cause most of it. An edit that stops the
-pipeline proves nothing and is counted apart.
+pipeline proves nothing and is counted apart. Every edit has its line as soon as it is computed; a campaign that is broken off (Ctrl-C,
+SIGTERM) ends with the findings so far.
 
-A mutant is computed in a child forked from a process that has imported torch and the other libraries but nothing of Rankfall, so that it
-loads its own sources and nothing else, at a fraction of a second instead of three.
+A mutant is computed in a child forked from a process that has imported all that the sources as they are import, but nothing of Rankfall,
+so that it loads its own sources and nothing else. What it is compared with is computed in the same way. Files that the run does not
+open are not edited: nothing could follow.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import importlib
 import json
 import os
 import random
+import select
 import shutil
+import signal
 import sys
 import tempfile
 import time
-import traceback
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+from children import in_child, recorded
+from findings import Findings, Units
 from mutants import Mutant, mutate, package_files
 from units import CONFIG, TEXT, survey, write_text
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("numpy", "pandas", "pyarrow.parquet", "scipy.stats", "yaml", "pydantic", "torch", "safetensors.torch")
 DRAWING = ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf")
-PATIENCE = 120  # seconds for one mutant: an edit may make a loop endless
-Units = dict[str, dict[str, list[str]]]
+LONGEST = 300  # seconds for the sources as they are
+TIMES = 5  # an edit may make a loop endless: it has so many times as long as the sources as they are
 
 
-@dataclass
-class Findings:
-    """What all mutants of a campaign came to."""
+@dataclass(frozen=True)
+class Ready:
+    """What every edit of a campaign is made on and compared with."""
 
-    holes: list[str] = field(default_factory=list)
-    broken: int = 0  # no unit was computed to the end
-    tried: Counter[str] = field(default_factory=Counter)  # room -> mutants that ran
-    changed: int = 0  # mutants that changed a number
-    imprecise: Counter[str] = field(default_factory=Counter)  # file -> units made again for nothing
-    keys_changed: int = 0  # units whose key changed
-    for_nothing: int = 0  # of these, units whose numbers did not
-
-    def add(self, mutant: Mutant, before: Units, after: Units | None) -> None:
-        """Compare one mutant's units with those of the sources as they are."""
-        if after is None or all(digest == "broken" for _, digest in after["job"].values()):
-            self.broken += 1
-            return
-        self.tried[mutant.file.partition("/")[0]] += 1
-        moved = False
-        for kind, units in before.items():
-            for name, (key, digest) in units.items():
-                new_key, new_digest = after[kind].get(name, (key, "broken"))
-                if new_digest == "broken":
-                    continue
-                moved |= new_digest != digest
-                if new_key == key and new_digest != digest:
-                    where = f"{mutant.file}:{mutant.line} {mutant.what}"
-                    self.holes.append(f"{where}: {kind} {name} has other numbers under the same key")
-                if new_key != key:
-                    self.keys_changed += 1
-                    if new_digest == digest:
-                        self.for_nothing += 1
-                        self.imprecise[mutant.file] += 1
-        self.changed += moved
-
-    def lines(self) -> Iterator[str]:
-        """The findings for a person."""
-        yield f"{sum(self.tried.values())} mutants computed, {self.broken} did not run; {self.changed} changed a number"
-        yield f"holes: {len(self.holes)}"
-        yield from (f"  {hole}" for hole in self.holes)
-        share = self.for_nothing / self.keys_changed if self.keys_changed else 0.0
-        yield f"made again for nothing: {self.for_nothing} of {self.keys_changed} units whose key changed ({share:.0%})"
-        yield from (f"  {count:5d} {file}" for file, count in self.imprecise.most_common(10))
+    files: list[str]  # that the run opens
+    used: set[str]  # that some job depends on: most edits are made there, where they can matter
+    before: Units
+    patience: float
 
 
-def campaign(seed: int, count: int, seconds: float = float("inf"), only: str = "") -> Findings:
-    """`count` mutants, or as many as fit into `seconds`; `only` takes files whose name begins so."""
-    for library in (*LIBRARIES, *DRAWING):
-        importlib.import_module(library)
-    rng, began, found = random.Random(seed), time.monotonic(), Findings()
+def campaign(seed: int, numbers: range, seconds: float = float("inf"), only: str = "", jobs: int = 1) -> Findings:
+    """The mutants of these numbers, or as many as fit into `seconds`; `only` takes files whose name begins so."""
+    found, ends = Findings(), time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        tree = Path(folder) / "tree"
-        shutil.copytree(ROOT / "src", tree, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        write_text(Path(folder))
-        before = computed(tree, Path(folder))
-        assert before is not None, "the sources as they are do not run"
-        stopped = [name for name, (_, digest) in before["job"].items() if digest == "broken"]
-        assert not stopped, f"the sources as they are fail at {', '.join(stopped)}: what never runs shows no hole"
-        used = files_used(tree, Path(folder))
-        files = [name for name in package_files(tree / "rankfall") if name.startswith(only)]
-        again = computed(tree, Path(folder))
-        assert again == before, "two runs of the same sources differ: nothing can be said of mutants"
-        for number in range(count):
-            if time.monotonic() - began > seconds:
-                break
-            mutant = _draw(rng, tree, Path(folder), files, used)
-            if mutant is None:
-                continue
-            with _edited(mutant, tree, Path(folder)):
-                found.add(mutant, before, computed(tree, Path(folder)))
-            print(f"{number + 1}: {mutant.file}:{mutant.line} {mutant.what}", flush=True)
+        trees = [_checkout(Path(folder) / str(job)) for job in range(jobs)]
+        ready = prepare(trees[0], only)
+        print(
+            f"{len(ready.files)} files to edit, {ready.patience / TIMES:.0f} s for the sources as they are", flush=True
+        )
+        works = [_worker(tree, ready, seed, numbers[at::jobs], ends) for at, tree in enumerate(trees)]
+        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(_lines(works)) as lines:
+            for line in lines:
+                mutant = Mutant(**line["mutant"], text="")
+                said = found.add(mutant, ready.before, line["units"])
+                place = f"seed {seed} edit {line['number']}: {mutant.file}:{mutant.line} {mutant.what}"
+                print(f"{place}: {line['seconds']:.1f} s, {said}", flush=True)
     return found
 
 
-def files_used(tree: Path, folder: Path) -> set[str]:
-    """Files that some job of the run depends on: most edits are made there, where they can matter."""
+def prepare(tree: Path, only: str) -> Ready:
+    """Compute the sources as they are, import here what they imported, and compute them again."""
+    for library in (*LIBRARIES, *DRAWING):
+        importlib.import_module(library)
+    first = computed(tree, LONGEST, recorded)
+    assert first is not None, "the sources as they are do not run"
+    for module in first["modules"]:
+        if module not in sys.modules:
+            with contextlib.suppress(Exception):  # what cannot be imported by itself is imported by each child
+                importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # no child goes through the libraries' objects again
+    began = time.monotonic()
+    before = computed(tree, LONGEST)
+    assert before == first["result"], "two runs of the same sources differ: nothing can be said of mutants"
+    stopped = [name for name, (_, digest) in before["job"].items() if digest == "broken"]
+    assert not stopped, f"the sources as they are fail at {', '.join(stopped)}: what never runs shows no hole"
+    opened = {name.removeprefix("rankfall/") for name in first["opened"]}
+    files = [name for name in package_files(tree / "rankfall") if name in opened and name.startswith(only)]
+    assert files, f"the run opens no file whose name begins with {only!r}"
+    return Ready(files, files_used(tree), before, max(60.0, TIMES * (time.monotonic() - began)))
+
+
+def files_used(tree: Path) -> set[str]:
+    """Files that some job of the run depends on."""
 
     def child() -> list[str]:
         from rankfall.plan import make_plan
 
-        os.chdir(folder)
+        os.chdir(tree.parent)
         plan = make_plan(CONFIG)
         codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
         codes += [figure.code for figure in plan.figures.values()]
         return [name.removeprefix("rankfall/") for code in codes for name in code if name.startswith("rankfall/")]
 
-    return set(_in_child(tree, child, PATIENCE) or ())
+    return set(in_child(tree, child, LONGEST) or ())
 
 
-def _draw(rng: random.Random, tree: Path, folder: Path, files: list[str], used: set[str]) -> Mutant | None:
+def computed(tree: Path, patience: float, watched: Callable[..., Any] | None = None) -> Any:
+    """All units of a source tree, or None where it does not run at all."""
+    work = Path(tempfile.mkdtemp(dir=tree.parent))
+    shutil.copy(tree.parent / TEXT, work)
+
+    def child() -> Units:
+        os.chdir(work)
+        return survey(work)
+
+    try:
+        return in_child(tree, watched(tree, child) if watched else child, patience)
+    finally:
+        shutil.rmtree(work)
+
+
+def _checkout(folder: Path) -> Path:
+    shutil.copytree(ROOT / "src", folder / "tree", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    write_text(folder)
+    return folder / "tree"
+
+
+def _worker(tree: Path, ready: Ready, seed: int, numbers: range, ends: float) -> Callable[[], Iterator[dict[str, Any]]]:
+    """The mutants of these numbers one after the other, in a tree of their own."""
+
+    def work() -> Iterator[dict[str, Any]]:
+        for number in numbers:
+            began = time.monotonic()
+            if began > ends:
+                break
+            mutant = draw(random.Random(f"{seed} {number}"), tree, ready.files, ready.used)
+            if mutant is None:
+                continue
+            with _edited(mutant, tree):
+                units = computed(tree, ready.patience)
+            about = {"file": mutant.file, "line": mutant.line, "what": mutant.what}
+            yield {"number": number, "mutant": about, "units": units, "seconds": time.monotonic() - began}
+
+    return work
+
+
+def _lines(works: list[Callable[[], Iterator[dict[str, Any]]]]) -> Iterator[dict[str, Any]]:
+    """What all workers yield, as it comes; each is a process."""
+    workers: dict[int, int] = {}  # pipe -> process
+    for work in works:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                with os.fdopen(writing, "w") as pipe:
+                    for line in work():
+                        print(json.dumps(line), file=pipe, flush=True)
+            finally:
+                os._exit(0)
+        os.close(writing)
+        workers[reading] = child
+    rests = dict.fromkeys(workers, b"")
+    try:
+        while rests:
+            for reading in select.select([*rests], [], [])[0]:
+                part = os.read(reading, 1 << 16)
+                *whole, rests[reading] = (rests[reading] + part).split(b"\n")
+                yield from map(json.loads, whole)
+                if not part:
+                    del rests[reading]
+    finally:
+        for reading, child in workers.items():
+            os.close(reading)
+            if reading in rests:
+                os.kill(child, signal.SIGTERM)
+            os.waitpid(child, 0)
+
+
+def draw(rng: random.Random, tree: Path, files: list[str], used: set[str]) -> Mutant | None:
+    """One edit, most often of a file that some job depends on; None where the file that was drawn has nothing to edit."""
     if rng.random() < 0.05:  # declared data
-        text = (folder / TEXT).read_text()
+        text = (tree.parent / TEXT).read_text()
         at = rng.randrange(len(text))
         return Mutant(TEXT, text.count("\n", 0, at) + 1, "a letter", text[:at] + "z" + text[at + 1 :])
     near = [name for name in files if name in used]
@@ -142,8 +200,8 @@ def _draw(rng: random.Random, tree: Path, folder: Path, files: list[str], used: 
 class _edited:
     """Within, the mutant stands in the tree."""
 
-    def __init__(self, mutant: Mutant, tree: Path, folder: Path) -> None:
-        self.path = folder / TEXT if mutant.file == TEXT else tree / "rankfall" / mutant.file
+    def __init__(self, mutant: Mutant, tree: Path) -> None:
+        self.path = tree.parent / TEXT if mutant.file == TEXT else tree / "rankfall" / mutant.file
         self.text = mutant.text
 
     def __enter__(self) -> None:
@@ -154,75 +212,26 @@ class _edited:
         self.path.write_text(self.before)
 
 
-def computed(tree: Path, folder: Path) -> Units | None:
-    """All units of a source tree, or None where it does not run at all."""
-    work = Path(tempfile.mkdtemp(dir=folder))
-    shutil.copy(folder / TEXT, work)
-
-    def child() -> Units:
-        os.chdir(work)
-        return survey(work)
-
-    found = _in_child(tree, child, PATIENCE)
-    shutil.rmtree(work)
-    return found
-
-
-def _in_child(tree: Path, work: Any, patience: float) -> Any:
-    """What `work` returns in a fork that sees the tree's package; None where it raises or does not end in time."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        os.setsid()
-        code = 1
-        try:
-            sys.dont_write_bytecode = True
-            sys.path[:] = [str(tree), *(p for p in sys.path if not p.rstrip("/").endswith("src"))]
-            answer = json.dumps(work()).encode()
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(answer)
-            code = 0
-        except BaseException:
-            if os.environ.get("MUTANTS_SAY"):
-                traceback.print_exc()
-        finally:
-            os._exit(code)
-    os.close(writing)
-    return _answer(child, reading, patience)
-
-
-def _answer(child: int, reading: int, patience: float) -> Any:
-    import select
-    import signal
-
-    parts, ends = [], time.monotonic() + patience
-    while True:
-        ready, _, _ = select.select([reading], [], [], max(0.0, ends - time.monotonic()))
-        if not ready:
-            os.killpg(child, signal.SIGKILL)
-            break
-        part = os.read(reading, 1 << 16)
-        if not part:
-            break
-        parts.append(part)
-    os.close(reading)
-    os.waitpid(child, 0)
-    try:
-        return json.loads(b"".join(parts))
-    except ValueError:
-        return None
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Are keys the claims that they say they are? Tried by random edits.")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument(
+        "--first", type=int, default=1, help="number of the first edit; the seed and it say which edit it is"
+    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no edit after so long")
     parser.add_argument("--only", default="", help="edit only files whose name, inside the package, begins so")
+    parser.add_argument(
+        "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="edits computed at the same time"
+    )
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, _stop)
     print(f"seed {args.seed}", flush=True)
-    found = campaign(args.seed, args.count, args.seconds, args.only)
+    found = campaign(args.seed, range(args.first, args.first + args.count), args.seconds, args.only, args.jobs)
     print("\n".join(found.lines()), flush=True)
     return 1 if found.holes else 0
 

@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from campaign import Findings
+from findings import Findings
 from mutants import Mutant, mutate, package_files
 
 PACKAGE = Path(__file__).parents[2] / "src" / "rankfall"
