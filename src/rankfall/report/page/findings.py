@@ -65,7 +65,11 @@ def collapse(read: Read) -> Iterator[Finding]:
         each = [f"{name(row)} {row.depth_below_tenth:.1f}".removesuffix(".0") for _, row in below.iterrows()]
         stay = len(asked) - len(below)
         answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
-        answer += f"{many(stay, 'other')} never in all seeds, within their layers." if stay else ""
+        answer += (
+            f"{many(stay, 'other')} of {len(asked)} (architectures and their variants) never in all seeds, within their layers."
+            if stay
+            else ""
+        )
         yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
 
 
@@ -98,17 +102,17 @@ def orders(read: Read) -> Iterator[Finding]:
     if table is None:
         return
     kinds = ["attention", "normaliser", "position", "mask", "sentinels"]
-    table = table[
-        (table.block == "attention alone") & (table.quantity == "res") & table.biases.astype(bool) & table.order.notna()
-    ]
+    table = table[(table.block == "attention alone") & (table.quantity == "res") & table.biases.astype(bool)]
     each = table.groupby(kinds, dropna=False).order.max()
-    if not len(each):
+    if not each.notna().any():
         return
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
+    unfit = int(each.isna().sum())
+    undefined = f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
     yield Finding(
         "Which attention loses rank, and how fast?",
         f"Of {len(each)} kinds of attention layer, {cubed} cube the residual in every layer (doubly exponential collapse), {shrunk} shrink "
-        f"it by a factor (exponential), and {kept} do not let it vanish.",
+        f"it by a factor (exponential), and {kept} do not let it vanish.{undefined}",
         "rank",
     )
 
