@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks import clean, networks  # noqa: E402
+from benchmarks import clean, networks, processes  # noqa: E402
 from benchmarks.growth import exponent  # noqa: E402
 from benchmarks.limits import Limits  # noqa: E402
 from benchmarks.record import SCHEMA, Results  # noqa: E402
@@ -29,6 +29,13 @@ def test_the_clean_module_is_the_same_network(short: str) -> None:
 def test_the_clean_module_learns() -> None:
     few = clean.train("SAN+skip", 1, 0, 1)
     assert clean.train("SAN+skip", 1, 0, 12) > few + 0.1
+
+
+def test_what_a_command_leaves_behind_counts_too() -> None:
+    """The server that jobs are forked from is waited for by nobody."""
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}], stdout=subprocess.DEVNULL)"
+    assert processes.run(["-c", code]).seconds > 0.5
 
 
 def test_an_exponent_is_fitted() -> None:
