@@ -6,7 +6,7 @@ rule data:
         f"{RESULTS}/shards/data/{{task}}.parquet",
     log:
         f"{RESULTS}/logs/data/{{task}}.log",
-    priority: 3
+    priority: 4
     conda:
         "../../envs/environment.yaml"
     params:

@@ -8,7 +8,7 @@ if WIRING.lookups:
             WIRING.lookup_outputs,
         log:
             f"{RESULTS}/logs/lookup.log",
-        priority: 2
+        priority: 3
         conda:
             "../../envs/environment.yaml"
         threads: WIRING.threads

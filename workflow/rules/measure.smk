@@ -8,6 +8,7 @@ rule measure:
         f"{RESULTS}/shards/measure/{{measure}}/{{task}}/{{shard}}.parquet",
     log:
         f"{RESULTS}/logs/measure/{{measure}}/{{task}}/{{shard}}.log",
+    priority: 1
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads
@@ -31,7 +32,7 @@ rule measure_freely:
     log:
         f"{RESULTS}/logs/measure/{{measure}}.log",
     # Longer than measures of cells: one that is left for the end would run alone.
-    priority: 1
+    priority: 2
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads

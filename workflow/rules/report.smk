@@ -8,6 +8,8 @@ rule table:
         f"{RESULTS}/tables/{{table}}.parquet",
     log:
         f"{RESULTS}/logs/table/{{table}}.log",
+    # Measures wait for tables. Figures, for which only the page waits, are left for when there is little else to do.
+    priority: 2
     conda:
         "../../envs/environment.yaml"
     params:

@@ -13,7 +13,7 @@ rule train:
     log:
         f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
     # Everything waits for networks, and the longest jobs train.
-    priority: 2
+    priority: 3
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads
