@@ -4,9 +4,12 @@ import ast
 import random
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from findings import Findings
 from mutants import Mutant, mutate, package_files
+from units import _written
 
 PACKAGE = Path(__file__).parents[2] / "src" / "rankfall"
 EDIT = Mutant("nets/masks/causal.py", 7, "Add -> Sub", "")
@@ -47,3 +50,8 @@ def test_an_edit_that_stops_everything_proves_nothing() -> None:
     found = Findings()
     found.add(EDIT, units(), None)
     assert (found.broken, sum(found.tried.values()), found.holes) == (1, 0, [])
+
+
+def test_a_table_with_a_failed_cell_has_no_numbers_to_compare(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"status": ["done", "failed"], "value": [0.5, None]}), tmp_path / "paths.parquet")
+    assert _written(tmp_path / "paths.parquet") == "broken"

@@ -64,6 +64,7 @@ CONFIG: dict[str, Any] = {
     # RANKFALL_ENGINE=auto: the fast engine too; each edit of its code is compiled, half a minute.
     "compute": {"threads": 1, "shard_minutes": 30, "engine": os.environ.get("RANKFALL_ENGINE", "plain")},
 }
+OF_ALL = ("measure_freely", "table", "figure")  # rules
 
 
 def write_text(folder: Path) -> None:
@@ -73,7 +74,8 @@ def write_text(folder: Path) -> None:
 
 
 def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
-    """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage fail. The working directory is `folder`."""
+    """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage or the cell fail: what failed has
+    no numbers. The working directory is `folder`."""
     from rankfall.code import loader
 
     loader.install()  # as the command line does, before anything else is imported
@@ -95,7 +97,10 @@ def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
                 done = False
         name = " ".join([rule, *place.values()])
         jobs[name] = [digest, _written(Path(output)) if done else "broken"]
-    return {"job": jobs, **_stored(wiring.plan, Path("results/store"))}
+    stored = _stored(wiring.plan, Path("results/store"))
+    if any(digest == "broken" for _, digest in stored["cell"].values()):  # what is made of all cells lacks some
+        jobs |= {name: [key, "broken"] for name, (key, _) in jobs.items() if name.split()[0] in OF_ALL}
+    return {"job": jobs, **stored}
 
 
 def _jobs(wiring: Any, config: Path) -> Iterator[tuple[str, dict[str, str], str, list[str]]]:
@@ -140,20 +145,23 @@ def _tables(wiring: Any, common: list[str], last: bool) -> Iterator[tuple[str, d
 
 
 def _written(path: Path) -> str:
-    """Digest of what a job wrote: a table's rows without provenance and keys, a picture's bytes and caption."""
+    """Digest of what a job wrote: a table's rows without provenance and keys, a picture's bytes and caption. Failed cells have none."""
     if path.suffix == ".png":
         caption, *_ = path.with_suffix(".rst").read_bytes().partition(b"\n\n.. made: ")
         return _digest(path.read_bytes(), caption)
     files = [path, *path.parent.glob(path.name.replace(".cells.", ".training."))]
-    return _digest(*(_rows(file) for file in files))
+    rows = [_rows(file) for file in files]
+    return "broken" if None in rows else _digest(*(row for row in rows if row is not None))
 
 
-def _rows(path: Path) -> str:
+def _rows(path: Path) -> str | None:
     import pyarrow.parquet as pq
 
     from rankfall.report.schema import schema
 
     data = pq.read_table(path)
+    if "status" in data.column_names and "failed" in data["status"].to_pylist():
+        return None
     name = data.schema.metadata[b"rankfall.table"].decode()
     apart = {column.name for column in schema(name).columns if column.provenance} | {"key", "data_key"}
     rows = [
@@ -172,6 +180,9 @@ def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
         name = " ".join([*cell.labels, f"depth {cell.architecture.depth}", f"seed {cell.seed}"])
         for stack in store.load_cells([cell.key], cell.group):
             member = stack.keys.index(cell.key)
+            if stack.records[member]["status"] == "failed":
+                cells[name] = [cell.key, "broken"]
+                continue
             tensors = [value[member].numpy().tobytes() for _, value in sorted(stack.tensors.items())]
             cells[name] = [cell.key, _digest(*tensors)]
         if cell.data_key in store.datasets:
