@@ -92,3 +92,14 @@ def test_the_verb_prints_for_people_and_programs(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out == "residuals: equal\n"
     assert cli.main(["compare", one, other, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)[0]["column"] == "value"
+
+
+def test_a_store_of_another_version_is_left_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its files do not read as this version's do; for the version that wrote them they are whole."""
+    one, other = run(tmp_path / "a", "cells"), run(tmp_path / "b", "cells")
+    foreign = one / "store" / "stacks" / "group" / "0123.safetensors"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"of another version")
+    assert cli.main(["compare", str(one), str(other)]) == 0
+    assert foreign.read_bytes() == b"of another version" and not (one / "store" / "damaged").exists()
+    assert not caplog.records

@@ -34,5 +34,5 @@ def codes(run: Path) -> dict[str, dict[str, str]]:
     cells, store = run / "tables" / "cells.parquet", run / "store"
     if not cells.is_file() or not store.is_dir():
         return {}
-    found = Store(store).find_cells(pq.read_table(cells, columns=["key"])["key"].to_pylist())
+    found = Store(store, only_reads=True).find_cells(pq.read_table(cells, columns=["key"])["key"].to_pylist())
     return {str(one.record.get("spec")): one.record.get("code") or {} for one in found.values()}

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.provenance import provenance, snippet
     from rankfall.store import Store
 
-    cell = find(args.key, Store(args.results / "store"))
+    cell = find(args.key, Store(args.results / "store", only_reads=True))
     if args.snippet:
         print(snippet(cell.record) or "", end="")
         return 0

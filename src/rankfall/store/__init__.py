@@ -29,9 +29,9 @@ __all__ = ["CellRecord", "LoadedStack", "Store", "StoreError", "join"]
 class Store:
     """results/store: data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/, trials/ and damaged/."""
 
-    def __init__(self, root: Path | str) -> None:
+    def __init__(self, root: Path | str, only_reads: bool = False) -> None:
         self.root = Path(root)
-        self.vault = Vault(self.root)
+        self.vault = Vault(self.root, only_reads)
         self.stacks = Stacks(self.vault)
         self.datasets = Datasets(self.vault)
         self.rows = Rows(self.vault)

@@ -177,11 +177,13 @@ def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:
 
 class Vault:
     """The root folder of a store: lists files, reads them with damage handled, and remembers what it read by name and
-    stamp.
+    stamp. One that only reads leaves damaged files where they are: the folder may be that of another version of Rankfall, whose files
+    are whole for it.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, only_reads: bool = False) -> None:
         self.root = Path(root)
+        self.only_reads = only_reads
         self._memory: dict[Path, tuple[Stamp, Any]] = {}
         self._unreadable: dict[Path, Stamp] = {}
 
@@ -246,13 +248,11 @@ class Vault:
                     return None
                 return read(path)
             except Damaged as damage:
-                if last:
+                if last or self.only_reads:
                     self._unreadable[path] = _stamp(before)
                     self.set_aside(path, str(damage), before)
-                else:
-                    time.sleep(
-                        patience
-                    )  # read again before the file counts as damaged: shared file systems may be slow
+                    return None
+                time.sleep(patience)  # read again before the file counts as damaged: shared file systems may be slow
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ESTALE):
                     return None
@@ -264,6 +264,8 @@ class Vault:
 
     def set_aside(self, path: Path, reason: str, seen: os.stat_result | None = None) -> None:
         """Move a damaged file to damaged/, unless another process has put a new one in its place meanwhile."""
+        if self.only_reads:
+            return
         log = logging.getLogger("rankfall.store")
         name = "__".join(path.relative_to(self.root).parts)
         target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
