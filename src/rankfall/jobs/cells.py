@@ -1,7 +1,6 @@
 """What both kinds of job need of cells: their data, the shape of their networks, their stored tensors."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,8 +9,9 @@ from rankfall import components
 from rankfall.code.unchanged import check_unchanged
 from rankfall.code.watch import numerics
 from rankfall.disk import StoreError
+from rankfall.jobs import ranges
 from rankfall.nets.network import Shape
-from rankfall.tasks._dataset import Dataset, draw, fresh
+from rankfall.tasks._dataset import Dataset, Split, draw, fresh
 from rankfall.train.data import Data
 
 if TYPE_CHECKING:
@@ -42,9 +42,17 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
 
 def stacked(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
     """The data of a stack as tensors on the device."""
-    task = components.bound("task", cells[0].task.task)
-    endless = partial(fresh, task) if getattr(task, "batch", None) else None
-    return Data.of(datasets, getattr(torch, cells[0].training.dtype), device, endless)
+    ranges.check(cells, datasets)
+    task, like = components.bound("task", cells[0].task.task), datasets[0]
+
+    def endless(seed: int, step: int, samples: int) -> Split:
+        drawn = fresh(task, seed, step, samples)
+        ranges.check_split(drawn, like, f"task {cells[0].task.name}, seed {seed}: batch {step},")
+        return drawn
+
+    return Data.of(
+        datasets, getattr(torch, cells[0].training.dtype), device, endless if getattr(task, "batch", None) else None
+    )
 
 
 def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
