@@ -37,7 +37,7 @@ def beside_clean(results: Results, running: Workers, limits: Limits, short: str,
 
 
 def alone_and_stacked(results: Results, running: Workers, limits: Limits, name: str) -> None:
-    rates = running.rates(ours(name, results.tiny), **length(results.tiny))
+    rates = running.rates(ours(name, results.tiny), **length(results.tiny, 0.15))
     counted, first = work(name), rates["plain, 1"]
     for label, rate in rates.items():
         results.add(
@@ -63,5 +63,5 @@ def members(label: str) -> int:
     return 1 if label == CLEAN else int(label.rpartition(" ")[2])
 
 
-def length(tiny: bool) -> dict[str, float]:
-    return {"rounds": 1, "seconds": 0.01} if tiny else {"rounds": 3, "seconds": 0.3}
+def length(tiny: bool, seconds: float = 0.3) -> dict[str, float]:
+    return {"rounds": 1, "seconds": 0.01} if tiny else {"rounds": 3, "seconds": seconds}
