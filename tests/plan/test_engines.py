@@ -3,6 +3,7 @@ checked with."""
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from plans import VALID, changed, component, refusal
 
 from rankfall import cli
+from rankfall.code.fingerprint import Sources
 from rankfall.errors import RankfallError
 from rankfall.plan import Plan, engines, make_plan
 from rankfall.plan.cost import cell_seconds
@@ -99,6 +101,21 @@ def test_an_edited_component_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(asked("auto"))
     found = engines.engines(plan.cells, plan.config.compute)
     assert set(found) == {("plain", "residual none was edited"), ("fused", "")}
+
+
+@pytest.mark.parametrize("module", engines.REPEATED)
+def test_edited_code_around_components_is_plain(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network put together in another way, or another clip, was trained by kernels that know nothing of it."""
+    find, file = Sources._source, f"{module.replace('.', '/')}.py"
+
+    def edit(self: Sources, name: str) -> Any:
+        found = find(self, name)
+        return replace(found, digest="0" * 12) if found and found.file == file else found
+
+    monkeypatch.setattr(Sources, "_source", edit)
+    plan = make_plan(changed("measures", {}, asked("auto")))
+    assert ("plain", f"{module} was edited") in engines.engines(plan.cells, plan.config.compute)
+    assert all(cell.engine == "plain" for cell in plan.cells)
 
 
 def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

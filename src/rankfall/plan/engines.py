@@ -1,8 +1,8 @@
 """Which engine computes the training steps of a cell: plain (autograd, which serves everything) or fused (`train/fused`, by hand).
 
 The choice follows from the configuration and the code alone, never from what is installed on a machine, since numbers of the two differ by
-rounding: sources of the fused engine are in the keys of the cells that it serves. A component that was edited after the fused engine had
-been checked against it is computed by autograd again.
+rounding: sources of the fused engine are in the keys of the cells that it serves. What was edited after the fused engine had been checked
+against it, a component or the code around them, is computed by autograd again.
 """
 
 import importlib.util
@@ -63,6 +63,16 @@ CHECKED: dict[str, dict[str, str]] = {
     "optimizer": {"adam": "3440a512824c", "adamw": "8783d8f5d78c", "sgd": "0951985da33c"},
 }
 
+# The code around components that the fused engine computes in its own way as well, each file by its digest: how a network is put together,
+# what dropout drops, the gradient's norm, clip and end of a member.
+REPEATED: dict[str, str] = {
+    "rankfall.nets.network": "92a103f90dc1",
+    "rankfall.nets.dropout": "1f45a6e73491",
+    "rankfall.train.dropout": "dab30a16f355",
+    "rankfall.train.members": "4909ae3d0a5c",
+    "rankfall.train.philox": "94b0dc5efb15",
+}
+
 
 def engine_of(compute: Compute, task: Task, architecture: Architecture, training: Training, sources: Sources) -> str:
     """The engine of a cell; an error if the configuration insists on the fused one and it does not serve the cell."""
@@ -94,6 +104,9 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         return f"batches of {batch} at width {architecture.width}"
     if tokens > TOKENS:
         return f"{tokens} tokens"
+    for module, digest in REPEATED.items():
+        if digest_of(module, sources) != digest:
+            return f"{module} was edited"
     return next(
         (f"{kind} {part.name} was edited" for kind, part in edited(task, architecture, training, sources)), None
     )
@@ -112,6 +125,13 @@ def code_of(kind: str, name: str, sources: Sources) -> str:
     found = locate(kind, name)
     assert found is not None
     return sources.fingerprint([found.module])[:12]
+
+
+def digest_of(module: str, sources: Sources) -> str:
+    """Of one file alone."""
+    found = sources.source(module)
+    assert found is not None
+    return found.digest
 
 
 def engines(cells: Iterable[Cell], compute: Compute) -> Counter[tuple[str, str]]:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from rankfall.code.fingerprint import Sources
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
-from rankfall.plan.engines import CHECKED, code_of
+from rankfall.plan.engines import CHECKED, REPEATED, code_of, digest_of
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
@@ -347,7 +347,8 @@ def test_members_diverge_and_stop_as_with_the_plain_engine() -> None:
 def test_the_engine_was_checked_with_these_components() -> None:
     """An edited component is computed by the plain engine until someone has looked whether the fused one still agrees."""
     found = {kind: {name: code_of(kind, name, Sources()) for name in known} for kind, known in CHECKED.items()}
-    assert found == CHECKED, (
+    around = {module: digest_of(module, Sources()) for module in REPEATED}
+    assert (found, around) == (CHECKED, REPEATED), (
         "run tests/train/fused, mend the kernels if they disagree, then note these digests in plan/engines.py"
     )
 
