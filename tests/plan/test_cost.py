@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from rankfall.commands.plan import beyond_a_core
 from rankfall.design import Architecture, Component, Task, Training
-from rankfall.plan.cost import AT_ONCE, cell_seconds, member_megabytes
+from rankfall.plan import make_plan
+from rankfall.plan.cost import AT_ONCE, cell_operations, cell_seconds, member_megabytes
 
 OWN = "class Own:\n    def __init__(self, sizes, position, normaliser, mask, site): ...\n"
 
@@ -62,3 +64,20 @@ def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> 
     assert megabytes(None) == megabytes(64)
     more = AT_ONCE * 4 * 4 * (256 - 64) * (256 * 64) * 4 / 2**20  # share, numbers a score, heads, scores, tokens, bytes
     assert megabytes(256) - megabytes(None) == pytest.approx(more, abs=1)
+
+
+PRESETS = Path(__file__).parents[2] / "workflow" / "presets"
+
+
+def test_operations_of_the_published_setting_of_urpe() -> None:
+    """40,000 steps of 512 x 128 tokens through 3 layers of width 768: 6 operations a weight and token, 12 a score and width."""
+    plan = make_plan(PRESETS / "urpe.yaml")
+    cell = plan.cells[0]
+    tokens, weights, scores = 40_000 * 512 * 128, 3 * (4 * 768**2 + 2 * 768 * 3072), 3 * 128 * 768
+    assert cell_operations(cell.task, cell.architecture, cell.training) == tokens * (6 * weights + 12 * scores)
+
+
+def test_a_plan_advises_a_gpu_where_one_network_takes_a_core_many_hours() -> None:
+    (line,) = beyond_a_core(make_plan(PRESETS / "urpe.yaml"))
+    assert line.startswith("the longest network takes 1589 h of one core, 3.4e+17 operations") and "GPU" in line
+    assert beyond_a_core(make_plan(PRESETS / "smoke.yaml")) == []

@@ -89,7 +89,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
         what = (
             f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {duration(found.seconds)} of one core"
         )
-        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})"]
+        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})", *beyond_a_core(plan)]
     elif not kept:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
     if kept:
@@ -99,6 +99,25 @@ def as_text(plan: "Plan", found: "Status") -> str:
             "but the tables have all that is asked of them, so that a run does not compute them again",
         ]
     return "\n".join(lines)
+
+
+LONG = 36000.0  # seconds of one network on a core, from which a GPU is advised
+GPU = 4e13  # operations a second, of a large GPU's matrix products in float32
+
+
+def beyond_a_core(plan: "Plan") -> list[str]:
+    """What the longest network would take, where no processor is meant for it."""
+    from rankfall.plan.cost import cell_operations
+
+    longest = max(plan.cells, key=lambda cell: cell.cost.seconds)
+    if longest.cost.seconds < LONG:
+        return []
+    count = cell_operations(longest.task, longest.architecture, longest.training)
+    return [
+        f"the longest network takes {duration(longest.cost.seconds)} of one core, {count:.1e} operations in its layers: more than a "
+        f"processor is for. A GPU that does {GPU:.0e} of them a second takes {duration(count / GPU)} "
+        "(docs/cluster.md, On a GPU: no such run has been measured)"
+    ]
 
 
 def as_json(plan: "Plan", found: "Status") -> str:

@@ -31,21 +31,38 @@ class Cost:
 
 def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:
     """Seconds that a cell takes as one member of a full stack."""
+    steps, batch, length = steps_of(task, training)
+    return SETUP + steps * step_seconds(architecture, batch, length, engine)
+
+
+def cell_operations(task: Task, architecture: Architecture, training: Training) -> float:
+    """Multiplications and additions in the layers of a cell's network, in all steps."""
+    steps, batch, length = steps_of(task, training)
+    return steps * step_operations(architecture, batch, length)
+
+
+def steps_of(task: Task, training: Training) -> tuple[int, int, int]:
+    """Steps, samples of each, and tokens of a sample."""
     samples, length = sizes(task)
     batch = min(training.batch, samples)
-    steps = training.epochs * -(-samples // batch)
-    return SETUP + steps * step_seconds(architecture, batch, length, engine)
+    return training.epochs * -(-samples // batch), batch, length
 
 
 def step_seconds(architecture: Architecture, batch: int, length: int, engine: str = "plain") -> float:
     """One training step of one member."""
     a = architecture
+    calls = a.depth * CALL[engine] * (1 if a.mlp.name == "none" else 2)
+    return calls + step_operations(a, batch, length) / RATE[engine]
+
+
+def step_operations(architecture: Architecture, batch: int, length: int) -> float:
+    """Of the layers in one step, without the map to answers."""
+    a = architecture
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
     parameters = a.depth * (4 * a.width * inner + 2 * a.width * hidden)
     scores = a.depth * batch * length * mixed_width(a, length) * inner
-    operations = 6 * parameters * batch * length + 12 * scores
-    return a.depth * CALL[engine] * (2 if hidden else 1) + operations / RATE[engine]
+    return 6 * parameters * batch * length + 12 * scores
 
 
 def inner_width(a: Architecture) -> int:
