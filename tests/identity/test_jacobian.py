@@ -10,7 +10,16 @@ from helpers import cells
 from torch import Tensor
 
 from rankfall.identity.ablation import ablation
-from rankfall.identity.jacobian import JACOBIAN, SUMMED, TIMES_INPUT, WITHOUT_OUTLIERS, Layers, blocks_of, every_block
+from rankfall.identity.jacobian import (
+    JACOBIAN,
+    SUMMED,
+    TIMES_INPUT,
+    WITHOUT_OUTLIERS,
+    Layers,
+    blocks_of,
+    constant_sums,
+    every_block,
+)
 from rankfall.nets.network import Network, Shape, build
 
 TOKENS, WIDTH, MEMBERS, SAMPLES = 5, 8, 2, 2
@@ -165,6 +174,28 @@ def test_the_summed_gradient_vanishes_behind_a_plain_norm() -> None:
     made, x = network(noise=0.0), states()
     found = every_block(layers_of(made), x)
     assert float(found[SUMMED].max()) < 1e-24 < 1e-3 < float(found[JACOBIAN].max())
+
+
+def test_features_that_sum_to_a_constant_are_told() -> None:
+    """Behind a plain norm nothing is carried back for the sum, and the blocks are what they were; unequal gains, or tokens that have
+    become equal where rank is lost, are no constant."""
+    x, tokens, rng = states(), torch.tensor([2, 0]), np.random.default_rng
+    plain, gains = network(noise=0.0, mlp="gelu"), network(noise=0.0, mlp="gelu")
+    equal = network(noise=0.0, residual="none", normaliser="softmax", depth=6)  # SAN: all rows equal
+    for made in (gains, equal):
+        for block in made.blocks:
+            block.norm1.gain.data += 0.3 * torch.randn(block.norm1.gain.shape, dtype=torch.float64)
+            if block.norm2 is not None:
+                block.norm2.gain.data += 0.3 * torch.randn(block.norm2.gain.shape, dtype=torch.float64)
+    for made, constant in ((plain, True), (gains, False), (equal, False)):
+        layers = of_one(made, 1)
+        found = constant_sums(layers, x[1, 1], layers(x[1, 1]))
+        assert found == [constant] * len(found)
+        few, every = blocks_of(layers, x[1, 1], tokens, None, rng(0)), every_block(layers_of(made), x)
+        torch.testing.assert_close(few[JACOBIAN][0], every[JACOBIAN][:, 1, 1, tokens], rtol=1e-9, atol=1e-20)
+        assert bool((few[SUMMED] == 0).all()) == constant
+        if not constant:
+            torch.testing.assert_close(few[SUMMED][0], every[SUMMED][:, 1, 1, tokens], rtol=1e-9, atol=1e-20)
 
 
 @pytest.mark.slow

@@ -8,6 +8,9 @@ without bias, since the mean of D |u^T J|^2 over directions is ||J||_F^2. Beside
 
     ||d e_j / d x_i diag(x_i)||_F    Jacobian times input (as GlobEnc has it)
     |d sum(e_j) / d x_i|             the gradient of the summed features, which public code takes for the block
+
+The last is exactly zero behind a layer norm whose gains are equal: `blocks_of` tells such layers by another input, and carries nothing
+back for it.
 """
 
 from __future__ import annotations
@@ -59,26 +62,28 @@ def blocks_of(
     memory: int = MEMORY,
 ) -> Squares:
     """Squared norms of the blocks of a few tokens j of one sample x (T, D): (M, L, N, T), the mean over M being the (estimated) square.
+    The gradient of summed features is 0 where these are constant.
 
     `directions`: None for exact blocks, M = 1. `outliers`: for each layer the features (O,) that `jacobian without outliers` leaves out of
     e_j; they are differentiated exactly, and directions are drawn among the others.
     """
     length, width = x.shape
-    _, cost = measured(layers, x)
-    with torch.enable_grad():
-        start = x.detach().clone().requires_grad_()
-        states = list(layers(start))
+    start, states, cost = recorded(layers, x)
     none = torch.zeros(0, dtype=torch.long)
     rows: dict[str, list[Tensor]] = {}
-    for state, apart in zip(states, outliers or [none] * len(states), strict=True):
+    for state, constant, apart in zip(
+        states, constant_sums(layers, x, states), outliers or [none] * len(states), strict=True
+    ):
         others = _others(width, apart)
         count = len(others) if directions is None else min(directions, len(others))
         drawn = x.new_zeros(len(tokens), count, width)
         drawn[..., others] = torch.as_tensor(orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(
             x.device
         )
-        fixed = torch.cat([torch.eye(width, dtype=x.dtype, device=x.device)[apart], x.new_ones(1, width)])  # (O + 1, D)
-        vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D)
+        fixed = torch.cat(
+            [torch.eye(width, dtype=x.dtype, device=x.device)[apart], x.new_ones(int(not constant), width)]
+        )
+        vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D): drawn, outliers, the sum
         plain = x.new_empty(*vectors.shape[:2], length)
         scaled = torch.empty_like(plain)
         for place, gradient in _carried_back(state, start, tokens, vectors, memory // cost):
@@ -90,7 +95,7 @@ def blocks_of(
         for name, value in (
             (JACOBIAN, rest + plain[:, count:end].sum(1)),
             (TIMES_INPUT, rest_scaled + scaled[:, count:end].sum(1)),
-            (SUMMED, plain[:, end].expand_as(rest)),
+            (SUMMED, plain[:, end:].sum(1).expand_as(rest)),
             (WITHOUT_OUTLIERS, rest),
         ):
             rows.setdefault(name, []).append(value)
@@ -99,8 +104,28 @@ def blocks_of(
     return {name: torch.stack(values, 1) for name, values in rows.items()}
 
 
+def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[bool]:
+    """Of each layer, whether the features of every token sum to what they sum to for another input: a function that is constant."""
+    with torch.no_grad():
+        others = layers(x.flip(-1))
+    limit = torch.finfo(x.dtype).eps ** 0.5
+    found = []
+    for state, other in zip(states, others, strict=True):
+        moved = (other - state.detach()).double()  # (T, D)
+        size = moved.norm(dim=-1)
+        found.append(bool(((moved.sum(-1).abs() <= limit * size) & (size > limit * state.detach().norm(dim=-1))).all()))
+    return found
+
+
 def measured(layers: Layers, x: Tensor) -> tuple[int, int]:
-    """The number of layers, and about how many bytes one tangent needs: what a pass keeps for its gradient, by layer, twice."""
+    """The number of layers, and about how many bytes one tangent needs."""
+    _, states, cost = recorded(layers, x)
+    return len(states), cost
+
+
+def recorded(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
+    """Where gradients are taken, states with their graph, and about how many bytes one tangent needs: what a pass keeps for its gradient,
+    by layer, twice."""
     kept = 0
 
     def keep(value: Tensor) -> Tensor:
@@ -108,9 +133,11 @@ def measured(layers: Layers, x: Tensor) -> tuple[int, int]:
         kept += value.numel() * value.element_size() if value.requires_grad else 0  # weights are no tangent's
         return value
 
+    start = x.detach().clone()
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
-        depth = len(layers(x.detach().clone().requires_grad_()))
-    return depth, 2 * kept // depth + (depth + 1) * x.numel() * x.element_size()
+        states = list(layers(start.requires_grad_()))
+    depth = len(states)
+    return start, states, 2 * kept // depth + (depth + 1) * x.numel() * x.element_size()
 
 
 def _carried_back(

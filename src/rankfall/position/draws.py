@@ -19,12 +19,12 @@ SPREAD = 0.5  # standard deviation of biases, positions and of what starts at a 
 
 
 def random_networks(design: Architecture, shape: Shape, draws: int) -> Network:
-    """One network a draw, in float64."""
+    """One network a draw, in float64. Networks share the tensors of what they have in common: nothing may be written to them."""
     network = build(design, shape, draws, torch.float64)
     for name, value in network.named_parameters():
         start: Initial = value.initial  # type: ignore[attr-defined]
-        value.data = drawn(name, start, tuple(value.shape[1:]), draws).clone()
-    return network.requires_grad_(False)
+        value.data = drawn(name, start, tuple(value.shape[1:]), draws)
+    return network
 
 
 @lru_cache(maxsize=1024)

@@ -33,8 +33,9 @@ def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
     total = tokens + sentinel_count(design.sentinels.name)
     here = token_places(design, tokens, total)
     start = np.zeros(total, dtype=np.int64)
-    others = np.setdiff1d(np.arange(total), here)
-    start[others] = 1 + np.arange(len(others))
+    others = np.ones(total, dtype=bool)
+    others[here] = False
+    start[others] = 1 + np.arange(others.sum())
     entering = terms(design, total)
     if "states" in entering:
         start = np.arange(total, dtype=np.int64)  # every place has its own vector

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
 from rankfall.report.figures.orders import NAMES
@@ -105,14 +107,19 @@ def simple_first(values: Any) -> list[str]:
 
 def trained(table: "DataFrame", shown: "DataFrame") -> dict[Any, tuple[int, int]]:
     """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components."""
+    from pandas import factorize
+
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
+    components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
     found: dict[Any, tuple[int, int]] = {}
     for _, part in done.groupby(list(MADE_OF), dropna=False):
         at = part[part.length == part.length.max()]
-        for index, row in shown.iterrows():
-            if all(alike(at[name].iloc[0], row[name]) for name in MADE_OF):
-                passed, seeds = found.get(index, (0, 0))
-                found[index] = passed + int(at.passes.sum()), seeds + len(at)
+        fits = np.ones(len(shown), dtype=bool)
+        for name, (number, values) in components.items():
+            fits &= np.array([alike(at[name].iloc[0], value) for value in values])[number]
+        for index in shown.index[fits]:
+            passed, seeds = found.get(index, (0, 0))
+            found[index] = passed + int(at.passes.sum()), seeds + len(at)
     return found
 
 
@@ -131,12 +138,15 @@ def squares(panel: "Axes", part: "DataFrame", rows: list[str], columns: list[str
     shades = [ALL, SOME, ONE, UNKNOWN]
     shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
     grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
-    words = shown.assign(word=[str(int(one.untrained_rows)) if one.shade == 1 else "" for one in shown.itertuples()])
-    words = words.pivot(index="row", columns="position", values="word").reindex(index=rows, columns=columns).fillna("")
     sns.heatmap(
         grid, ax=panel, mask=grid.isna(), cmap=ListedColormap(shades), vmin=-0.5, vmax=3.5, cbar=False, linewidths=0.6, linecolor="white",
-        annot=words.to_numpy(), fmt="", annot_kws={"fontsize": 5, "color": "#10304a"}, xticklabels=False, yticklabels=False,
+        xticklabels=False, yticklabels=False,
     )  # fmt: skip
+    for one in shown[shown.shade == shades.index(SOME)].itertuples():
+        place = columns.index(one.position) + 0.5, rows.index(one.row) + 0.5
+        panel.text(
+            *place, str(int(one.untrained_rows)), ha="center", va="center", fontsize=5, color="#10304a", clip_on=True
+        )
     panel.set(xlabel="", ylabel="")
     panel.set_xticks([place + 0.5 for place in range(len(columns))], [short(name) for name in columns],
                      rotation=60, ha="right", rotation_mode="anchor", fontsize=7)  # fmt: skip
