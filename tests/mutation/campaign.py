@@ -44,6 +44,9 @@ ROOT = Path(__file__).parents[2]
 LIBRARIES = ("numpy", "pandas", "pyarrow.parquet", "scipy.stats", "yaml", "pydantic", "torch", "safetensors.torch")
 DRAWING = ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf")
 LONGEST = 300  # seconds for the sources as they are
+COMPILING = (
+    0 if CONFIG["compute"]["engine"] == "plain" else 600
+)  # seconds more, where an edit has the kernels compiled again
 TIMES = 5  # an edit may make a loop endless: it has so many times as long as the sources as they are
 
 
@@ -54,7 +57,11 @@ class Ready:
     files: list[str]  # that the run opens
     used: set[str]  # that some job depends on: most edits are made there, where they can matter
     before: Units
-    patience: float
+    seconds: float  # that the sources as they are take
+
+    @property
+    def patience(self) -> float:
+        return max(60.0, TIMES * self.seconds) + COMPILING
 
 
 def campaign(seed: int, numbers: range, seconds: float = float("inf"), only: str = "", jobs: int = 1) -> Findings:
@@ -63,9 +70,7 @@ def campaign(seed: int, numbers: range, seconds: float = float("inf"), only: str
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [_checkout(Path(folder) / str(job)) for job in range(jobs)]
         ready = prepare(trees[0], only)
-        print(
-            f"{len(ready.files)} files to edit, {ready.patience / TIMES:.0f} s for the sources as they are", flush=True
-        )
+        print(f"{len(ready.files)} files to edit, {ready.seconds:.0f} s for the sources as they are", flush=True)
         works = [_worker(tree, ready, seed, numbers[at::jobs], ends) for at, tree in enumerate(trees)]
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(_lines(works)) as lines:
             for line in lines:
@@ -96,7 +101,7 @@ def prepare(tree: Path, only: str) -> Ready:
     opened = {name.removeprefix("rankfall/") for name in first["opened"]}
     files = [name for name in package_files(tree / "rankfall") if name in opened and name.startswith(only)]
     assert files, f"the run opens no file whose name begins with {only!r}"
-    return Ready(files, files_used(tree), before, max(60.0, TIMES * (time.monotonic() - began)))
+    return Ready(files, files_used(tree), before, time.monotonic() - began)
 
 
 def files_used(tree: Path) -> set[str]:
@@ -144,8 +149,6 @@ def _worker(tree: Path, ready: Ready, seed: int, numbers: range, ends: float) ->
             if began > ends:
                 break
             mutant = draw(random.Random(f"{seed} {number}"), tree, ready.files, ready.used)
-            if mutant is None:
-                continue
             with _edited(mutant, tree):
                 units = computed(tree, ready.patience)
             about = {"file": mutant.file, "line": mutant.line, "what": mutant.what}
@@ -186,15 +189,18 @@ def _lines(works: list[Callable[[], Iterator[dict[str, Any]]]]) -> Iterator[dict
             os.waitpid(child, 0)
 
 
-def draw(rng: random.Random, tree: Path, files: list[str], used: set[str]) -> Mutant | None:
-    """One edit, most often of a file that some job depends on; None where the file that was drawn has nothing to edit."""
+def draw(rng: random.Random, tree: Path, files: list[str], used: set[str]) -> Mutant:
+    """One edit, most often of a file that some job depends on; of files with nothing to edit another is drawn."""
     if rng.random() < 0.05:  # declared data
         text = (tree.parent / TEXT).read_text()
         at = rng.randrange(len(text))
         return Mutant(TEXT, text.count("\n", 0, at) + 1, "a letter", text[:at] + "z" + text[at + 1 :])
     near = [name for name in files if name in used]
-    name = rng.choice(near if near and rng.random() < 0.8 else files)
-    return mutate(name, (tree / "rankfall" / name).read_text(), rng)
+    while True:
+        name = rng.choice(near if near and rng.random() < 0.8 else files)
+        mutant = mutate(name, (tree / "rankfall" / name).read_text(), rng)
+        if mutant is not None:
+            return mutant
 
 
 class _edited:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from campaign import _lines, draw
 from children import in_child, recorded
-from units import write_text
+from mutants import Mutant
+from units import TEXT, write_text
 
 
 def test_a_child_answers_with_what_its_work_returns(tmp_path: Path) -> None:
@@ -75,6 +76,12 @@ def test_an_edit_follows_from_its_number_alone(tmp_path: Path) -> None:
     write_text(tmp_path)
     for name in ("a.py", "b.py"):
         (package / name).write_text("".join(f"x{n} = {n} + y{n}\n" for n in range(30)))
-    drawn = [draw(random.Random(f"7 {number}"), tmp_path / "tree", ["a.py", "b.py"], {"a.py"}) for number in range(99)]
-    assert drawn == [draw(random.Random(f"7 {n}"), tmp_path / "tree", ["a.py", "b.py"], {"a.py"}) for n in range(99)]
-    assert len({mutant.file for mutant in drawn if mutant}) == 3  # both files and the text
+    (package / "c.py").write_text("from a import x1\n")  # nothing to edit but a docstring
+
+    def edit(number: int) -> Mutant:
+        return draw(random.Random(f"7 {number}"), tmp_path / "tree", ["a.py", "b.py", "c.py"], {"a.py"})
+
+    drawn = [edit(number) for number in range(99)]
+    assert drawn == [edit(number) for number in range(99)]
+    assert {"a.py", "b.py", TEXT} <= {mutant.file for mutant in drawn}
+    assert all(mutant.what == "docstring" for mutant in drawn if mutant.file == "c.py")
