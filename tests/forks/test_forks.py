@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from helpers import config
 
 import rankfall
 from rankfall.forks.client import ADDRESS, THREADS, forked
-from rankfall.forks.start import FEWEST, Forks, start
+from rankfall.forks.start import FEWEST, Forks, start, sweep
 from rankfall.report import tables
 
 # A measure that needs no cells, and can wait.
@@ -183,3 +185,47 @@ def test_a_few_jobs_are_worth_no_server(monkeypatch: pytest.MonkeyPatch) -> None
     assert start(Path("config.json"), 1, FEWEST - 1) is None and ADDRESS not in os.environ
     monkeypatch.setenv(ADDRESS, "")
     assert start(Path("config.json"), 1, 100) is None
+
+
+def test_a_server_whose_run_is_gone_removes_its_folder(tmp_path: Path) -> None:
+    """SIGKILL leaves the run no time for it; its server ends when the run's end of a pipe does."""
+    code = (
+        "import socket, sys; from rankfall.forks.server import Server;"
+        "Server(socket.socket(fileno=int(sys.argv[1])), '', iter(())).run()"
+    )
+    (tmp_path / "rankfall-run").mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(tmp_path / "rankfall-run" / "forks"))
+        listening.listen()
+        environment = os.environ | {"PYTHONPATH": str(Path(rankfall.__file__).parents[1])}
+        command = [sys.executable, "-c", code, str(listening.fileno())]
+        subprocess.run(command, env=environment, input=b"", pass_fds=[listening.fileno()], check=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_start_removes_dead_sockets_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def bound(name: str) -> socket.socket:
+        (tmp_path / name).mkdir()
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.bind(str(tmp_path / name / "forks"))
+        return made
+
+    bound("rankfall-dead").close()
+    bound("rankfall-with-more").close()
+    (tmp_path / "rankfall-with-more" / "notes.txt").touch()
+    bound("others-dead").close()
+    (tmp_path / "rankfall-file").mkdir()
+    (tmp_path / "rankfall-file" / "forks").touch()
+    (tmp_path / "rankfall-empty").mkdir()
+    with bound("rankfall-bound"), bound("rankfall-listening") as listening:
+        listening.listen()
+        sweep()
+        left = {path.name for path in tmp_path.iterdir()}
+        listening.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has come by
+            listening.accept()
+    assert left == {f"rankfall-{name}" for name in ("with-more", "file", "empty", "bound", "listening")} | {
+        "others-dead"
+    }

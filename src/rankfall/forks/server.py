@@ -77,7 +77,7 @@ class Server:
                         serves = False
                         self.selector.unregister(0)
                         self.selector.unregister(self.listening.fileno())
-                        self.listening.close()
+                        leave(self.listening)
                     elif key.fd == ended:
                         os.read(ended, 4096)
                         self.answer()
@@ -186,6 +186,15 @@ def received(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | No
         connection.close()
         return None
     return json.loads(text.getvalue()), list(files)
+
+
+def leave(listening: socket.socket) -> None:
+    """Removes the socket and its folder too: a run that was killed cannot."""
+    address = listening.getsockname()
+    listening.close()
+    with suppress(OSError):
+        os.unlink(address)
+        os.rmdir(os.path.dirname(address))
 
 
 def close(files: Any) -> None:

@@ -2,14 +2,17 @@
 
 import os
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from rankfall.forks.client import ADDRESS, THREADS
 
 PROGRAM = "rankfall.cli"  # by its name: the server stands below it
+PREFIX, NAME = "rankfall-", "forks"
 FEWEST = 4  # jobs for which it is worth it: the server itself imports what one job would
 
 
@@ -18,10 +21,9 @@ class Forks:
 
     def __init__(self, config: Path, threads: int) -> None:
         """`config`: the configuration's file, whose plan the server makes once; `threads`: of a job."""
-        self.folder = tempfile.TemporaryDirectory(
-            prefix="rankfall-"
-        )  # of this user alone; a socket's path must be short
-        address = os.path.join(self.folder.name, "forks")
+        sweep()
+        self.folder = tempfile.TemporaryDirectory(prefix=PREFIX)  # of this user alone; a socket's path must be short
+        address = os.path.join(self.folder.name, NAME)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(address)
             listening.listen(128)
@@ -39,6 +41,27 @@ class Forks:
         self.process.stdin.close()
         self.process.wait()
         self.folder.cleanup()
+
+
+def sweep() -> None:
+    """Removes what runs of this user left behind that were killed together with their servers: folders with a dead socket alone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and os.listdir(folder) == [NAME] and is_dead(folder / NAME):
+                (folder / NAME).unlink()
+                folder.rmdir()
+
+
+def is_dead(path: Path) -> bool:
+    """Whether no process has this socket. One of another type is refused by a living one too, with another error, and never reaches it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            return stat.S_ISSOCK(path.lstat().st_mode)  # a file that is no socket refuses too
+        except OSError:
+            pass
+    return False
 
 
 def start(config: Path, threads: int, jobs: int) -> Forks | None:
