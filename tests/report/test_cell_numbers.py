@@ -18,6 +18,11 @@ def residual_rows(values: list[float], key: str = "a") -> pd.DataFrame:
     return pd.DataFrame([*others, *rows])
 
 
+def number_of(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    made = cell_numbers.OF_CELLS[name]
+    return made.number(made.rows(table))
+
+
 def only(found: pd.DataFrame) -> tuple[float, str]:
     (row,) = found.itertuples()
     return row.number, row.why
@@ -26,23 +31,23 @@ def only(found: pd.DataFrame) -> tuple[float, str]:
 def test_residual_that_decays_exponentially() -> None:
     """0.8 * 2^(-l / 1.5) is half of its first value at 1.5 and below 0.1 from layer 5 on: 0.8 / 8 is 0.1 at 4.5."""
     table = residual_rows([0.8 * 2 ** (-layer / 1.5) for layer in range(8)])
-    assert only(cell_numbers.halving_depth(table)) == (pytest.approx(1.5), "")
-    assert only(cell_numbers.depth_below_tenth(table)) == (5.0, "")
-    assert only(cell_numbers.residual_last(table)) == (pytest.approx(0.8 * 2 ** (-7 / 1.5)), "")
+    assert only(number_of("halving_depth", table)) == (pytest.approx(1.5), "")
+    assert only(number_of("depth_below_tenth", table)) == (5.0, "")
+    assert only(number_of("residual_last", table)) == (pytest.approx(0.8 * 2 ** (-7 / 1.5)), "")
 
 
 def test_residual_that_stays() -> None:
     table = residual_rows([0.9, 0.8, 0.72])
-    number, why = only(cell_numbers.halving_depth(table))
+    number, why = only(number_of("halving_depth", table))
     assert number != number and why == "at layer 2 it is still 0.80 of the embedding's"
-    number, why = only(cell_numbers.depth_below_tenth(table))
+    number, why = only(number_of("depth_below_tenth", table))
     assert number != number and why == "at layer 2 it is still 0.72"
 
 
 def test_residual_that_is_zero() -> None:
-    assert only(cell_numbers.halving_depth(residual_rows([0.9, 0.6, 0.0])))[0] == 2.0
-    for function in (cell_numbers.halving_depth, cell_numbers.depth_below_tenth, cell_numbers.residual_last):
-        number, why = only(function(residual_rows([0.0, 0.5])))
+    assert only(number_of("halving_depth", residual_rows([0.9, 0.6, 0.0])))[0] == 2.0
+    for name in ("halving_depth", "depth_below_tenth", "residual_last"):
+        number, why = only(number_of(name, residual_rows([0.0, 0.5])))
         assert number != number and "equal tokens" in why
 
 
@@ -50,7 +55,7 @@ def test_layers_in_any_order_and_many_cells() -> None:
     both = pd.concat([residual_rows([0.8, 0.4, 0.1], "a"), residual_rows([0.8, 0.2, 0.05], "b")]).sample(
         frac=1, random_state=0
     )
-    found = cell_numbers.halving_depth(both).set_index("key").number
+    found = number_of("halving_depth", both).set_index("key").number
     assert found.to_dict() == pytest.approx({"a": 1.0, "b": 0.5})
 
 
@@ -65,9 +70,9 @@ def test_short_paths() -> None:
     rows += [{"kind": "path", "evaluation": "recomputed", "length": 1, "paths": 2, "accuracy": 0.9}]
     rows += [{"kind": "path", "evaluation": "frozen", "length": 1, "paths": 8, "accuracy": 0.9}]
     table = pd.DataFrame(rows).assign(key="a", depth=6)
-    assert only(cell_numbers.short_paths(table)) == (pytest.approx(0.25), "")
+    assert only(number_of("short_paths", table)) == (pytest.approx(0.25), "")
     number, why = only(
-        cell_numbers.short_paths(table.assign(accuracy=table.accuracy.where(table.kind != "whole", 0.38)))
+        number_of("short_paths", table.assign(accuracy=table.accuracy.where(table.kind != "whole", 0.38)))
     )
     assert number != number and why == "the network itself is 0.030 above chance"
 
@@ -76,9 +81,9 @@ def test_kept_is_at_the_length_nearest_to_four() -> None:
     table = pd.DataFrame(
         {"key": "a", "times": [0.5, 1.0, 2.0, 3.0, 8.0], "kept": [1.0, 1.0, 0.9, 0.8, 0.7], "refused": ""}
     )
-    assert only(cell_numbers.kept(table)) == (pytest.approx(0.8), "")
+    assert only(number_of("kept", table)) == (pytest.approx(0.8), "")
     refused = table.assign(kept=[1.0, 1.0, 0.9, None, None], refused=["", "", "", "longer than its table", "longer"])
-    number, why = only(cell_numbers.kept(refused))
+    number, why = only(number_of("kept", refused))
     assert number != number and why == "longer than its table"
 
 
@@ -86,7 +91,7 @@ def test_probe_is_at_the_longest_trained_length() -> None:
     table = pd.DataFrame(
         {"key": "a", "length": [6, 8, 16], "beyond": [False, False, True], "accuracy": [1.0, 0.75, 0.1]}
     )
-    assert only(cell_numbers.probe_accuracy(table)) == (0.75, "")
+    assert only(number_of("probe_accuracy", table)) == (0.75, "")
 
 
 def test_null_dimension_is_the_mean_over_heads_at_the_last_layer_and_longest_text() -> None:
@@ -96,7 +101,7 @@ def test_null_dimension_is_the_mean_over_heads_at_the_last_layer_and_longest_tex
         for layer in (1, 2) for head in (0, 1) for tokens in (5, 9) for tolerance in (1e-6, 1e-3) for quantity in ("null", "rank")
     ]  # fmt: skip
     table = pd.DataFrame(rows).assign(key="a", left_out="nothing")
-    assert only(cell_numbers.null_dimension(table)) == (pytest.approx(210.5), "")
+    assert only(number_of("null_dimension", table)) == (pytest.approx(210.5), "")
 
 
 def test_identity_and_own_share() -> None:
@@ -106,20 +111,20 @@ def test_identity_and_own_share() -> None:
             "trained_layer": [1, 2, 2, 1], "candidates": "sentence", "distance": "cosine", "rate": [0.9, 0.7, 0.8, 0.1],
         }
     )  # fmt: skip
-    assert only(cell_numbers.identity_rate(identity)) == (0.7, "")
+    assert only(number_of("identity_rate", identity)) == (0.7, "")
     share = pd.DataFrame(
         {"key": "a", "layer": [1, 2, 2], "method": ["jacobian", "jacobian", "norms"], "kept_tokens": "all", "quantity": "own share",
          "value": [0.6, 0.4, 0.5]}
     )  # fmt: skip
-    assert only(cell_numbers.own_share(share)) == (0.4, "")
+    assert only(number_of("own_share", share)) == (0.4, "")
 
 
 def test_accuracy_and_time() -> None:
     cells = pd.DataFrame({"key": ["a", "b"], "test_accuracy": [0.9, float("nan")], "chance": [0.3, float("nan")],
                           "seconds": [2.0, 0.0], "steps": [500, 0]})  # fmt: skip
-    over = cell_numbers.over_chance(cells).set_index("key")
+    over = number_of("over_chance", cells).set_index("key")
     assert over.number["a"] == pytest.approx(0.6) and over.why["b"] == "its task has no accuracy"
-    ms = cell_numbers.step_ms(cells).set_index("key").number
+    ms = number_of("step_ms", cells).set_index("key").number
     assert ms["a"] == pytest.approx(4.0) and ms["b"] != ms["b"]
 
 

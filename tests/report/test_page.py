@@ -16,11 +16,13 @@ from page_tables import LAYERS, frames, made_page
 
 from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.page import build
+from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS
 from rankfall.report.page.findings import findings
 from rankfall.report.page.pack import finite, packed, shared, unpacked
 from rankfall.report.page.rows import chart_rows, encoded
 from rankfall.report.schema import CELL_COLUMNS, schema
+from rankfall.report.variants import placed
 
 COUNT = 40
 
@@ -176,3 +178,26 @@ def test_repeats_are_averaged_within_a_network() -> None:
 
 def test_every_study_has_a_headline_and_a_chart() -> None:
     assert {one.study for one in HEADLINES} == set(STUDIES) == {chart.study for chart in CHARTS}
+
+
+def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> None:
+    """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
+    made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
+    cells, residuals, scores = decoded(block(text, "main")["cells"]), tables["residuals"], tables["scorecard"]
+    for name in ("residual_last", "halving_depth", "over_chance", "step_ms"):
+        numbers = decoded(made[name]["networks"]).assign(label=lambda rows: [cells.label[place] for place in rows.cell])
+        for score in scores[scores[name].notna()].itertuples():
+            own = numbers[numbers.label == score.architecture].number
+            assert len(own) == getattr(score, f"{name}_seeds")
+            assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
+    rows = residuals.loc[made["residual_last"]["rows"]]
+    assert set(rows.training) == {"init"} and len(rows) == COUNT // 2 * LAYERS
+    assert [tables["orders"].order[place] for place in made["order"]["rows"]] == scores.order.tolist()
+
+
+def test_only_networks_that_were_measured_are_behind_a_number(folder: Path) -> None:
+    tables = frames(folder / "tables", COUNT)
+    left_out = tables["cells"].key[0]
+    fewer = tables["residuals"][tables["residuals"].key != left_out]
+    found = behind(tables | {"residuals": fewer}, placed(tables["cells"]))["residual_last"]["networks"]
+    assert found["rows"] == COUNT // 2 - 1 and 0 not in found["columns"]["cell"]["values"]

@@ -219,7 +219,48 @@ def test_the_scorecard_sorts_filters_and_explains(opened: Opened, folder: Path) 
     said = page.locator("#cell").inner_text()
     (row,) = table[table.architecture == "transformer"].itertuples()
     assert f"{row.residual_last:.10f}"[:8] in said and "table residuals" in said and "sorting, init, depth 6" in said
-    assert page.locator("#cell .cells button").count() == row.residual_last_seeds == 5
+    page.locator("#cell .networks").wait_for()
+    assert page.locator("#cell .networks tbody tr").count() == row.residual_last_seeds == 5
+
+
+def test_a_number_of_the_scorecard_leads_to_its_rows_and_they_to_its_networks(opened: Opened, folder: Path) -> None:
+    page, made = opened.page, frames(folder / "tables", COUNT)
+    residuals = made["residuals"]
+    page.locator("#scorecard-table [data-number=residual_last][data-row='SAN+skip']").click()
+    page.locator("#cell .rows").wait_for()
+    (row,) = made["scorecard"][made["scorecard"].architecture == "SAN+skip"].itertuples()
+    own = residuals[(residuals.architecture == "SAN+skip") & (residuals.training == "init")]
+    rows = opened.downloaded("#cell [data-rows]")
+    assert [(one["key"], int(one["layer"]), float(one["value"])) for one in rows] == list(
+        zip(own.key, own.layer, own.value)
+    )
+    assert page.locator("#cell .rows tbody tr").count() == len(own) == 5 * LAYERS
+    cells = page.locator("#cell .networks tbody td:nth-child(2)").all_inner_texts()
+    last = own[own.layer == LAYERS - 1].value.tolist()
+    assert [float(text) for text in cells] == pytest.approx(last, rel=1e-7)
+    assert row.residual_last == pytest.approx(sum(last) / 5)
+    page.locator("#cell .rows button[data-key]").nth(LAYERS).click()  # the second network's first row
+    page.locator("#cell .snippet").wait_for()
+    assert own.key.unique()[1] in page.locator("#cell").inner_text()
+    page.keyboard.press("Shift+Tab")
+    page.locator("#cell .back").click()
+    assert page.locator("#cell .rows tbody tr").count() == 5 * LAYERS and not page.locator("#cell .back").is_visible()
+
+
+def test_a_number_of_components_leads_to_its_row(opened: Opened, folder: Path) -> None:
+    opened.page.locator("#scorecard-table [data-number=order][data-row=SAN]").click()
+    opened.page.locator("#cell .rows").wait_for()
+    (row,) = opened.downloaded("#cell [data-rows]")
+    assert (row["normaliser"], row["position"], row["mask"], float(row["order"])) == ("softmax", "none", "none", 3.0)
+
+
+def test_a_number_that_a_seed_lacks_says_which(opened: Opened) -> None:
+    diverged = opened.page.evaluate("window.rankfall.cells.find((cell) => cell.status === 'diverged')")
+    opened.page.locator(f"#scorecard-table [data-number=over_chance][data-row='{diverged['label']}']").first.click()
+    opened.page.locator("#cell .networks").wait_for()
+    assert opened.page.locator("#cell .networks tbody tr").count() == 5
+    (said,) = opened.page.locator("#cell .networks tbody tr", has_text="none").all_inner_texts()
+    assert "diverged" in said and diverged["key"][:12] in said
 
 
 def test_verdicts_are_filtered(opened: Opened) -> None:
@@ -262,7 +303,8 @@ def test_axe_finds_nothing_serious(browser: Any, folder: Path) -> None:
         found.charts()
         found.page.locator("#chart-residual summary").click()
         problems = serious(Axe().run(found.page).response)
-        found.page.locator("#scorecard-table [data-number]").first.click()
+        found.page.locator("#scorecard-table [data-number=residual_last]").first.click()
+        found.page.locator("#cell .rows").wait_for()
         problems += serious(Axe().run(found.page).response)
         assert problems == [], theme
         found.context.close()

@@ -10,19 +10,16 @@ weights belong to components, not to networks: they are those of the row with th
 """
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rankfall import components
-from rankfall.design import canonical
 from rankfall.report.cell_numbers import OF_CELLS
 from rankfall.report.headlines import HEADLINES, Headline
-from rankfall.report.joins import whole
+from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
 from rankfall.report.schemas.scorecard import MADE_OF
 from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
     from rankfall.measures._context import Context
 
@@ -40,22 +37,8 @@ TABLES = [
     "token_identity",
     "attribution",
 ]  # of these, what the run makes
-MIXED = ("attention", "normaliser", "position", "mask", "sentinels")
-BLOCKS = {  # residual, norm, where it stands, mlp -> the block of the table `orders`
-    ("none", "none", "", "none"): "attention alone",
-    ("none", "none", "", "gelu"): "MLP",
-    ("none", "layer", "post", "none"): "post-norm",
-    ("none", "layer", "pre", "none"): "pre-norm",
-    ("none", "rms", "post", "none"): "RMS norm",
-    ("none", "column", "post", "none"): "column norm",
-    ("add", "none", "", "none"): "skip",
-    ("add", "layer", "post", "none"): "skip, post-norm",
-    ("add", "layer", "pre", "none"): "skip, pre-norm",
-    ("add", "layer", "post", "gelu"): "transformer",
-}
 USED = ["key", "architecture", "design", "setting", "trained", "depth", "seed", "status", "reason"]
 Value = dict[str, Any]
-Made = tuple[str, ...]
 
 
 def scorecard(context: "Context") -> list[dict[str, Any]]:
@@ -92,10 +75,6 @@ def none(reason: str) -> Value:
     return {"": None, "_deviation": None, "_seeds": None, "_at": None, "_reason": reason}
 
 
-def text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame") -> dict[Any, Value]:
     """(architecture, design) -> value, of a number of single networks."""
     places = list(cells.groupby(["architecture", "design"]).groups)
@@ -104,7 +83,8 @@ def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame
     asked = cells.loc[cells.key.isin(table.key), USED]
     if headline.first == "only trained":
         asked = asked[asked.trained]
-    number = OF_CELLS[headline.name](table[table.status == "done"])
+    made = OF_CELLS[headline.name]
+    number = made.number(made.rows(table[table.status == "done"]))
     found = asked.merge(number, on="key", how="left")
     where = dict(list(found.groupby(["architecture", "design"])))
     ranks = ranking(headline, found)
@@ -146,25 +126,13 @@ def chosen(headline: Headline, found: "DataFrame | None", ranks: Mapping[str, An
     }
 
 
-def of_parts(headline: Headline, rows: "dict[Made, list[Series]] | None", row: Mapping[str, Any]) -> Value:
-    """The value of the row with the same components as an architecture; `rows`: by these."""
+def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any]) -> Value:
+    """The value of the row with the same components as an architecture."""
     if rows is None:
         return none(f"this run does not make the table {headline.table}")
-    about, at, size = {column: row[column] for column in MIXED}, "", "tokens"
-    if headline.table == "orders":
-        at, size = "attention alone", "heads"
-        if in_states(row["position"]):  # it is no part of the attention
-            about["position"] = "none"
-        if headline.name == "block_order":
-            at = block(row) or ""
-            if not at:
-                return none("no block of the table orders is made of these parts")
-            if at != "attention alone" and any(about[part] != "none" for part in ("position", "mask", "sentinels")):
-                return none("blocks are measured without position, mask and special tokens")
-    alike = rows.get((at, *made_of(about)), [])
-    if not alike:
-        return none("no row of the table has these components with these options")
-    one = max(alike, key=lambda found: (-1 if missing(found[size]) else found[size], found.get("depth", 0)))
+    one = row_of(headline, rows, row)
+    if isinstance(one, str):
+        return none(one)
     if headline.table == "orders":
         number, spread, where = one.order, one.uncertainty, f"{one.block}, {one.draws} draws"
     else:
@@ -174,45 +142,3 @@ def of_parts(headline: Headline, rows: "dict[Made, list[Series]] | None", row: M
         return none(str(one.reason) or "it has no number") | {"_at": where}
     known = {"": float(number), "_deviation": None if missing(spread) else float(spread)}
     return none("") | known | {"_at": where}
-
-
-def missing(value: Any) -> bool:
-    return value is None or bool(value != value) or str(value) == "<NA>"
-
-
-def by_parts(table: "DataFrame | None", name: str) -> "dict[Made, list[Series]] | None":
-    """The rows of a table by what they are about."""
-    if table is None:
-        return None
-    if name == "orders":
-        table = table[(table.quantity == "res") & table.biases.astype(bool)]
-    found: dict[Made, list[Series]] = {}
-    for _, row in table.iterrows():
-        found.setdefault((row.block if name == "orders" else "", *made_of(row)), []).append(row)
-    return found
-
-
-def made_of(about: Any) -> tuple[str, ...]:
-    """Components with all their options, in one notation."""
-    return tuple(notation(column, text(about[column])) for column in MIXED)
-
-
-@cache
-def notation(kind: str, value: str | None) -> str:
-    return canonical(whole(kind, value))
-
-
-def in_states(position: str) -> bool:
-    """Whether a position enters the states alone."""
-    found = components.describe("position", position.partition("(")[0])
-    return found is not None and tuple(found.facts.get("TOUCHES", ())) == ("states",)
-
-
-def block(row: Mapping[str, Any]) -> str | None:
-    """The name that the table `orders` has for what surrounds the attention."""
-    names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
-    alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
-    if row["block"] != "attention" or not alike:
-        return None
-    stands = "" if names["norm"] == "none" else row["norm_placement"]
-    return BLOCKS.get((names["residual"], names["norm"], stands, names["mlp"]))

@@ -1,10 +1,14 @@
-"""Headline numbers of single networks, from the tables of their measures: one row a cell with `number`, or with `why` there is none."""
+"""Headline numbers of single networks, from the tables of their measures: one row a cell with `number`, or with `why` there is none.
+
+Each is made in two steps: the rows of the table that it is made of, which the page shows, and the number of each network's rows.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,22 +22,22 @@ Line = list[tuple[int, float]]  # layer, value; from layer 0
 LEAST = 0.05  # above chance: a share of less is a share of noise
 
 
-def residual_last(table: DataFrame) -> DataFrame:
-    return by_cell(residuals(table), last)
-
-
-def halving_depth(table: DataFrame) -> DataFrame:
-    return by_cell(residuals(table), halved)
-
-
-def depth_below_tenth(table: DataFrame) -> DataFrame:
-    return by_cell(residuals(table), below_tenth)
-
-
 def residuals(table: DataFrame) -> DataFrame:
-    """(key, layer, value) of the relative residual: composite norm about the mean of the tokens, mean over samples."""
+    """Of the relative residual: composite norm about the mean of the tokens, mean over samples."""
     state = (table.place == "state") & (table.quantity == "residual")
-    return table[state & (table.matrix_norm == "composite") & (table.centre == "mean")][["key", "layer", "value"]]
+    return table[state & (table.matrix_norm == "composite") & (table.centre == "mean")]
+
+
+def residual_last(rows: DataFrame) -> DataFrame:
+    return by_cell(rows, last)
+
+
+def halving_depth(rows: DataFrame) -> DataFrame:
+    return by_cell(rows, halved)
+
+
+def depth_below_tenth(rows: DataFrame) -> DataFrame:
+    return by_cell(rows, below_tenth)
 
 
 def last(line: Line) -> tuple[float | None, str]:
@@ -60,14 +64,19 @@ def below_tenth(line: Line) -> tuple[float | None, str]:
     return (None, f"at layer {line[-1][0]} it is still {line[-1][1]:.2f}") if below is None else (float(below), "")
 
 
-def short_paths(table: DataFrame) -> DataFrame:
-    """Of the largest number of paths; repeats are averaged first."""
-    whole = table[table.kind == "whole"].groupby("key").accuracy.mean()
-    chance = table[table.kind == "chance"].groupby("key").accuracy.mean()
-    chosen = table[(table.kind == "path") & (table.evaluation == "recomputed")]
-    chosen = chosen[chosen.paths == chosen.groupby("key").paths.transform("max")]
-    chosen = chosen[chosen["length"] <= (chosen.depth // 3).clip(lower=1)]
-    best = chosen.groupby(["key", "length"]).accuracy.mean().groupby("key").max()
+def short(table: DataFrame) -> DataFrame:
+    """Short paths of the largest number of paths, the whole network and chance."""
+    paths = table[(table.kind == "path") & (table.evaluation == "recomputed")]
+    paths = paths[paths.paths == paths.groupby("key").paths.transform("max")]
+    paths = paths[paths["length"] <= (paths.depth // 3).clip(lower=1)]
+    return table[table.kind.isin(["whole", "chance"]) | table.index.isin(paths.index)]
+
+
+def short_paths(rows: DataFrame) -> DataFrame:
+    """Repeats are averaged first."""
+    whole = rows[rows.kind == "whole"].groupby("key").accuracy.mean()
+    chance = rows[rows.kind == "chance"].groupby("key").accuracy.mean()
+    best = rows[rows.kind == "path"].groupby(["key", "length"]).accuracy.mean().groupby("key").max()
     found = best.rename("best").to_frame().join(whole.rename("whole")).join(chance.rename("chance"))
     above = found.whole - found.chance
     number = ((found.best - found.chance) / above).where(above >= LEAST)
@@ -75,42 +84,64 @@ def short_paths(table: DataFrame) -> DataFrame:
     return number.rename("number").to_frame().assign(why=why).reset_index()
 
 
-def probe_accuracy(table: DataFrame) -> DataFrame:
+def longest_trained(table: DataFrame) -> DataFrame:
     known = table[~table.beyond.astype(bool)]
-    return plain(known[known["length"] == known.groupby("key")["length"].transform("max")], "accuracy")
+    return known[known["length"] == known.groupby("key")["length"].transform("max")]
 
 
-def kept(table: DataFrame) -> DataFrame:
+def probe_accuracy(rows: DataFrame) -> DataFrame:
+    return plain(rows, "accuracy")
+
+
+def longer(table: DataFrame) -> DataFrame:
     away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
-    found = table[away == away.groupby(table.key).transform("min")]
-    return plain(found, "kept", found.refused.fillna("") if len(found) else None)
+    return table[away == away.groupby(table.key).transform("min")]
 
 
-def null_dimension(table: DataFrame) -> DataFrame:
+def kept(rows: DataFrame) -> DataFrame:
+    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None)
+
+
+def free(table: DataFrame) -> DataFrame:
     chosen = (table.quantity == "null") & (table.left_out == "nothing") & table.attention_head.notna()
     part = table[chosen & (table.tolerance == TOLERANCE) & table.value.notna()]
-    part = part[part.tokens == part.groupby("key").tokens.transform("max")]
-    return at_last(part.groupby(["key", "layer"]).value.mean().reset_index())
+    return at_last(part[part.tokens == part.groupby("key").tokens.transform("max")])
 
 
-def identity_rate(table: DataFrame) -> DataFrame:
+def null_dimension(rows: DataFrame) -> DataFrame:
+    return plain(rows.groupby("key").value.mean().reset_index(), "value")
+
+
+def found_again(table: DataFrame) -> DataFrame:
     asked = (table.candidates == "sentence") & (table.distance == "cosine")
     own = (table["map"] == "linear") & (table.loss == "cosine") & (table.trained_layer == table.layer)
-    return at_last(table[(asked & own).fillna(False).astype(bool)].rename(columns={"rate": "value"}))
+    return at_last(table[(asked & own).fillna(False).astype(bool)])
 
 
-def own_share(table: DataFrame) -> DataFrame:
+def identity_rate(rows: DataFrame) -> DataFrame:
+    return plain(rows, "rate")
+
+
+def own(table: DataFrame) -> DataFrame:
     chosen = (table.method == "jacobian") & (table.kept_tokens == "all") & (table.quantity == "own share")
     return at_last(table[chosen & table.value.notna()])
 
 
-def over_chance(table: DataFrame) -> DataFrame:
-    found = table.assign(over=table.test_accuracy - table.chance)
+def own_share(rows: DataFrame) -> DataFrame:
+    return plain(rows, "value")
+
+
+def cells(table: DataFrame) -> DataFrame:
+    return table
+
+
+def over_chance(rows: DataFrame) -> DataFrame:
+    found = rows.assign(over=rows.test_accuracy - rows.chance)
     return plain(found, "over", found.over.isna().map({True: "its task has no accuracy", False: ""}))
 
 
-def step_ms(table: DataFrame) -> DataFrame:
-    return plain(table.assign(ms=1000 * table.seconds / table.steps.where(table.steps > 0)), "ms")
+def step_ms(rows: DataFrame) -> DataFrame:
+    return plain(rows.assign(ms=1000 * rows.seconds / rows.steps.where(rows.steps > 0)), "ms")
 
 
 def plain(table: DataFrame, column: str, why: Any = None) -> DataFrame:
@@ -119,8 +150,8 @@ def plain(table: DataFrame, column: str, why: Any = None) -> DataFrame:
 
 
 def at_last(lines: DataFrame) -> DataFrame:
-    """The value at the last layer of each cell."""
-    return plain(lines[lines.layer == lines.groupby("key").layer.transform("max")], "value")
+    """The rows of the last layer of each cell."""
+    return lines[lines.layer == lines.groupby("key").layer.transform("max")]
 
 
 def by_cell(lines: DataFrame, number: Callable[[Line], tuple[float | None, str]]) -> DataFrame:
@@ -136,19 +167,24 @@ def by_cell(lines: DataFrame, number: Callable[[Line], tuple[float | None, str]]
     return pd.DataFrame(found, columns=["key", "number", "why"]).astype({"number": float})
 
 
-OF_CELLS: dict[str, Callable[[Any], Any]] = {
-    function.__name__: function
-    for function in (
-        residual_last,
-        halving_depth,
-        depth_below_tenth,
-        short_paths,
-        probe_accuracy,
-        kept,
-        null_dimension,
-        identity_rate,
-        own_share,
-        over_chance,
-        step_ms,
-    )
+@dataclass(frozen=True)
+class OfCells:
+    """`rows` of a table, without those of networks that are not done; the `number` of each network's."""
+
+    rows: Callable[[Any], Any]
+    number: Callable[[Any], Any]
+
+
+OF_CELLS = {
+    "residual_last": OfCells(residuals, residual_last),
+    "halving_depth": OfCells(residuals, halving_depth),
+    "depth_below_tenth": OfCells(residuals, depth_below_tenth),
+    "short_paths": OfCells(short, short_paths),
+    "probe_accuracy": OfCells(longest_trained, probe_accuracy),
+    "kept": OfCells(longer, kept),
+    "null_dimension": OfCells(free, null_dimension),
+    "identity_rate": OfCells(found_again, identity_rate),
+    "own_share": OfCells(own, own_share),
+    "over_chance": OfCells(cells, over_chance),
+    "step_ms": OfCells(cells, step_ms),
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import colour
 from rankfall.report.headlines import HEADLINES, STUDIES
+from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS, Chart
 from rankfall.report.page.findings import Finding, findings, was_run
 from rankfall.report.page.pack import compressed, packed, shared
@@ -66,6 +67,7 @@ def page(given: Given, most: int = MOST) -> str:
     blocks = {
         "main": packed(main),
         "provenance": packed(shared(given.provenance)),
+        "behind": packed(behind(frames, cells)),
         BUNDLE: compressed(bundle()),
     }
     own = files("rankfall.report.page")
@@ -190,7 +192,7 @@ def bundle() -> str:
 
 SCORECARD = (
     "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what keeps "
-    "more. Select a heading to sort, a number for its definition and the networks behind it. A dash: measured, and there is no such "
+    "more. Select a heading to sort, a number for its definition, its networks and their rows. A dash: measured, and there is no such "
     "number; blank: not measured. Both say why when selected.</p>"
     '<div class="controls"><label>show architectures with<input type="search" id="score-search" placeholder="name"></label></div>'
     '<div class="scroll score" role="region" aria-label="Scorecard" tabindex="0"><table id="scorecard-table"></table></div>'

@@ -108,7 +108,7 @@
     return { show(next) { rows = next; fill(); } };
   }
 
-  let DATA, CELLS, PROVENANCE = null;
+  let DATA, CELLS, BY_KEY, PROVENANCE = null, BEHIND = null;
 
   // ---- a cell's provenance ----
 
@@ -116,13 +116,33 @@
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 
+  const back = dialog.querySelector(".back");
+  let before = []; // what the dialog showed, for its button `back`
   function opened(title, ...inside) {
-    byId("cell-title").textContent = title;
-    dialogBody.replaceChildren(...inside.filter(Boolean));
+    before = dialog.open ? [...before, { title: byId("cell-title").textContent, nodes: [...dialogBody.childNodes], top: dialog.scrollTop }] : [];
+    filled(title, inside.filter(Boolean), 0);
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
   }
+  function filled(title, nodes, top) {
+    byId("cell-title").textContent = title;
+    dialogBody.replaceChildren(...nodes);
+    back.hidden = !before.length;
+    dialog.scrollTop = top;
+  }
+  back.addEventListener("click", () => {
+    const { title, nodes, top } = before.pop();
+    filled(title, nodes, top);
+    (before.length ? back : dialog.querySelector(".close")).focus();
+  });
   const nameOf = (cell) => `${cell.label}, ${cell.task}, ${cell.training}, depth ${cell.depth}, seed ${cell.seed}`;
+  const plural = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+  const keyButton = (cell) => make("button", { type: "button", "data-key": cell.key, "aria-label": `Provenance of ${nameOf(cell)}`, onclick: () => showCell(cell.key) }, cell.key.slice(0, 12));
+  function listed(name, label, heads, rows) {
+    const table = make("table", { class: name });
+    sortable(table, heads, rows, { most: TABLE_ROWS });
+    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, table);
+  }
   const cellButton = (cell) => make("button", { type: "button", "data-key": cell.key, onclick: () => showCell(cell.key) }, `${cell.label} · seed ${cell.seed}`);
 
   async function showCell(key) {
@@ -197,7 +217,7 @@
         return make("td", { class: value === null ? "none" : "" }, button);
       } });
     }
-    function number(one, row) {
+    async function number(one, row) {
       const at = row[one.name + "_at"], value = row[one.name], spread = row[one.name + "_deviation"], seeds = row[one.name + "_seeds"];
       const list = make("dl");
       const add = (name, text) => text !== null && text !== "" && list.append(make("dt", {}, name), make("dd", {}, String(text)));
@@ -208,8 +228,40 @@
       add("why there is none", row[one.name + "_reason"]);
       add("definition", one.meaning);
       add("comes from", `table ${one.table}: ${one.columns.join(", ")}`);
-      const cells = CELLS.filter((cell) => cell.label === label(row) && cell.setting === at);
-      return cells.length ? showCells(`${one.title}: ${label(row)}`, cells, list) : opened(`${one.title}: ${label(row)}`, list);
+      const title = `${one.title}: ${label(row)}`, shown = (cell) => cell && cell.label === label(row) && cell.setting === at;
+      const holder = make("div", { "aria-live": "polite" });
+      opened(title, list, holder);
+      holder.append(...(await made(one, shown, rows.indexOf(row), value)));
+    }
+    // What a number is made of: its networks, each with its number, and the rows of the table.
+    async function made(one, shown, at, value) {
+      BEHIND = BEHIND || (await unpacked("behind"));
+      const about = BEHIND[one.name];
+      if (!about) return [];
+      const parts = [];
+      if (about.networks) {
+        const networks = records(about.networks).map((row) => ({ ...row, of: CELLS[row.cell] })).filter((row) => shown(row.of));
+        if (networks.length) {
+          const heads = [
+            { title: "seed", get: (row) => row.of.seed }, { title: one.title, get: (row) => row.number, cell: (row) => make("td", {}, row.number === null ? `none: ${row.why || row.of.status}` : written(row.number, 8)) },
+            { title: "network", get: (row) => row.of.key, cell: (row) => make("td", {}, keyButton(row.of)) },
+          ];
+          parts.push(make("h3", {}, plural(networks.length, "network")), make("p", { class: "hint" }, (value === null ? "" : networks.length > 1 ? "The value is the mean of these. " : "") + "Select a network for its provenance: configuration, code, machine, log."), listed("networks", `Networks of ${one.title}`, heads, networks));
+        }
+      }
+      const places = about.networks ? about.rows : [about.rows[at]].filter((place) => place !== null);
+      if (!byId("data-table-" + one.table)) return [...parts, make("p", {}, "The rows of the table that it is made of are in ", make("a", { href: `../tables/${one.table}.parquet` }, `${one.table}.parquet`), ", which is too large to be in this page.")];
+      const encoded = await unpacked("table-" + one.table), get = columns(encoded);
+      const own = get.key && about.networks ? places.filter((place) => shown(BY_KEY.get(get.key(place)))) : places;
+      if (!own.length) return parts;
+      const cell = get.key ? [{ title: "seed", get: (place) => BY_KEY.get(get.key(place)).seed }, { title: "network", get: get.key, cell: (place) => make("td", {}, keyButton(BY_KEY.get(get.key(place)))) }] : [];
+      const heads = [...cell, ...one.columns.filter((name) => get[name]).map((name) => ({ title: name.replaceAll("_", " "), get: get[name], cell: (place) => make("td", {}, written(get[name](place), 8)) }))];
+      const names = [...(get.key ? ["key", "seed"] : []), ...Object.keys(get).filter((name) => name !== "key")];
+      const text = () => csv(names, own.map((place) => names.map((name) => (get.key && name === "seed" ? BY_KEY.get(get.key(place)).seed : get[name](place)))));
+      const save = make("button", { type: "button", "data-rows": "", onclick: () => saved(`${one.name}.csv`, text(), "text/csv") }, "CSV with all columns");
+      parts.push(make("h3", {}, `${plural(own.length, "row")} of the table ${one.table} `, save), listed("rows", `Rows of ${one.title}`, heads, own));
+      if (own.length > TABLE_ROWS) parts.push(make("p", { class: "hint" }, `The first ${TABLE_ROWS} are shown.`));
+      return parts;
     }
     const first = heads.findIndex((one) => one.name === "residual_last") + 1;
     const view = sortable(table, columnsOf, rows, { sort: [Math.max(first, 0), false], head: studies, most: SCORES });
@@ -520,6 +572,7 @@
   (async () => {
     DATA = await unpacked("main");
     CELLS = records(DATA.cells);
+    BY_KEY = new Map(CELLS.map((cell) => [cell.key, cell]));
     scorecard();
     published();
     charts();

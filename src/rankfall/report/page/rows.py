@@ -50,18 +50,18 @@ def encoded(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[st
 
 def column(values: Series) -> dict[str, Any]:
     """A null is null, and so is NaN; infinities, which JSON lacks, are texts."""
+    import numpy as np
     import pandas as pd
 
-    if pd.api.types.is_float_dtype(values.dtype) or values.dtype == "Int64":
-        return {"values": [plain(value) for value in values.astype(object).where(values.notna(), None)]}
+    if pd.api.types.is_float_dtype(values.dtype):
+        floats = values.to_numpy(dtype=float, na_value=math.nan)
+        plain: list[Any] = floats.tolist()
+        for place in np.flatnonzero(~np.isfinite(floats)):
+            plain[place] = None if math.isnan(plain[place]) else "inf" if plain[place] > 0 else "-inf"
+        return {"values": plain}
+    if values.dtype == "Int64":
+        return {"values": values.astype(object).where(values.notna(), None).tolist()}
     if pd.api.types.is_integer_dtype(values.dtype):
         return {"values": values.tolist()}
     places, of = pd.factorize(values.astype(object).where(values.notna(), None), use_na_sentinel=False)
     return {"of": [None if one is None or one != one else one for one in of], "values": places.tolist()}
-
-
-def plain(value: Any) -> Any:
-    """A number as JSON has it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value

@@ -1,0 +1,53 @@
+"""What a number of the scorecard is made of: the number of each network, and the rows of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.cell_numbers import OF_CELLS
+from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.page.rows import encoded
+from rankfall.report.part_numbers import by_parts, row_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
+    """Headline -> `networks`, the number of each that the scorecard counts, and `rows`, places in the table. `cells`: with settings.
+
+    Of a number of components `rows` has one place, or null, for each row of the scorecard.
+    """
+    scores = frames.get("scorecard")
+    if scores is None:
+        return {}
+    kept = {name: table[table.status == "done"] if "status" in table else table for name, table in frames.items()}
+    parts = {name: by_parts(kept.get(name), name) for name in ("orders", "probe")}
+    found: dict[str, Any] = {}
+    selected: dict[Any, DataFrame] = {}
+    for headline in HEADLINES:
+        if headline.table not in frames:
+            continue
+        if headline.name not in OF_CELLS:
+            found[headline.name] = {
+                "rows": [place(headline, parts[headline.table], row) for _, row in scores.iterrows()]
+            }
+            continue
+        made = OF_CELLS[headline.name]
+        if made.rows not in selected:
+            selected[made.rows] = made.rows(kept[headline.table])
+        measured = cells[cells.key.isin(frames[headline.table].key)]
+        shown = scores[["architecture", "variant", f"{headline.name}_at"]]
+        shown.columns = ["architecture", "variant", "setting"]
+        keys = measured.merge(shown, on=["architecture", "variant", "setting"])[["key"]]
+        numbers = keys.merge(made.number(selected[made.rows]), on="key", how="left").fillna({"why": ""})
+        rows = selected[made.rows].index[selected[made.rows].key.isin(keys.key)]
+        places = {key: number for number, key in enumerate(cells.key)}
+        found[headline.name] = {"networks": encoded(numbers, places), "rows": rows.tolist()}
+    return found
+
+
+def place(headline: Headline, rows: Any, row: Any) -> int | None:
+    one = None if rows is None else row_of(headline, rows, row)
+    return None if one is None or isinstance(one, str) else int(one.name)
