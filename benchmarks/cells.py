@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from benchmarks.clean import PARTS
-from benchmarks.processes import Used, run
+from benchmarks.processes import ROOT, Used, run
 from benchmarks.record import Results
 
 DEPTHS, SEEDS, EPOCHS = 5, 20, 10
@@ -85,5 +87,7 @@ def config(names: list[str], depths: int, seeds: int, epochs: int) -> dict[str, 
         "measures": {},
         "figures": {},
         "page": False,
-        "compute": {"threads": 1, "engine": "auto"},
+        "compute": yaml.safe_load((ROOT / "config.yaml").read_text())[
+            "compute"
+        ],  # as the default run: several jobs side by side
     }
