@@ -121,7 +121,7 @@ def mix_inputs(w, g, at, dy, weights, v, contexts, dcontexts, dweights, dv):  # 
 
 @inlined
 def attend_inputs(w, g, at, x, q, k, dscores, dv, dq, dk, dx):  # type: ignore[no-untyped-def]
-    """From the gradients of scores and values to that of x."""
+    """From the gradients of scores and values to that of x, which is added to dx."""
     heads, tokens, padded = dscores.shape[0], dscores.shape[1], dscores.shape[3]
     row, square, there = x.shape[1], tokens * tokens * padded, tokens * padded
     size = q.shape[0] // heads
@@ -134,6 +134,6 @@ def attend_inputs(w, g, at, x, q, k, dscores, dv, dq, dk, dx):  # type: ignore[n
     linear_weights(x, dq, g, at[0:2])
     linear_weights(x, dk, g, at[2:4])
     linear_weights(x, dv, g, at[4:6])
-    linear_inputs(w, at[0:2], dq, dx)
+    linear_inputs_add(w, at[0:2], dq, dx)
     linear_inputs_add(w, at[2:4], dk, dx)
     linear_inputs_add(w, at[4:6], dv, dx)

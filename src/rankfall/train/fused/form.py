@@ -77,8 +77,8 @@ class Room(NamedTuple):
     inverse3: Any
     read3: Any  # what the head reads
     outputs: Any  # (C, R)
-    bits_in: Any  # (words, B)
-    bits_weights: Any  # (L, words, B)
+    bits_in: Any  # (elements, groups of 16 sequences)
+    bits_weights: Any  # (L, elements, groups)
     bits_attention: Any
     bits_mlp: Any
     bits_out: Any
@@ -103,7 +103,9 @@ class Scratch(NamedTuple):
     doutputs: Any
     added: Any  # (H, T, T) keys before queries: what is added to scores
     dadded: Any
-    stream: Any
+    stream: Any  # (elements / 16) of a mask in the order of their drawing
+    raw: Any  # words of Philox
+    rows: Any  # (B,) words of a mask, one a sequence
 
 
 def room_for(form: Form) -> Room:
@@ -112,7 +114,8 @@ def room_for(form: Form) -> Room:
     source = (width if form.symbols else form.size_in, row)
     state, mlp, before = (width, row), form.activation != NO_MLP, form.normed and form.before
     layered = (depth, width, row)
-    words = (-(-form.heads * form.tokens**2 // 16), -(-form.tokens * width // 16))
+    elements = padded(form.heads * form.tokens**2, 16), padded(form.tokens * width, 16)
+    groups = padded(form.padded, 16) // 16
     drop = form.drop_scale > 0
     sizes: dict[str, tuple[int, ...]] = dict.fromkeys(Room._fields, state)
     sizes |= {"source": source, "states": (depth + 1, width, row), "outputs": (form.size_out, row)}
@@ -124,10 +127,10 @@ def room_for(form: Form) -> Room:
     sizes |= {"read2": layered if mlp and before else (depth, 1, 1)}
     sizes |= dict.fromkeys(("h", "a"), (depth, form.hidden, row) if mlp else (depth, 1, 1))
     room = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
-    for name, count in (("weights", words[0]), ("attention", words[1]), ("mlp", words[1])):
-        room[f"bits_{name}"] = np.zeros((depth, count if drop else 1, form.padded), np.uint16)
+    for name, count in (("weights", elements[0]), ("attention", elements[1]), ("mlp", elements[1])):
+        room[f"bits_{name}"] = np.zeros((depth, count if drop else 1, groups), np.uint16)
     for name in ("bits_in", "bits_out"):
-        room[name] = np.zeros((words[1] if drop else 1, form.padded), np.uint16)
+        room[name] = np.zeros((elements[1] if drop else 1, groups), np.uint16)
     return Room(**room)
 
 
@@ -142,8 +145,10 @@ def scratch_for(form: Form) -> Scratch:
     sizes |= dict.fromkeys(("added", "dadded"), square)
     made = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
     most = form.sequences * max(form.heads * form.tokens**2, form.tokens * form.width)
-    return Scratch(**made, stream=np.zeros(most // 16 + 3, np.uint16))
+    stream, rows = np.zeros(most // 16 + 3, np.uint16), np.zeros(padded(form.padded, 16), np.uint16)
+    return Scratch(**made, stream=stream, raw=np.zeros(256, np.uint64), rows=rows)
 
 
-def padded(sequences: int) -> int:
-    return -(-sequences // LANES) * LANES
+def padded(count: int, unit: int = LANES) -> int:
+    """The next multiple of a unit."""
+    return -(-count // unit) * unit

@@ -3,16 +3,38 @@
 import numpy as np
 
 from rankfall.train.fused.arithmetic import exponential, f32
-from rankfall.train.fused.compiled import compiled
+from rankfall.train.fused.compiled import compiled, elementwise
 
 # Columns of what is found for a member.
 LOSS, ASKED, RIGHT, RIGHT_CONSTANT, ASKED_CONSTANT, RIGHT_INFORMATIVE, ASKED_INFORMATIVE, FOUND = range(8)
 
 
+@elementwise
+def softmax_parts(outputs, most, weight, e):  # type: ignore[no-untyped-def]
+    """Of outputs (C, B): their largest and the sum of e = exp(outputs - largest), both (B,)."""
+    most[:] = outputs[0]
+    for c in range(1, outputs.shape[0]):
+        for b in range(outputs.shape[1]):
+            most[b] = outputs[c, b] if outputs[c, b] > most[b] else most[b]
+    weight[:] = 0
+    for c in range(outputs.shape[0]):
+        for b in range(outputs.shape[1]):
+            e[c, b] = exponential(outputs[c, b] - most[b])
+            weight[b] += e[c, b]
+
+
+@elementwise
+def scale_columns(e, factor):  # type: ignore[no-untyped-def]
+    """e times the factor of its column; zero where that is zero, whatever e is."""
+    for c in range(e.shape[0]):
+        for b in range(e.shape[1]):
+            e[c, b] = f32(0) if factor[b] == 0 else e[c, b] * factor[b]
+
+
 @compiled
 def classes(outputs, targets, sequences, constant, d, found):  # type: ignore[no-untyped-def]
     """Mean cross entropy of outputs (C, T, B) for targets (B, T), -1 where there is none; d (C, T, B) is its gradient."""
-    count, tokens = outputs.shape[0], outputs.shape[1]
+    tokens = outputs.shape[1]
     found[:] = 0
     for b in range(sequences):
         for t in range(tokens):
@@ -20,29 +42,27 @@ def classes(outputs, targets, sequences, constant, d, found):  # type: ignore[no
             found[ASKED] += target != -1
             found[ASKED_CONSTANT] += constant >= 0 and target == constant
     found[ASKED_INFORMATIVE] = found[ASKED] - found[ASKED_CONSTANT]
-    share = f32(1) / f32(found[ASKED])
+    share, padded = f32(1) / f32(found[ASKED]), outputs.shape[2]
+    most, weight, factor = np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
     total = 0.0
-    d[:] = 0
-    for b in range(sequences):
-        for t in range(tokens):
+    for t in range(tokens):
+        softmax_parts(outputs[:, t], most, weight, d[:, t])
+        factor[:] = 0
+        for b in range(sequences):
             target = targets[b, t]
             if target == -1:
                 continue
-            best, most = 0, outputs[0, t, b]
-            for c in range(1, count):
-                if outputs[c, t, b] > most:
-                    best, most = c, outputs[c, t, b]
-            weight = f32(0)
-            for c in range(count):
-                e = exponential(outputs[c, t, b] - most)
-                d[c, t, b] = e
-                weight += e
-            for c in range(count):
-                d[c, t, b] *= share / weight
-            d[target, t, b] -= share
-            total += np.log(weight) - (outputs[target, t, b] - most)
-            found[RIGHT] += best == target
-            found[RIGHT_CONSTANT] += best == target and target == constant
+            factor[b] = share / weight[b]
+            total += np.log(weight[b]) - (outputs[target, t, b] - most[b])
+            right = outputs[target, t, b] == most[b]
+            for c in range(target):
+                right = right and outputs[c, t, b] < most[b]  # the first of the largest is the answer
+            found[RIGHT] += right
+            found[RIGHT_CONSTANT] += right and target == constant
+        scale_columns(d[:, t], factor)
+        for b in range(sequences):
+            if targets[b, t] != -1:
+                d[targets[b, t], t, b] -= share
     found[RIGHT_INFORMATIVE] = found[RIGHT] - found[RIGHT_CONSTANT]
     found[LOSS] = total / found[ASKED]
 

@@ -19,13 +19,13 @@ def draw_all(key, sites, step, form, room, work):  # type: ignore[no-untyped-def
     """All masks of a step. `sites` (L + 1, 3): of a layer its weights, attention and MLP; the last row's first two are of the ends."""
     square, states = form.heads * form.tokens * form.tokens, form.tokens * form.width
     args = (step, form.threshold, form.sequences)
-    draw(key[0], key[1], sites[form.depth, 0], *args, states, work.stream, room.bits_in)
-    draw(key[0], key[1], sites[form.depth, 1], *args, states, work.stream, room.bits_out)
+    draw(key[0], key[1], sites[form.depth, 0], *args, states, work, room.bits_in)
+    draw(key[0], key[1], sites[form.depth, 1], *args, states, work, room.bits_out)
     for layer in range(form.depth):
-        draw(key[0], key[1], sites[layer, 0], *args, square, work.stream, room.bits_weights[layer])
-        draw(key[0], key[1], sites[layer, 1], *args, states, work.stream, room.bits_attention[layer])
+        draw(key[0], key[1], sites[layer, 0], *args, square, work, room.bits_weights[layer])
+        draw(key[0], key[1], sites[layer, 1], *args, states, work, room.bits_attention[layer])
         if form.activation != NO_MLP:
-            draw(key[0], key[1], sites[layer, 2], *args, states, work.stream, room.bits_mlp[layer])
+            draw(key[0], key[1], sites[layer, 2], *args, states, work, room.bits_mlp[layer])
 
 
 @compiled

@@ -50,8 +50,8 @@ def load(builder: Any, place: Any, kind: Any) -> Any:
     return builder.load(builder.inttoptr(place, kind.as_pointer()), align=4)
 
 
-def store(builder: Any, value: Any, place: Any) -> None:
-    builder.store(value, builder.inttoptr(place, value.type.as_pointer()), align=4)
+def store(builder: Any, value: Any, place: Any, align: int = 4) -> None:
+    builder.store(value, builder.inttoptr(place, value.type.as_pointer()), align=align)
 
 
 def shuffled(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
