@@ -53,8 +53,8 @@ def collapse(read: Read) -> Iterator[Finding]:
     if len(falls):
         first = falls.iloc[0]
         answer = (
-            f"{name(first)}{without(first)}: half of what distinguishes its tokens is gone after {first.halving_depth:.2f} layers, "
-            f"interpolated ({first.halving_depth_at}). "
+            f"{name(first)}{without(first)}: half of what distinguishes its tokens is gone{within(first.halving_depth)} after "
+            f"{first.halving_depth:.2f} layers, interpolated ({first.halving_depth_at}). "
         )
         others = [f"{name(row)} {row.halving_depth:.2f}" for _, row in falls.iloc[1:NAMED].iterrows()]
         answer += f"Next: {', '.join(others)}. " if others else ""
@@ -65,11 +65,11 @@ def collapse(read: Read) -> Iterator[Finding]:
         each = [f"{name(row)} {row.depth_below_tenth:.1f}".removesuffix(".0") for _, row in below.iterrows()]
         stay = len(asked) - len(below)
         answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
-        answer += (
-            f"{many(stay, 'other')} of {len(asked)} (architectures and their variants) never in all seeds, within their layers."
-            if stay
-            else ""
-        )
+        if stay:
+            answer += (
+                f"Not {'in' if each else 'in any of'} the {'other ' if each else ''}{many(stay, 'row')} of the scorecard: in at least one "
+                "seed it stays above 0.1 in all layers."
+            )
         yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
 
 
@@ -77,9 +77,11 @@ def without(row: Series) -> str:
     """What a network lacks, for those who do not know its name."""
     lacks = {"residual": "skip connections", "norm": "norms", "mlp": "MLPs"}
     missing = [what for part, what in lacks.items() if getattr(row, part) == "none"]
-    if not missing:
-        return ""
-    return f" (attention without {' and '.join([', '.join(missing[:-1])] * (len(missing) > 1) + missing[-1:])})"
+    return f" (no {', no '.join(missing)})" if missing else ""
+
+
+def within(depth: float) -> str:
+    return " within the first layer," if depth < 1 else ""
 
 
 def skips(scores: DataFrame) -> str:
