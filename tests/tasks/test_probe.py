@@ -35,13 +35,12 @@ def test_training_meets_all_lengths_and_evaluation_is_whole() -> None:
     inputs, module = torch.zeros(2, 1, 9, dtype=torch.int64), Lengths()
     targets = torch.arange(9).expand(2, 1, 9)
     for step in range(200):
-        graded = prefixes(module, Samples(inputs, targets, [0, 1], ("train", step)), shortest=4)
+        graded = prefixes(module, Samples(inputs, targets, [0, 1], ("train", step), learned=True), shortest=4)
         assert graded.asked.tolist() == [module.asked[-1]] * 2
     assert set(module.asked) == {4, 5, 6, 7, 8, 9}
-    with torch.no_grad():
-        prefixes(module, Samples(inputs, targets, [0, 1], ("test", 0)), shortest=4)
+    prefixes(module, Samples(inputs, targets, [0, 1], ("train", 0)), shortest=4)  # what was trained on, evaluated
     assert module.asked[-1] == 9
     again = Lengths()
     for step in range(200):
-        prefixes(again, Samples(inputs[:1], targets[:1], [5], ("train", step)), shortest=4)
+        prefixes(again, Samples(inputs[:1], targets[:1], [5], ("train", step), learned=True), shortest=4)
     assert again.asked == module.asked[:-1]  # whoever is in the stack

@@ -74,7 +74,7 @@ class Data(Splits):
                 index = order[:, start : start + size]  # (K, B)
                 rows = torch.arange(len(index), device=index.device).unsqueeze(1)  # (K, 1)
                 part = picked(self.train, rows, index)
-            yield self.batch(part, seeds, place)
+            yield self.batch(part, seeds, place, learned=True)
         if order is not None and waits(order.device):  # drawn while the device is still busy with this epoch
             self.ahead[epoch + 1, shuffle, *seeds] = self.orders(seeds, epoch + 1, shuffle)
 
@@ -106,8 +106,9 @@ class Data(Splits):
             targets = inputs if same else split.targets[:, start : start + size]
             yield self.batch(Split(inputs, targets), seeds, (name, start))
 
-    def batch(self, part: Split, seeds: Sequence[int], place: tuple[str | int, ...]) -> Samples:
-        return Samples(part.inputs, part.targets, seeds, place, self.size_in, self.special, self.constant)
+    def batch(self, part: Split, seeds: Sequence[int], place: tuple[str | int, ...], learned: bool = False) -> Samples:
+        about = self.size_in, self.special, self.constant
+        return Samples(part.inputs, part.targets, seeds, place, *about, learned)
 
 
 def picked(split: Split, rows: Tensor, index: Tensor) -> Split:

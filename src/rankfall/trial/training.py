@@ -141,7 +141,9 @@ def graded(candidate: Candidate, targets: str, members: Sequence[int]) -> dict[s
         asked = {"classes": rng.integers(-1, 3, size=(4, LENGTH)), "values": rng.normal(size=(4, LENGTH, 3))}
         wanted.append(x if targets == "hidden" else torch.from_numpy(asked[targets]))
     module = Small(members, tokens, SYMBOLS, size_out)
-    batch = Samples(torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special)
+    batch = Samples(
+        torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special, learned=True
+    )
     found = candidate.call(candidate.bound(), f"given a module and samples with {targets}", module, batch)
     if not isinstance(found, Graded):
         raise candidate.refused(

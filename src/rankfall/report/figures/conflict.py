@@ -157,8 +157,8 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str) -
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = max((p for p in points if p["rows"] < 0.5), key=lambda point: point["kept"], default=None)
     text = (
-        f"Which of {len(points)} architectures tells equal tokens apart (to the right) and keeps its masked accuracy on {task} "
-        f"at {times:g} times "
+        f"Which of {len(points)} architectures tells equal tokens apart at random weights (to the right) and keeps its masked "
+        f"accuracy on {task} at {times:g} times "
         "the trained length (up; bars: one standard deviation over seeds); larger points are further below the best accuracy, "
         f"{best:.3f}. "
     )

@@ -20,6 +20,7 @@ class Samples:
     size_in: int = 0  # symbols
     special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
     constant: int | None = None  # the class that is the answer at some places whatever the input is
+    learned: bool = False  # whether a step is taken on them; otherwise they are evaluated
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """Classes, learned at many lengths: in training the samples of a step are cut to their first n tokens.
 
-n is uniform from `shortest` to the whole length, drawn anew for each step, the same for all members. Where no gradient is taken, which is
-where networks are evaluated, samples are whole.
+n is uniform from `shortest` to the whole length, drawn anew for each step, the same for all members. Where networks are evaluated, samples
+are whole.
 """
 
 from dataclasses import replace
 
-import torch
 from torch import nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
@@ -19,7 +18,7 @@ LIMITS = {"shortest": (1, None)}
 
 
 def prefixes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout, *, shortest: int = 2) -> Graded:
-    if not torch.is_grad_enabled():
+    if not batch.learned:
         return classes(module, batch, drop)
     longest = batch.inputs.shape[2]
     n = int(stream(0, "prefixes", *batch.place).integers(min(shortest, longest), longest + 1))
