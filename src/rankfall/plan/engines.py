@@ -59,7 +59,7 @@ CHECKED: dict[str, dict[str, str]] = {
     },
     "head": {"classifier": "1eec46b9fd23", "regression": "b93c0a1aac81"},
     "sentinels": {"none": "4544cc3caedc"},
-    "objective": {"classes": "f6fdf240147b", "values": "f1702af98754"},
+    "objective": {"classes": "88c439a84611", "values": "e822cbd14188"},
     "optimizer": {"adam": "3440a512824c", "adamw": "8783d8f5d78c", "sgd": "0951985da33c"},
 }
 
