@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from benchmarks.record import SCHEMA
@@ -53,7 +54,7 @@ def beside_clean(ax: "Axes", data: "DataFrame") -> None:
             else f"{variant}, alone"
         )
         ax.bar(at, part.ratio, 0.8 / len(shown), label=name)
-    ax.set(title="Member-steps a second", ylabel="times two processes of the clean module", xticks=range(len(labels)))
+    ax.set(title="Member-steps a second", ylabel="times the clean module's two processes", xticks=range(len(labels)))
     ax.set_xticklabels(labels, fontsize=6)
     ax.set_ylim(0, 1.35 * data.ratio.max())  # room for the legend
     ax.legend(fontsize=7, ncols=2)
@@ -132,10 +133,10 @@ def sized(quantity: str, title: str) -> Callable[["Axes", "DataFrame"], None]:
 def bars(quantity: str, title: str, unit: str) -> Callable[["Axes", "DataFrame"], None]:
     def panel(ax: "Axes", data: "DataFrame") -> None:
         data = data[(data.quantity == quantity) & (data.unit == unit)]
-        ax.barh(data.variant, data.value)
+        ax.barh([fill(name, 22) for name in data.variant], data.value)
         for place, (value, ratio) in enumerate(zip(data.value, data.ratio)):
             ax.text(value, place, f" {ratio:.2f} x", va="center", fontsize=7)
-        ax.set(title=f"{title}\n(ratios: to {data.against.iloc[0]})", xlabel=f"{quantity}, {unit}")
+        ax.set(title=fill(f"{title} (ratios: to {data.against.iloc[0]})", 44), xlabel=f"{quantity}, {unit}")
         ax.margins(x=0.15)
 
     return panel

@@ -25,7 +25,7 @@ def measure(results: Results) -> None:
             for engine in networks.engines(tuple(BASE.items())):
                 # A stack's cost is that of all its members; else it is that of one, in a stack.
                 variants = {str(size): variant(engine, axis, size) for size in sizes}
-                rates = running.rates(variants, **length(results.tiny))
+                rates = running.rates(variants, **length(results.tiny, 0.15))
                 costs = [1e3 / rates[str(size)] for size in sizes]
                 for size, cost in zip(sizes, costs):
                     results.add(

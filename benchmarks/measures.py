@@ -21,7 +21,7 @@ NAMES = (
     "attention_identity",
     "attribution",
 )
-FEW, MANY = 1, 9
+FEW, MANY = 1, 5
 
 
 def measure(results: Results) -> None:

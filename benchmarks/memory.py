@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.processes import run
 from benchmarks.record import Results
 
-SIZES = (1, 8, 32, 128)
+SIZES = (1, 32, 128)
 TASKS: dict[str, dict[str, Any]] = {
     "sorting": {"task": "sorting"},
     "masked_text": {"task": "masked_text", "train": 256, "vocabulary": 2000},
@@ -21,7 +21,7 @@ def measure(results: Results) -> None:
     from rankfall.store import Store
 
     for task in list(TASKS)[:1] if results.tiny else TASKS:
-        for members in SIZES[:1] if results.tiny else SIZES[: 4 if task == "sorting" else 2]:
+        for members in SIZES[:1] if results.tiny else SIZES[: 3 if task == "sorting" else 2]:
             given = config(task, members)
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / "config.json").write_text(json.dumps(given))
