@@ -127,7 +127,10 @@ def test_findings_are_computed(folder: Path) -> None:
     assert re.search(r"is gone within the first layer, after 0\.6[3-9] layers", fastest)
     assert "of 2 with skip connections, 2 keep a residual of at least 0.5 and of 2 without, 0 keep" in fastest
     assert re.search(r"SAN (2\.\d|3)", said["At which layer does the residual fall below 0.1?"])
-    assert "Not in the other 2 rows of the scorecard" in said["At which layer does the residual fall below 0.1?"]
+    assert (
+        "In the other 2 rows of the scorecard at least one seed has no such layer"
+        in said["At which layer does the residual fall below 0.1?"]
+    )
     assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
     assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
 
@@ -202,3 +205,11 @@ def test_only_networks_that_were_measured_are_behind_a_number(folder: Path) -> N
     fewer = tables["residuals"][tables["residuals"].key != left_out]
     found = behind(tables | {"residuals": fewer}, placed(tables["cells"]))["residual_last"]["networks"]
     assert found["rows"] == COUNT // 2 - 1 and 0 not in found["columns"]["cell"]["values"]
+
+
+def test_tables_without_a_chart_are_named() -> None:
+    assert (
+        build.uncharted(["cells", "residuals", "circle", "chains"])
+        == "No chart of this page is drawn from chains, circle."
+    )
+    assert build.uncharted(["cells", "residuals", "scorecard"]) == ""

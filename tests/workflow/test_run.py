@@ -191,3 +191,48 @@ def test_whoever_is_told_to_end_passes_it_on(tmp_path: Path) -> None:
     assert "checkpointed on SIGTERM" in log.read_text()
     assert "==> to go on: make run" in (tmp_path / "said").read_text()
     shutil.rmtree(checkout.folder / "results")
+
+
+BREAKS = '''"""Softmax, which breaks at sequences of five tokens."""
+
+from torch import Tensor
+
+
+def breaks(logits: Tensor) -> Tensor:
+    if logits.shape[-1] == 5:
+        raise ValueError("five tokens are too many for me")
+    return logits.softmax(-1)
+'''
+
+
+@pytest.mark.slow
+def test_a_component_that_raises_in_training_is_named_at_the_end_by_status_and_on_the_page(tmp_path: Path) -> None:
+    parts = {"normaliser": "softmax", "mlp": "none", "heads": 2, "width": 8, "depth": 2}
+    config = changed(
+        CONFIG,
+        page=True,
+        architectures={"soft": parts, "broken": parts | {"normaliser": "breaks"}},
+        grid=[{"task": "sorting", "architecture": ["soft", "broken"], "training": "short", "seed": [0, 1]}],
+        measures={"residuals": {}, "scorecard": {}},
+        figures={"residuals": {"task": "sorting"}},
+    )
+    checkout = Checkout.make(tmp_path / "broken", config)
+    checkout.source("nets/normalisers/breaks.py").write_text(BREAKS)
+    done = piped(checkout)
+    said = [line for line in done.stdout.splitlines() if line.startswith("==>")]
+    assert done.returncode == 1
+    assert not MESS.search(done.stdout)
+    (named,) = [line for line in said if "five tokens are too many for me" in line]
+    assert named.startswith("==> failed: sorting / broken / short") and "and 1 more" in named and "breaks.py" in named
+    assert "==> 2 of 4 cells failed or diverged" in done.stdout
+    cells = checkout.table("cells").to_pandas()
+    assert cells.groupby("architecture").status.unique().str[0].to_dict() == {"broken": "failed", "soft": "done"}
+    status = subprocess.run(
+        [sys.executable, "-m", "rankfall.cli", "status", "--config", "config.yaml"],
+        cwd=checkout.folder, env=environment(checkout), capture_output=True, text=True,
+    )  # fmt: skip
+    assert "broken" in status.stdout and "five tokens are too many for me" in status.stdout
+    page = (checkout.results / "report" / "index.html").read_text()
+    assert "2 are done, 2 failed" in page
+    (failed,) = cells[cells.architecture == "broken"].reason.unique()
+    assert "five tokens are too many for me" in failed

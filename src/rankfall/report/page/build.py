@@ -87,6 +87,7 @@ def page(given: Given, most: int = MOST) -> str:
         "findings": "".join(told(found, sections) for found in story),
         "sections": "\n".join(section(name, main, given.figures) for name in sections),
         "tables": "".join(download(name, frame, name in tables) for name, frame in sorted(frames.items())),
+        "uncharted": uncharted(frames),
         "footer": html.escape(
             f"Made by Rankfall {given.version} from the tables of this run; this page opens from disk and loads nothing."
         ),
@@ -168,6 +169,13 @@ def pictures(figures: Mapping[str, str]) -> str:
 def told(found: Finding, sections: Sequence[str]) -> str:
     link = f' <a href="#{found.study}">{SHORT[found.study]}</a>' if found.study in sections else ""
     return f"<div><dt>{html.escape(found.question)}</dt><dd>{html.escape(found.answer)}{link}</dd></div>"
+
+
+def uncharted(names: Iterable[str]) -> str:
+    """A sentence on the tables that nothing on the page is drawn from."""
+    shown = {"cells", "scorecard", "reproduction", *(chart.table for chart in CHARTS)}
+    left = sorted(set(names) - shown)
+    return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
 
 
 def download(name: str, frame: DataFrame, inside: bool) -> str:

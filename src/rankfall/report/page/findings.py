@@ -66,10 +66,8 @@ def collapse(read: Read) -> Iterator[Finding]:
         stay = len(asked) - len(below)
         answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
         if stay:
-            answer += (
-                f"Not {'in' if each else 'in any of'} the {'other ' if each else ''}{many(stay, 'row')} of the scorecard: in at least one "
-                "seed it stays above 0.1 in all layers."
-            )
+            rows = f"{'other ' if each else ''}{many(stay, 'row')}"
+            answer += f"In the {rows} of the scorecard at least one seed has no such layer; the scorecard says why."
         yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
 
 
