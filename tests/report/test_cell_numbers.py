@@ -133,3 +133,25 @@ def test_a_definition_names_columns_that_exist(headline: Any) -> None:
     columns = {column.name for column in schema(headline.table).columns}
     assert set(headline.columns) <= columns
     assert headline.name in cell_numbers.OF_CELLS or headline.table in ("orders", "probe")
+
+
+def test_text_twice_and_eight_times_as_long_are_as_near_to_four() -> None:
+    """The mean of the two, each network counted twice, stood under `kept`."""
+    rows = [{"key": key, "times": times, "kept": 1 / times, "refused": ""} for key in "ab" for times in (1.0, 2.0, 8.0)]
+    found = number_of("kept", pd.DataFrame(rows))
+    assert found.number.tolist() == [0.125, 0.125] and found.key.tolist() == ["a", "b"]
+
+
+def test_no_earlier_layer_stands_for_the_last() -> None:
+    rows = [{"key": "a", "layer": layer, "method": "jacobian", "kept_tokens": "all", "quantity": "own share",
+             "value": value} for layer, value in ((1, 0.5), (2, None))]  # fmt: skip
+    number, _ = only(number_of("own_share", pd.DataFrame(rows)))
+    assert number != number
+
+
+@pytest.mark.parametrize("place", [{"layer": 2}, {"tokens": 8}, {"attention_head": 1}])
+def test_null_dimension_of_the_last_layer_of_the_longest_text_of_all_heads_or_none(place: dict[str, int]) -> None:
+    base = {"key": "a", "layer": 1, "tokens": 4, "attention_head": 0, "quantity": "null", "left_out": "nothing",
+            "tolerance": cell_numbers.TOLERANCE, "value": 3.0}  # fmt: skip
+    number, _ = only(number_of("null_dimension", pd.DataFrame([base, base | place | {"value": None}])))
+    assert number != number

@@ -12,13 +12,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from page_tables import LAYERS, frames, made_page
+from page_tables import LAYERS, about, cell_rows, frames, made_page
 
 from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.page import build
 from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS
-from rankfall.report.page.findings import findings
+from rankfall.report.page.findings import findings, law
 from rankfall.report.page.pack import finite, packed, shared, unpacked
 from rankfall.report.page.rows import chart_rows, encoded
 from rankfall.report.schema import CELL_COLUMNS, schema
@@ -133,6 +133,18 @@ def test_findings_are_computed(folder: Path) -> None:
     )
     assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
     assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
+
+
+def test_the_law_is_said_of_networks_that_are_alike() -> None:
+    """Trained and untrained networks, and variants of a name, were averaged; noise below the floor counted as a residual."""
+    base = about(cell_rows(2)[0]) | {"layer": 6, "sample": 0, "method": "centred", "floor": False}
+    trained = {"training": "short", "epochs": 3}
+    rows = [base | {"log10_residual": -100.0, "key": "0"}, base | trained | {"log10_residual": -2.0, "key": "1"},
+            base | {"normaliser": "l2", "log10_residual": -1.0, "key": "2"},
+            base | {"architecture": "noise", "log10_residual": -900.0, "floor": True, "key": "3"}]  # fmt: skip
+    (found,) = law({"law": pd.DataFrame(rows)}.get)
+    assert "SAN (sorting, init, depth 6) is at 10^-100, computed without rounding" in found.answer
+    assert "SAN (normaliser l2) (sorting, init, depth 6) is at 0.10" in found.answer
 
 
 def test_no_finding_without_its_table() -> None:

@@ -95,7 +95,8 @@ def probe_accuracy(rows: DataFrame) -> DataFrame:
 
 def longer(table: DataFrame) -> DataFrame:
     away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
-    return table[away == away.groupby(table.key).transform("min")]
+    found = table[away == away.groupby(table.key).transform("min")]
+    return found[found.times == found.groupby("key").times.transform("max")]  # twice and 8 times are as near to 4
 
 
 def kept(rows: DataFrame) -> DataFrame:
@@ -104,12 +105,13 @@ def kept(rows: DataFrame) -> DataFrame:
 
 def free(table: DataFrame) -> DataFrame:
     chosen = (table.quantity == "null") & (table.left_out == "nothing") & table.attention_head.notna()
-    part = table[chosen & (table.tolerance == TOLERANCE) & table.value.notna()]
+    part = table[chosen & (table.tolerance == TOLERANCE)]
     return at_last(part[part.tokens == part.groupby("key").tokens.transform("max")])
 
 
 def null_dimension(rows: DataFrame) -> DataFrame:
-    return plain(rows.groupby("key").value.mean().reset_index(), "value")
+    heads = rows.groupby("key").value
+    return plain(heads.mean().where(heads.count() == heads.size()).reset_index(), "value")
 
 
 def found_again(table: DataFrame) -> DataFrame:
@@ -124,7 +126,7 @@ def identity_rate(rows: DataFrame) -> DataFrame:
 
 def own(table: DataFrame) -> DataFrame:
     chosen = (table.method == "jacobian") & (table.kept_tokens == "all") & (table.quantity == "own share")
-    return at_last(table[chosen & table.value.notna()])
+    return at_last(table[chosen])
 
 
 def own_share(rows: DataFrame) -> DataFrame:

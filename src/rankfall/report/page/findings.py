@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.variants import placed
+
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
@@ -122,14 +124,25 @@ def law(read: Read) -> Iterator[Finding]:
     if table is None:
         return
     table = table[(table.status == "done") & table.log10_residual.notna()]
-    ends = table[table.layer == table.layer.max()].groupby("architecture").log10_residual.mean()
-    if len(ends):
-        yield Finding(
-            "How small does the residual become?",
-            f"After {table.layer.max()} layers {ends.idxmin()} is at 10^{ends.min():,.0f}, computed without rounding; "
-            f"{ends.idxmax()} is at {10 ** ends.max():.2f}.",
-            "rank",
-        )
+    table = table[~table.floor.fillna(False).astype(bool)]  # rounding noise is no residual
+    if not len(table):
+        return
+    deepest = int(table.layer.max())
+    last = placed(table[table.layer == deepest].reset_index(drop=True))
+    by = ["architecture", "variant", "setting"]  # a trained network and an untrained one are two answers
+    ends = last.groupby(by).agg(
+        residual=("log10_residual", "mean"), centred=("method", lambda of: (of == "centred").all())
+    )
+    ends = ends.reset_index()
+    low, high = ends.loc[ends.residual.idxmin()], ends.loc[ends.residual.idxmax()]
+    several = ends.setting.nunique() > 1
+    said = [f"{name(row)}{f' ({row.setting})' if several else ''}" for row in (low, high)]
+    exact = ", computed without rounding" if low.centred else ", in float64"
+    yield Finding(
+        "How small does the residual become?",
+        f"After {deepest} layers {said[0]} is at 10^{low.residual:,.0f}{exact}; {said[1]} is at {10**high.residual:.2f}.",
+        "rank",
+    )
 
 
 def paths(read: Read) -> Iterator[Finding]:
