@@ -51,6 +51,10 @@ def train_cells(
     check_installed({cell.engine for cell in cells})
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
+    if any(cell.engine == "fused" for cell in missing):  # what keeps the kernels from running is no cell's fault
+        from rankfall.train.fused.engine import prepare
+
+        prepare()
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         job = TrainingWork(store, settings, progress, code, stopped)

@@ -28,11 +28,15 @@ from rankfall.train.fused.compiled import SETTINGS
 from rankfall.train.fused.tile import COLUMNS, LANES, ROWS
 
 PACKAGE = __name__.rpartition(".")[0]
+SEAL = "seal"  # the file that says what was kept, byte by byte
+# Settings of numba that make other machine code of the same text, whose sums differ in their last digits.
+STEERING = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "ENABLE_AVX", "DISABLE_INTEL_SVML", "DISABLE_JIT")
 
 
 @cache
 def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
     """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it."""
+    check_settings()
     folder = cache_folder() or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
     with locked(folder / "lock"):
         before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
@@ -41,13 +45,54 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
         finally:
             SETTINGS.CACHE_DIR = before
         given = arguments()
+        if not is_whole(folder):
+            clear(folder)
         if not is_kept(entry, given):
             compile_apart(entry, given)
+            seal(folder)
         entry(*given)
     if entry.stats.cache_misses:
         raise RankfallError(
             f"compiled code cannot be kept in {folder}: make room there, or set `compute: engine: plain`"
         )
+
+
+def check_settings() -> None:
+    """Raise where the environment asks numba for other machine code: its numbers would stand under the key of the usual one's."""
+    found = [f"NUMBA_{name}" for name in STEERING if f"NUMBA_{name}" in os.environ]
+    if found:
+        raise RankfallError(
+            f"{', '.join(found)}: the fast engine's numbers would differ under the same keys; unset "
+            f"{'it' if len(found) == 1 else 'them'}, or set `compute: engine: plain`"
+        )
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether every byte is there as it was kept: numba would run what has changed, or end every job on what is cut off."""
+    try:
+        return (folder / SEAL).read_text() == contents(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def seal(folder: Path) -> None:
+    with suppress(OSError):  # a full disk: compiled again next time
+        (folder / SEAL).write_text(contents(folder))
+
+
+def clear(folder: Path) -> None:
+    for path in kept_files(folder):
+        path.unlink(missing_ok=True)
+
+
+def contents(folder: Path) -> str:
+    files = ((path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in kept_files(folder))
+    return "".join(f"{path.relative_to(folder)} {found}\n" for path, found in files)
+
+
+def kept_files(folder: Path) -> list[Path]:
+    """What numba has written."""
+    return sorted(path for path in folder.rglob("*.nb*") if path.is_file())
 
 
 def is_kept(entry: Any, given: tuple[Any, ...]) -> bool:
@@ -89,7 +134,8 @@ def cache_folder() -> Path | None:
 
 def digest() -> str:
     made_by = numba.__version__, llvmlite.__version__, platform.python_version(), LANES, ROWS, COLUMNS
-    found = hashlib.sha256(repr((made_by, SETTINGS.CPU_NAME, SETTINGS.CPU_FEATURES)).encode())
+    settings = [getattr(SETTINGS, name, None) for name in (*STEERING, "CPU_NAME", "CPU_FEATURES")]
+    found = hashlib.sha256(repr((made_by, settings)).encode())
     for name in sorted(name for name in sys.modules if name.startswith(f"{PACKAGE}.")):
         found.update(f"\n{name}\n".encode() + text_of(name))
     return found.hexdigest()[:24]

@@ -27,7 +27,7 @@ class Fused:
     name = "fused"
 
     def __init__(self, members: Members, architecture: Architecture, training: Training) -> None:
-        cache.ready(step_members, of_its_types)
+        prepare()
         network: Any = members.module
         self.described = Described(network, members.weights, architecture, training)
         self.layers, self.ends, self.sites = self.described.layers(), self.described.ends(), self.described.sites()
@@ -78,6 +78,11 @@ class Fused:
             return
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(lambda i: task(edges[i], edges[i + 1], *rooms[i]), range(workers)))
+
+
+def prepare() -> None:
+    """Has the kernels compiled, once for a process."""
+    cache.ready(step_members, of_its_types)
 
 
 def of_its_types() -> tuple[Any, ...]:

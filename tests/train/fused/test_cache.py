@@ -1,0 +1,92 @@
+"""Guards the machine code that the fused engine keeps: not run where a byte of it has changed, made with numba's usual settings alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import config
+
+from rankfall.errors import RankfallError
+from rankfall.jobs import training as job
+from rankfall.jobs.engine import Settings
+from rankfall.plan import make_plan
+from rankfall.store import Store
+from rankfall.train.progress import Progress
+
+pytest.importorskip("numba")
+from rankfall.train.fused import cache
+
+
+def kept(folder: Path) -> Path:
+    """A file as numba leaves it."""
+    (folder / "fused_1").mkdir()
+    path = folder / "fused_1" / "step.nbc"
+    path.write_bytes(b"machine code")
+    return path
+
+
+@pytest.mark.parametrize("now", [b"machine Code", b"machine", b"", None])
+def test_kept_code_is_whole_or_made_anew(tmp_path: Path, now: bytes | None) -> None:
+    assert cache.is_whole(tmp_path) is False  # whoever kept it was killed before it was sealed
+    path = kept(tmp_path)
+    assert not cache.is_whole(tmp_path)
+    cache.seal(tmp_path)
+    assert cache.is_whole(tmp_path)
+    if now is None:
+        path.unlink()
+    else:
+        path.write_bytes(now)
+    assert not cache.is_whole(tmp_path)
+    cache.clear(tmp_path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", cache.STEERING)
+def test_settings_that_change_the_machine_code_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.check_settings()
+    monkeypatch.setenv(f"NUMBA_{name}", "0")
+    with pytest.raises(RankfallError, match=rf"NUMBA_{name}: .*same keys; unset it.*engine: plain") as error:
+        cache.check_settings()
+    assert "\n" not in str(error.value)
+
+
+def test_settings_of_a_file_of_numba_have_a_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cache.digest()
+    monkeypatch.setattr(cache.SETTINGS, "OPT", 1)
+    assert cache.digest() != before
+
+
+def test_what_keeps_kernels_from_running_is_no_cells_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell of the job had failed, each half of its stack after another attempt to compile."""
+    raw = config(training={"epochs": 1}, grid={"seed": "0..3"}, compute={"engine": "auto"})
+    cells, store = make_plan(raw).cells, Store(tmp_path / "store")
+    assert {cell.engine for cell in cells} == {"fused"}
+    monkeypatch.setenv("NUMBA_OPT", "0")
+    cache.ready.cache_clear()
+    with pytest.raises(RankfallError, match="NUMBA_OPT"):
+        job.train_cells(cells, store, Settings(torch.device("cpu")), Progress(), lambda cell: {})
+    assert not store.find_cells([cell.key for cell in cells])
+
+
+@pytest.mark.slow
+def test_kernels_that_are_damaged_are_compiled_anew(tmp_path: Path) -> None:
+    """Cut off, they ended every job with an error of pickle."""
+    train = "import test_engine as t; print(t.trained('fused', [7])[0].weights.double().sum().item())"
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    told = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": paths}
+
+    def run() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", train], env=told, capture_output=True, text=True, check=True
+        ).stdout
+
+    first = run()
+    (code,) = tmp_path.rglob("*.nbc")
+    whole = code.read_bytes()
+    code.write_bytes(whole[: len(whole) // 2])
+    assert run() == first
+    (code,) = tmp_path.rglob("*.nbc")
+    assert code.stat().st_size > len(whole) // 2
