@@ -89,7 +89,7 @@ def skips(scores: DataFrame) -> str:
     known = scores[scores.residual_last.notna()]
     parts = []
     for what, part in (
-        ("with skip connections", known[known.residual != "none"]),
+        ("with skip connections", known[known.residual.notna() & (known.residual != "none")]),
         ("without", known[known.residual == "none"]),
     ):
         if len(part):
