@@ -95,7 +95,8 @@ def test_shift_invariance(row: list[float], shift: float) -> None:
         assert sums[0] < sums[1]
 
 
-@given(st.lists(st.floats(-5, 5), min_size=4, max_size=4), st.floats(1e-3, 1e3))
+# Without subnormal scores: half of the smallest is 0, and a factor is no factor any more.
+@given(st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=4, max_size=4), st.floats(1e-3, 1e3))
 @settings(max_examples=50, deadline=None)
 def test_a_factor_cancels_in_relu2_sum(row: list[float], factor: float) -> None:
     """Which is why no temperature, such as log n, can act on it; relu^2 / n grows with the square."""
