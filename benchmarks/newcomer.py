@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "newcomer.md"
+ASKED = "Which architecture collapses fastest?"  # the first question that the page answers
 NAME = "square"  # of README's attention normaliser
 LEFT_OUT = ("PYTHONPATH", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ARGS", "CONFIG", "PROFILE")
 
@@ -71,11 +72,11 @@ def opened(folder: Path, architecture: str | None = None) -> str:
         shown = browser.new_page()
         shown.goto((folder / "results/report/index.html").as_uri())
         if architecture is None:
-            said = shown.locator("main").get_by_text(re.compile("collapses fastest")).first.locator("..").inner_text()
+            said = shown.locator("main").get_by_text(ASKED).first.locator("..").inner_text()
         else:
             said = shown.locator("table tr", has=shown.get_by_text(architecture, exact=True)).first.inner_text()
         browser.close()
-    return " ".join(said.split())
+    return " ".join(said.split()).removeprefix(ASKED).partition(". ")[0].strip()
 
 
 def added(folder: Path, readme: str) -> str:
@@ -113,9 +114,9 @@ computer types and reads faster than you do, so add your own minutes for these.
 {chr(10).join(lines)}
 | **all** | **{total}** |
 
-{datetime.date.today().isoformat()}, {machine}. The page's answer to *which architecture collapses fastest*: {rows[3][2]}
+{datetime.date.today().isoformat()}, {machine}. The page's answer to "{ASKED}": {rows[3][2]}.
 
-The last run trained the new networks only, and made anew what shows them. The scorecard's row: {rows[-1][2]}
+The last run trained the networks of the new architecture only, and made anew what shows them.
 """
 
 
