@@ -69,6 +69,16 @@ def test_whose_rows_differ_is_said_with_how_many_they_have(tmp_path: Path) -> No
     )
 
 
+def test_rows_that_one_run_has_twice_are_not_paired_with_one_row_of_the_other(tmp_path: Path) -> None:
+    one, other = run(tmp_path / "a"), run(tmp_path / "b")
+    path = one / "tables" / "residuals.parquet"
+    rows = pd.read_parquet(path)
+    pd.concat([rows, rows.tail(1).assign(value=9.0)]).to_parquet(path)
+    (found,) = compare_runs(one, other)["residuals"]
+    assert (found.rows, found.of) == (1, 0)
+    assert found.what.startswith("only in the first run")
+
+
 def test_the_code_that_differs_is_told_by_cells_of_one_specification() -> None:
     one = {"a": {"x.py": "1", "y.py": "1"}, "b": {"x.py": "1"}, "gone": {"z.py": "1"}}
     other = {"a": {"x.py": "2", "y.py": "1"}, "b": {"x.py": "2", "new.py": "1"}, "more": {"z.py": "2"}}

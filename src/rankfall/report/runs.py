@@ -66,12 +66,12 @@ def _table_differences(name: str, one: Path | None, other: Path | None, toleranc
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     keys = _identity(name, first, second)
-    for frame in (first, second):
-        if frame.duplicated(
-            keys
-        ).any():  # as where one specification was trained under two labels that it does not name
+    # Some specification has several rows, as where it was trained under two labels that it does not name: counted in both runs, also where
+    # only one has several, since a merge would pair each of these with the other's one.
+    if any(frame.duplicated(keys).any() for frame in (first, second)):
+        for frame in (first, second):
             frame["same"] = frame.groupby(keys, dropna=False).cumcount()
-    keys += ["same"] * ("same" in first and "same" in second)
+        keys.append("same")
     both = first.merge(second, on=keys, how="outer", suffixes=("", " 2"), indicator=True)
     for side, which in (("left_only", "first"), ("right_only", "second")):
         alone = both[both["_merge"] == side]
