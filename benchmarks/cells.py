@@ -69,6 +69,7 @@ def workflow(given: dict[str, Any], folder: Path) -> Used:
 
 
 def config(names: list[str], depths: int, seeds: int, epochs: int) -> dict[str, Any]:
+    default = yaml.safe_load((ROOT / "config.yaml").read_text())
     return {
         "name": "bench",
         "results": "results",
@@ -87,7 +88,5 @@ def config(names: list[str], depths: int, seeds: int, epochs: int) -> dict[str, 
         "measures": {},
         "figures": {},
         "page": False,
-        "compute": yaml.safe_load((ROOT / "config.yaml").read_text())[
-            "compute"
-        ],  # as the default run: several jobs side by side
+        "compute": default["compute"],  # several jobs side by side
     }

@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def typed(command: str, folder: Path) -> str:
-    """Runs a command as a newcomer's shell does, and returns the last line it prints that says anything."""
+    """Runs a command as a newcomer's shell does, and returns the first line of its report, if it has one."""
     left = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=left, stdin=subprocess.DEVNULL, text=True,

@@ -50,11 +50,10 @@ class Searched:
         """A column's numbers, NaN where there is none."""
         return self.frame[name].astype("Float64").astype(float)
 
-    def _groups(self, keys: tuple[str, ...]) -> "tuple[np.ndarray, DataFrame]":
-        """The number of each row's group of equal `keys`, in the order of these, and the keys of every group."""
+    def _groups(self, keys: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each row's group of equal `keys`, in the order of these, and the place of each group's first row."""
         number = self.frame.groupby(list(keys), dropna=False, observed=True).ngroup().to_numpy()
-        _, first = np.unique(number, return_index=True)
-        return number, self.frame[list(keys)].iloc[first].reset_index(drop=True)
+        return number, np.unique(number, return_index=True)[1]
 
     def means(self, rows: np.ndarray, number: "Series", keys: Sequence[str]) -> "Series":
         """Group -> mean over its rows among these, NaN where one of them has no number."""
@@ -63,9 +62,8 @@ class Searched:
 
     def named(self, means: "Series", keys: Sequence[str]) -> "DataFrame":
         """The means beside their groups' keys; `network` is the place of a row of the group."""
-        number, named = self.groups(tuple(keys))
-        first = np.unique(number, return_index=True)[1]
-        return named.iloc[means.index].assign(number=means.to_numpy(), network=first[means.index])
+        first = self.groups(tuple(keys))[1][means.index]
+        return self.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)
 
 
 def reads(found: Any, wanted: str) -> bool:

@@ -119,9 +119,8 @@ def files(picture: Picture) -> dict[str, bytes]:
         for kind, metadata in WITHOUT_TIME.items():
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=kind, metadata=metadata)
-            picture.figure.set_layout_engine(
-                None
-            )  # "none" would keep a placeholder, for which matplotlib draws everything twice
+            # Laid out once. "none" would keep a placeholder, for which matplotlib draws everything twice.
+            picture.figure.set_layout_engine(None)
             found[kind] = drawn.getvalue()
     if picture.numbers is None:
         quoted = picture.caption.replace('"', '""')
