@@ -8,7 +8,7 @@ import yaml
 
 from rankfall import components
 from rankfall.plan.build import make_plan
-from rankfall.report import tables
+from rankfall.report.conform import conform
 
 PAGE = (Path(__file__).parents[2] / "docs" / "question.md").read_text()
 ROWS = re.findall(r"^\| ([^|]+\?) \| ([^|]+) \| [^|]* \| `(t[.\[][^`]+)`", PAGE, re.MULTILINE)
@@ -31,7 +31,7 @@ def test_a_line_of_pandas_reads_its_table(question, measures, line):
     names = [components.describe("measure", name).facts["TABLE"] for name in named] or ["cells"]
     results = []
     for name in names:
-        t = tables.conform(name, []).to_pandas()
+        t = conform(name, []).to_pandas()
         t = t.astype({column: "float64" for column in t.columns if t[column].dtype.kind in "if"})
         try:
             results.append(eval(line, {"t": t}))

@@ -19,7 +19,7 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.plan import make_plan
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import propagate
-from rankfall.report import tables
+from rankfall.report.conform import conform
 
 SHAPE = Shape("tokens", "classes", length=5, size_in=7, size_out=7)
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
@@ -85,7 +85,7 @@ def test_measures_of_values_refuse_positions_that_add_to_them() -> None:
 def orders(**parts: list[Any]) -> list[dict[str, Any]]:
     few = {"masks": ["none", "causal"], "sentinels": ["none", "cls_sep"], "blocks": ["attention alone"], "heads": [2]}
     found = module.orders(Context(), draws=2, **(few | parts))  # type: ignore[arg-type]
-    assert len(tables.conform("orders", found)) == len(found)
+    assert len(conform("orders", found)) == len(found)
     return found
 
 

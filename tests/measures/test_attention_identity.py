@@ -77,6 +77,7 @@ def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     pytest.importorskip("transformers")
     from rankfall.measures.model_attention_identity import model_attention_identity
     from rankfall.report import tables
+    from rankfall.report.conform import conform
 
     sizes = {
         "hidden_size": 24,
@@ -87,7 +88,7 @@ def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     }
     rows = model_attention_identity(Context(), model="bert", config=sizes, text="zipf", samples=2, lengths=[6, 9])
     tables.write("model_attention_identity", rows, tmp_path / "x.parquet")
-    frame = tables.conform("model_attention_identity", rows).to_pandas()
+    frame = conform("model_attention_identity", rows).to_pandas()
     null = frame[(frame.quantity == "null_simplex") & (frame.tolerance == 1e-10) & (frame.left_out == "nothing")]
     assert null[null.tokens == 6].value.max() <= 1 and null[null.tokens == 9].value.min() >= 2
     first = frame[(frame.quantity == "first_mass") & (frame.left_out == "first token")]

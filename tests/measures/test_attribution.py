@@ -11,7 +11,7 @@ from rankfall.identity.shares import BANDS
 from rankfall.measures._context import Context
 from rankfall.measures.attribution import NO_PARTS, attribution
 from rankfall.nets.network import Shape, build
-from rankfall.report import tables
+from rankfall.report.conform import conform
 from rankfall.report.schemas.attribution import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
@@ -54,10 +54,10 @@ def test_rows_are_what_the_blocks_say() -> None:
             parts = chosen(rows, member=0, layer=1, method=method, kept_tokens=kept)
             total = sum(row["value"] for row in parts if row["quantity"] in ("own share", *BANDS))
             assert total == pytest.approx(1.0, rel=1e-12)
-    conform(rows)
+    fits_declaration(rows)
 
 
-def conform(rows: list[dict[str, Any]]) -> None:
+def fits_declaration(rows: list[dict[str, Any]]) -> None:
     """The columns are those of the table, and no two rows have the same key; null only where the schema has it."""
     columns = {column.name: column for column in ATTRIBUTION_COLUMNS}
     for row in rows:
@@ -70,14 +70,14 @@ def conform(rows: list[dict[str, Any]]) -> None:
 
 def test_what_a_network_has_not_is_named() -> None:
     rows = attribution(context(attention="gau"), samples=2)
-    conform(rows)
+    fits_declaration(rows)
     reasons = {row["method"]: row["value_reason"] for row in rows if row["quantity"] == "own share"}
     assert {name for name, reason in reasons.items() if reason == NO_PARTS} == {"attention", "rollout", "norms"}
     rows = attribution(context(norm="column"), samples=2)
     assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {
         "the norm acts on tokens together"
     }
-    conform(rows)
+    fits_declaration(rows)
 
 
 def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
@@ -91,4 +91,4 @@ def test_the_table_takes_the_rows() -> None:
     from rankfall.report.cell_columns import cell_columns
 
     rows = [cell_columns(cells()[0], None) | row for row in attribution(context(), samples=1) if row.pop("member") == 0]
-    assert tables.conform("attribution", rows).num_rows == len(rows)
+    assert conform("attribution", rows).num_rows == len(rows)

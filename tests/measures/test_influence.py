@@ -12,13 +12,13 @@ from rankfall.measures._context import Context
 from rankfall.measures.cell_influence import cell_influence
 from rankfall.measures.influence import influence, measured, stack
 from rankfall.nets.network import Shape, build
-from rankfall.report import tables
+from rankfall.report.conform import conform
 from rankfall.streams import stream
 
 
 def test_an_untrained_stack_is_near_the_closed_form() -> None:
     rows = influence(Context(), length=24, depths=[2, 6], alphas=[0.3], width=16, heads=2, seeds=1)
-    table = tables.conform("influence", rows).to_pandas()
+    table = conform("influence", rows).to_pandas()
     places = table[table.place.notna()]
     sums = places.groupby(["source", "network", "position", "alpha", "depth", "seed"], dropna=False).share.sum()
     assert list(sums) == pytest.approx([1.0] * len(sums), abs=1e-12)
@@ -100,8 +100,7 @@ def test_the_figure_says_what_the_tables_have() -> None:
     labels = cell_columns(cells(architecture={"depth": 2})[0], {"status": "done"})
     of_cells = [labels | row for row in cell_influence(context(), samples=2) if row.pop("member") == 0]
     given = {
-        name: tables.conform(name, found).to_pandas()
-        for name, found in (("influence", rows), ("cell_influence", of_cells))
+        name: conform(name, found).to_pandas() for name, found in (("influence", rows), ("cell_influence", of_cells))
     }
     picture = figure(given.__getitem__, depth=3)
     early = sum(row["share"] for row in of_cells if row["layer"] == 2 and row["place"] <= 2.5)

@@ -13,7 +13,7 @@ from rankfall.measures import orders as module
 from rankfall.measures._context import Context
 from rankfall.rank import order_draws, order_slopes
 from rankfall.rank.order_theory import expected
-from rankfall.report import tables
+from rankfall.report.conform import conform
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_published_case_is_cubic(rows: list[dict]) -> None:
 
 
 def test_rows_fit_the_declared_table(rows: list[dict]) -> None:
-    assert len(tables.conform("orders", rows)) == len(rows)
+    assert len(conform("orders", rows)) == len(rows)
 
 
 def test_one_head_without_biases_keeps_direction() -> None:
@@ -105,7 +105,7 @@ def test_a_normaliser_from_outside_is_fitted_as_far_as_any() -> None:
     assert res["none", True]["decades"] > 30
     assert res["toeplitz", True]["order"] == pytest.approx(1, abs=1e-6)
     assert res["none", True]["theory"] is None
-    assert tables.conform("orders", found)
+    assert conform("orders", found)
 
 
 def test_orders_of_rows_that_share_a_direction() -> None:
@@ -172,7 +172,7 @@ def test_a_norm_over_tokens_around_a_normaliser_from_outside(name: str) -> None:
     assert {row["block"] for row in found} == {"attention alone", "column norm"}
     for row in found:
         assert row["order"] is not None or row["reason"]
-    assert tables.conform("orders", found)
+    assert conform("orders", found)
 
 
 def test_rounding_of_a_normaliser_is_no_order() -> None:
@@ -194,7 +194,7 @@ def test_one_that_fails_costs_its_own_rows_alone() -> None:
     assert len(failed) == 6
     assert all(row["order"] is None and row["reason"].startswith("RuntimeError: ") for row in failed)
     assert len(found) == 24
-    assert tables.conform("orders", found)
+    assert conform("orders", found)
 
 
 def test_reasons_are_the_same_in_every_run() -> None:
@@ -222,7 +222,7 @@ def test_components_with_options() -> None:
         normalisers=[{"name": "test_orders:soft", "temperature": 0.5}, "test_orders:soft"], blocks=["skip"], heads=[1], draws=2, **ONE
     )  # fmt: skip
     assert {row["normaliser"] for row in found} == {"test_orders:soft(temperature=0.5)", "test_orders:soft"}
-    assert tables.conform("orders", found)
+    assert conform("orders", found)
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +272,7 @@ def test_an_attention_has_only_what_it_reads(others: list[dict]) -> None:
     assert {row["normaliser"] for row in linear} == {None} and {row["heads"] for row in linear} == {2}
     assert {row["position"] for row in linear} == {"none"}
     assert {row["heads"] for row in others if row["attention"] != "linear"} == {None}
-    assert len(tables.conform("orders", others)) == len(others)
+    assert len(conform("orders", others)) == len(others)
 
 
 def test_features_of_one_dimension_forget_the_query() -> None:

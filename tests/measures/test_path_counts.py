@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankfall.measures._context import Context
 from rankfall.measures.path_counts import model, path_counts
-from rankfall.report import tables
+from rankfall.report.conform import conform
 
 
 def test_against_the_published_curve() -> None:
@@ -21,7 +21,7 @@ def test_against_the_published_curve() -> None:
     assert len(compared) > 200
     assert {row["model"] for row in compared} >= {"GPT-3", "T5-11B", "Bert-Base/ViT-B", "ViT-H"}
     assert max(abs(row["deviation"]) for row in compared) < 1e-4
-    assert len(tables.conform("path_counts", rows)) == len(rows)
+    assert len(conform("path_counts", rows)) == len(rows)
 
 
 @given(st.integers(1, 96), st.integers(1, 128))

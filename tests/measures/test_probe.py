@@ -7,7 +7,7 @@ import pytest
 
 from rankfall.measures import probe as module
 from rankfall.measures._context import Context
-from rankfall.report import tables
+from rankfall.report.conform import conform
 
 GATED: dict[str, Any] = {"name": "gau", "key_width": 8}
 
@@ -54,7 +54,7 @@ def test_almost_all_agree(rows: list[dict[str, Any]]) -> None:
 
 
 def test_rows_fit_the_declared_table(rows: list[dict[str, Any]]) -> None:
-    assert len(tables.conform("probe", rows)) == len(rows)
+    assert len(conform("probe", rows)) == len(rows)
 
 
 def test_more_parts_do_not_change_a_row(rows: list[dict[str, Any]]) -> None:

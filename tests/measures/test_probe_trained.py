@@ -11,8 +11,8 @@ from rankfall.errors import RankfallError
 from rankfall.measures._context import Context
 from rankfall.measures.probe_trained import probe_trained
 from rankfall.nets.network import Shape
-from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
+from rankfall.report.conform import conform
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.probe import probe
 from rankfall.train import recipe
@@ -91,7 +91,7 @@ def test_rows_are_of_every_length_and_fit_the_declared_table() -> None:
         cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"}) for cell in context.cells
     ]
     full = [about[row["member"]] | {name: value for name, value in row.items() if name != "member"} for row in rows]
-    assert len(tables.conform("probe_trained", full)) == len(rows)
+    assert len(conform("probe_trained", full)) == len(rows)
 
 
 def test_cells_of_another_task_are_refused() -> None:

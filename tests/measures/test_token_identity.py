@@ -12,8 +12,8 @@ from rankfall.measures._context import Context
 from rankfall.measures.token_identity import different, token_identity, vocabulary
 from rankfall.nets.network import Shape, build
 from rankfall.plan import make_plan
-from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
+from rankfall.report.conform import conform
 from rankfall.train.data import Data
 
 SYMBOLS, LENGTH = 40, 7
@@ -57,7 +57,7 @@ def test_rows_fit_the_table_and_do_not_depend_on_the_stack() -> None:
     both = context()
     rows = token_identity(both, **FEW)
     done = {"status": "done"}
-    tables.conform("token_identity", [cell_columns(both.cells[row["member"]], done) | rest(row) for row in rows])
+    conform("token_identity", [cell_columns(both.cells[row["member"]], done) | rest(row) for row in rows])
     alone = token_identity(context(range(1, 2)), **FEW)
     together = [rest(row) for row in rows if row["member"] == 1]
     for ours, theirs in zip(together, map(rest, alone), strict=True):

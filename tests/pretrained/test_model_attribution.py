@@ -15,7 +15,7 @@ from rankfall.pretrained.restart import layers_from
 from rankfall.pretrained.source import ModelSource
 from rankfall.pretrained.subject import Request, Subject, subject
 from rankfall.pretrained.texts import Texts
-from rankfall.report import tables
+from rankfall.report.conform import conform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -64,14 +64,14 @@ def test_rows_of_a_small_model() -> None:
     rows = model_attribution(
         Context(), model="bert", config=CONFIGS["bert"], text="zipf", samples=3, length=8, tokens=3, ablated=2
     )
-    table = tables.conform("model_attribution", rows).to_pandas()
+    table = conform("model_attribution", rows).to_pandas()
     own = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
     assert list(own.layer) == [1, 2, 3] and (own.tokens == 9).all() and (own.directions == 2).all()
     assert (own.error > 0).all() and (own.value < 1).all()
     exact = model_attribution(
         Context(), model="bert", config=CONFIGS["bert"], text="zipf", samples=3, length=8, tokens=3, directions=None
     )
-    table = tables.conform("model_attribution", exact).to_pandas()
+    table = conform("model_attribution", exact).to_pandas()
     true = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
     assert true.error.isna().all() and true.directions.isna().all()
     assert (np.abs(own.value.to_numpy() - true.value.to_numpy()) < 6 * own.error.to_numpy() + 0.01).all()
@@ -85,7 +85,7 @@ def test_the_figure_says_what_the_table_has() -> None:
     rows = model_attribution(
         Context(), model="bert", config=CONFIGS["bert"], text="zipf", samples=2, length=8, tokens=2, ablated=1
     )
-    table = tables.conform("model_attribution", rows).to_pandas()
+    table = conform("model_attribution", rows).to_pandas()
     picture = figure(lambda name: table)
     own = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
     assert (

@@ -21,6 +21,7 @@ from rankfall.pretrained.variants import VARIANTS
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.report import tables
+from rankfall.report.conform import conform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GELU = {"albert": {"hidden_act": "gelu"}}
@@ -109,7 +110,7 @@ def test_rows_are_complete_and_fit_the_table():
         spectrum_samples=2,
     )
     assert len(rows) == 2 * 5 * 4 * (3 * 4 + 3 + 2 * 2)
-    table = tables.conform("model_residuals", rows).to_pandas()
+    table = conform("model_residuals", rows).to_pandas()
     first = table[(table.metric == "composite") & (table.centre == "mean") & (table.layer == 0)]
     assert first.groupby(["seed", "sample"]).value.nunique().eq(1).all()  # variants of a seed share weights and text
     assert table.groupby("metric").seed.nunique().eq(2).all()
@@ -184,7 +185,7 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
         samples=2,
         length=9,
     )
-    tables.conform("model_law", rows)
+    conform("model_law", rows)
     for row in rows:
         if row["direct"] > 1e-9:
             assert 10 ** row["log10_residual"] == pytest.approx(row["direct"], rel=1e-5)
@@ -210,7 +211,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
         config = {**CONFIGS["bert"], "initializer_range": spread}
         options = {"seeds": 1, "text": "zipf", "samples": 3, "length": 9, "variants": ["SAN", "SAN+skip"]}
         rows = model_law(Context(), model="bert", config=config, **options)
-        tables.conform("model_law", rows)
+        conform("model_law", rows)
         first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
         it = on_table(ModelSource("bert", config=config))
         network, start = convert.as_network(it, VARIANTS["SAN"]), convert.first_states(it, 0, 3)
@@ -273,7 +274,7 @@ def test_chains_by_hand():
 def test_chains_shrink_with_length_and_are_paired_by_seed():
     rows = chains(Context(), model="bert", config=CONFIGS["bert"], seeds=2, repeats=5, text="zipf", samples=2, length=9)
     assert len(rows) == 2 * 3 * 5
-    tables.conform("chains", rows)
+    conform("chains", rows)
     by_length = {n: [row["residual"] for row in rows if row["chain"] == n] for n in (1, 3)}
     assert max(by_length[3]) < min(by_length[1])
 

@@ -17,6 +17,7 @@ from rankfall.pretrained.texts import Texts
 from rankfall.pretrained.tokens import collected
 from rankfall.pretrained.variants import VARIANTS
 from rankfall.report import tables
+from rankfall.report.conform import conform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 FEW = {"text": "zipf", "sentences": 20, "length": 9, "epochs": 1, "hidden": 4, "places": 2}
@@ -45,7 +46,7 @@ def test_rows_are_complete_and_fit_the_table() -> None:
     rows = model_token_identity(Context(), model="bert", config=CONFIGS["bert"], seeds=2, layers=[1, 3], **FEW)
     variants = 2
     assert len(rows) == 2 * variants * ((3 + 1 + 2 * 2 * 2) * 3 * 2 + 2 * 2)
-    table = tables.conform("model_token_identity", rows).to_pandas()
+    table = conform("model_token_identity", rows).to_pandas()
     first = table[(table.layer == 0) & (table.candidates != "sentence")]
     assert (first.rate == 1.0).all()
     assert (table.low <= table.rate).all()

@@ -15,9 +15,11 @@ from rankfall import cli
 from rankfall.commands.table import config_digest
 from rankfall.design import Component
 from rankfall.errors import RankfallError
+from rankfall.report import conform as conforming
 from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.compare import differences, equal
+from rankfall.report.conform import conform
 from rankfall.report.docs import document
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema, table_names
 
@@ -145,35 +147,36 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(change, message
 
 def test_arrow_input_is_checked_like_rows(tmp_path):
     good = pa.Table.from_pylist([row | {"evaluation": None, "clip": None} for row in path_rows()[-1:]])
-    assert tables.conform("paths", good).num_rows == 1
+    assert conform("paths", good).num_rows == 1
     for column, values in [("depth", ["6"]), ("seed", [0.5]), ("kind", [1]), ("shuffle", ["yes"])]:
         bad = good.set_column(good.column_names.index(column), column, pa.array(values))
         with pytest.raises(RankfallError, match=column):
-            tables.conform("paths", bad)
+            conform("paths", bad)
 
 
 def test_a_required_column_must_be_there_and_a_nullable_one_may_be_absent():
     rows = [{name: value for name, value in row.items() if name != "evaluation"} for row in path_rows()[-1:]]
-    assert tables.conform("paths", rows)["evaluation"].null_count == 1
+    assert conform("paths", rows)["evaluation"].null_count == 1
     with pytest.raises(RankfallError, match="column 'depth' is missing"):
-        tables.conform("paths", [{name: value for name, value in row.items() if name != "depth"} for row in rows])
+        conform("paths", [{name: value for name, value in row.items() if name != "depth"} for row in rows])
 
 
 @pytest.mark.parametrize("status", ["failed", "diverged", "missing"])
 def test_a_cell_that_is_not_done_is_a_row_without_values(status):
     bad = cell_columns(a_cell("k9", 9), {"status": status, "reason": "loss was NaN"})
-    data = tables.conform("paths", [*path_rows(), bad])
+    data = conform("paths", [*path_rows(), bad])
     row = next(row for row in data.to_pylist() if row["status"] == status)
     assert (row["reason"], row["kind"], row["accuracy"]) == ("loss was NaN", None, None)
-    assert tables.conform("paths", [bad]).num_rows == 1
+    assert conform("paths", [bad]).num_rows == 1
     with pytest.raises(RankfallError, match="null"):
-        tables.conform("paths", [bad | {"status": "done"}, *path_rows()])
+        conform("paths", [bad | {"status": "done"}, *path_rows()])
 
 
 def test_nan_is_kept_apart_from_null(tmp_path, monkeypatch):
     table = Table("paths", "a cell", (Column("x", "float", "x", nullable=True, nan=True),), key=("x",))
     rows = [cell_columns(a_cell(), {"status": "done"}) | {"x": x} for x in (math.nan, None)]
-    monkeypatch.setattr(tables, "schema", lambda name: table)
+    for module in (tables, conforming):
+        monkeypatch.setattr(module, "schema", lambda name: table)
     tables.write("paths", rows, tmp_path / "t")
     assert math.isnan(rows[0]["x"])
     written = tables.read(tmp_path / "t")["x"].to_pylist()

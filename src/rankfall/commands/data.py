@@ -29,29 +29,13 @@ def run(args: argparse.Namespace) -> int:
 def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str, Cell]") -> int:
     from rankfall.jobs.cells import dataset_of
     from rankfall.report import tables
+    from rankfall.report.rows import dataset_rows
     from rankfall.store import Store
-    from rankfall.tasks._dataset import TEST
 
     made = own.check(own.statements.data(args.task), f"data of {args.task}")
     store = Store(own.results / "store")
     store.announce(cells.values())
-    rows = []
-    for key, cell in cells.items():
-        dataset = dataset_of(cell, store)
-        for name, split in dataset.splits.items():
-            rows.append(
-                {
-                    "task": cell.task.name,
-                    "seed": cell.data_seed,
-                    "data_key": key,
-                    "split": name,
-                    "samples": len(split.inputs),
-                    "length": split.inputs.shape[1],
-                    "size_in": dataset.size_in,
-                    "size_out": dataset.size_out,
-                    "chance": dataset.chance if name == TEST else None,
-                }
-            )
+    rows = [row for cell in cells.values() for row in dataset_rows(cell, dataset_of(cell, store))]
     tables.write("datasets", rows, args.out, tables.provenance() | made)
     print(f"{args.task}: {len(cells)} data sets")
     return 0

@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.pretrained.source import MINILM, ModelSource
     from rankfall.pretrained.texts import Texts
     from rankfall.report import style, tables
+    from rankfall.report.conform import conform
     from rankfall.report.figures.models import models, short
 
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     rows = profile(
         request, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4
     )
-    data = tables.conform("model_residuals", rows)
+    data = conform("model_residuals", rows)
     frame = data.to_pandas()
     show(frame, request.source.name)
     tables.write("model_residuals", rows, out / "model_residuals.parquet")

@@ -17,7 +17,7 @@ from rankfall.jobs.trials import refuse_parts
 from rankfall.measures._apply import apply
 from rankfall.measures._context import Context, Rows, Uninterrupted
 from rankfall.report import tables
-from rankfall.report.cell_columns import cell_columns
+from rankfall.report.rows import measured_rows
 from rankfall.store import join
 from rankfall.train.progress import Progress
 
@@ -87,11 +87,8 @@ def measured(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
     print(f"{job.measure.name}: {len(cells)} cells: {count}", flush=True)
     found |= measure_missing(missing, job)
-    rows = []
-    for cell in cells:
-        columns = cell_columns(cell, records[cell.key].record)
-        rows += [columns | row for row in (found[keys[cell.key]] if cell.key in keys else [{}])]
-    return rows
+    of_cells = {cell.key: found[keys[cell.key]] for cell in done}
+    return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, of_cells.get(cell.key))]
 
 
 def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Rows]:

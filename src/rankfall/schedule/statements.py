@@ -27,7 +27,7 @@ from rankfall.schedule.outputs import Outputs
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
 PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
-ROW_ROOTS = ("rankfall.report.cell_columns",)  # the code of the columns of every table
+ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # the code by which a job's rows become a file
 
 
 @dataclass(frozen=True)

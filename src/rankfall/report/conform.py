@@ -1,0 +1,104 @@
+"""Rows as a declared table: columns, types, nulls, NaN and duplicates are checked, and rows stand in one order.
+
+What a file of rows says depends on this as on the code of its rows, so both are in its key (`schedule/statements.py`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankfall.errors import RankfallError
+from rankfall.report.schema import CELL_COLUMNS, Table, schema
+
+ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+
+
+def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
+    """Rows as a table of the declared schema, checked and sorted; a nullable column may be absent."""
+    table = schema(name)
+    declared = {column.name: column for column in table.columns}
+    given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
+    for unknown in [column for column in given if column not in declared]:
+        near = difflib.get_close_matches(unknown, declared, 1)
+        hint = f"; the nearest is {near[0]!r}" if near else ""
+        raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} (report/schemas/{name}.py)")
+    lenient = table.cells and "status" in given
+    arrays = {}
+    for column in table.columns:
+        if column.name in given:
+            arrays[column.name] = _array(name, column.name, ARROW[column.type], rows)
+        elif column.nullable or not len(rows) or (lenient and column not in CELL_COLUMNS):
+            arrays[column.name] = pa.nulls(len(rows), ARROW[column.type])
+        else:
+            raise RankfallError(f"table {name}: column {column.name!r} is missing and not nullable")
+    data = pa.table(arrays, schema=_arrow_schema(table))
+    _check_values(table, data)
+    data = data.take(pc.sort_indices(data, sort_keys=[(column, "ascending") for column in table.order]))
+    return data.combine_chunks()
+
+
+def _arrow_schema(table: Table) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(column.name, ARROW[column.type], metadata={"unit": column.unit, "meaning": column.meaning})
+            for column in table.columns
+        ]
+    )
+
+
+def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
+    """One column in its declared type; whole numbers pass for floats, and nothing else is converted."""
+    try:
+        # Inferred first: told the type at once, pyarrow would take 1.5 for 1 without a word.
+        values = rows[column] if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows])
+        given = values.type
+        if pa.types.is_dictionary(given):
+            given = given.value_type
+        number = pa.types.is_integer(given) or pa.types.is_floating(given)
+        fits = (
+            given == wanted
+            or pa.types.is_null(given)
+            or (pa.types.is_large_string(given) and pa.types.is_string(wanted))
+            or (number and pa.types.is_floating(wanted))
+            or (pa.types.is_integer(given) and pa.types.is_integer(wanted))
+        )
+        if not fits:
+            raise pa.ArrowTypeError(f"it has type {given}")
+        return values.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        line = str(error).splitlines()[0]
+        raise RankfallError(f"table {name}: column {column!r} is not all {wanted}: {line}") from None
+
+
+def _check_values(table: Table, data: pa.Table) -> None:
+    exempt = None  # rows of cells that are not done, where only the cell's own columns are due
+    if table.cells and len(data):
+        exempt = pc.fill_null(pc.not_equal(data["status"], "done"), False)
+    for column in table.columns:
+        values = data[column.name]
+        if not column.nullable:
+            bad = pc.is_null(values)
+            if exempt is not None and column not in CELL_COLUMNS:
+                bad = pc.and_not(bad, exempt)
+            if pc.any(bad).as_py():
+                raise RankfallError(
+                    f"table {table.name}: column {column.name!r} has a null, row {pc.index(bad, True).as_py()}"
+                )
+        if column.type == "float" and not column.nan:
+            bad = pc.fill_null(pc.is_nan(values), False)
+            if pc.any(bad).as_py():
+                raise RankfallError(
+                    f"table {table.name}: column {column.name!r} has a NaN, row {pc.index(bad, True).as_py()}"
+                )
+    identity = list(table.identity)
+    if identity:
+        groups = data.select(identity).group_by(identity).aggregate([([], "count_all")])
+        if len(groups) < len(data):
+            index = pc.index(pc.greater(groups["count_all"], 1), True).as_py()
+            row = {column: groups[column][index].as_py() for column in identity}
+            raise RankfallError(f"table {table.name}: {groups['count_all'][index]} rows with the same key {row}")

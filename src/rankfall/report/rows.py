@@ -1,0 +1,72 @@
+"""Rows of tables, from what was made and what the store says of it.
+
+Their code is in the key of the file that they are written to: after an edit here files are written anew from what the store has, and
+nothing is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.cell_columns import cell_columns
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.tasks._dataset import Dataset
+
+Row = dict[str, Any]
+Course = Iterable[tuple[int, str, str, float]]  # (epochs completed, split, metric, mean)
+TESTED = "test"  # the split that the accuracy of guessing is about
+
+
+def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
+    """One row a split."""
+    made = {"task": cell.task.name, "seed": cell.data_seed, "data_key": cell.data_key}
+    sizes = {"size_in": dataset.size_in, "size_out": dataset.size_out}
+    return [
+        made
+        | sizes
+        | {
+            "split": name,
+            "samples": len(split.inputs),
+            "length": split.inputs.shape[1],
+            "chance": dataset.chance if name == TESTED else None,
+        }
+        for name, split in dataset.splits.items()
+    ]
+
+
+def cell_row(cell: Cell, record: Mapping[str, Any]) -> Row:
+    """How a cell ended."""
+    row = cell_columns(cell, record) | {name: record.get(name) for name in ("steps", "chance", "seconds")}
+    if "final" not in record:  # of a cell that failed
+        return row
+    ends = {
+        f"{split}_{metric}": record["final"][split].get(metric, math.nan)
+        for split in ("train", TESTED)
+        for metric in ("loss", "accuracy")
+    }
+    return row | ends
+
+
+def epoch_rows(cell: Cell, record: Mapping[str, Any], course: Course) -> list[Row]:
+    """The course of a cell's training. Splits that are evaluated at the end alone stand at the last epoch that was reached."""
+    found = list(course)
+    seen, last = {split for _, split, _, _ in found}, max((epoch for epoch, _, _, _ in found), default=0)
+    for split, metrics in record.get("final", {}).items():
+        if split not in seen:
+            found += [(last, split, metric, value) for metric, value in metrics.items()]
+    columns, names = cell_columns(cell, record), ("epoch", "split", "metric", "value")
+    return [columns | dict(zip(names, values)) for values in found]
+
+
+def measured_rows(cell: Cell, record: Mapping[str, Any], found: Sequence[Row] | None) -> list[Row]:
+    """What was measured of a cell; one that is not done has one row that says why."""
+    if record["status"] == "done":
+        assert found is not None, f"cell {cell.key} is done and was not measured"
+    else:
+        assert found is None, f"cell {cell.key} is {record['status']} and was measured"
+    columns = cell_columns(cell, record)
+    return [columns | row for row in ([{}] if found is None else found)]

@@ -1,0 +1,85 @@
+"""Guards what tables of data sets, cells and epochs say of what was made, and that the code that says it is in the key of each file."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from plans import VALID
+
+from rankfall.plan import make_plan
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.conform import conform
+from rankfall.report.rows import cell_row, dataset_rows, epoch_rows, measured_rows
+from rankfall.schedule.statements import Statements
+from rankfall.tasks._dataset import Dataset, Split
+
+DONE: dict[str, Any] = {"status": "done", "steps": 7, "chance": 0.5, "seconds": 2.0}
+FAILED = {"status": "failed", "reason": "loss is not finite"}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Any:
+    return make_plan(VALID)
+
+
+def test_a_data_set_has_a_row_for_each_split(plan: Any) -> None:
+    cell = plan.cells[0]
+    sizes = {"train": (5, 3), "test": (4, 3), "long": (2, 9)}
+    splits = {
+        name: Split(torch.zeros(size, dtype=torch.long), torch.zeros(size, dtype=torch.long))
+        for name, size in sizes.items()
+    }
+    rows = dataset_rows(cell, Dataset(splits=splits, size_in=11, size_out=12, chance=0.25))
+    said = [(row["split"], row["samples"], row["length"], row["chance"]) for row in rows]
+    assert said == [("train", 5, 3, None), ("test", 4, 3, 0.25), ("long", 2, 9, None)]
+    about = {(row["task"], row["seed"], row["data_key"], row["size_in"], row["size_out"]) for row in rows}
+    assert about == {(cell.task.name, cell.data_seed, cell.data_key, 11, 12)}
+    assert len(conform("datasets", rows)) == 3
+
+
+def test_a_cell_ends_with_what_its_record_says(plan: Any) -> None:
+    final = {"train": {"loss": 0.1, "accuracy": 0.9}, "test": {"loss": 0.3}, "long": {"loss": 9.0}}
+    row = cell_row(plan.cells[0], DONE | {"final": final})
+    ends = [row[f"{split}_{metric}"] for split in ("train", "test") for metric in ("loss", "accuracy")]
+    assert ends[:3] == [0.1, 0.9, 0.3] and math.isnan(ends[3])
+    assert (row["key"], row["steps"], row["chance"], row["seconds"]) == (plan.cells[0].key, 7, 0.5, 2.0)
+    failed = cell_row(plan.cells[0], FAILED)
+    assert failed["reason"] == "loss is not finite" and "test_loss" not in failed and failed["steps"] is None
+
+
+def test_a_split_that_is_evaluated_at_the_end_stands_at_the_last_epoch(plan: Any) -> None:
+    course = [(1, "train", "loss", 2.0), (2, "train", "loss", 1.0)]
+    rows = epoch_rows(
+        plan.cells[0], DONE | {"final": {"train": {"loss": 1.5}, "long": {"accuracy": 0.25}}}, iter(course)
+    )
+    said = [(row["epoch"], row["split"], row["metric"], row["value"]) for row in rows]
+    assert said == [*course, (2, "long", "accuracy", 0.25)]
+    assert {row["key"] for row in rows} == {plan.cells[0].key}
+
+
+def test_measured_rows_are_of_cells_that_are_done_and_of_no_others(plan: Any) -> None:
+    cell = plan.cells[0]
+    assert measured_rows(cell, DONE, [{"layer": 1}, {"layer": 2}]) == [
+        cell_columns(cell, DONE) | {"layer": n} for n in (1, 2)
+    ]
+    assert measured_rows(cell, FAILED, None) == [cell_columns(cell, FAILED)]
+    for record, found in ((DONE, None), (FAILED, [{"layer": 1}])):
+        with pytest.raises(AssertionError, match="measured"):
+            measured_rows(cell, record, found)
+
+
+def test_every_file_of_rows_is_made_anew_when_the_code_of_rows_is_edited(plan: Any) -> None:
+    statements = Statements(plan)
+    task, shard = next(iter(plan.shards))
+    made = [
+        statements.data(task),
+        statements.train(task, shard),
+        *(statements.table(name) for name in statements.tables),
+    ]
+    made += [
+        statements.measure(name, task, shard) if measure.needs == "cells" else statements.freely(name)
+        for name, measure in plan.measures.items()
+    ]
+    rows = {f"rankfall/report/{name}.py" for name in ("rows", "cell_columns", "conform", "schema")}
+    assert not [statement.what for statement in made if not rows <= set(statement.files())]
