@@ -1,5 +1,6 @@
 """Random edits of the sources and of declared data, each computed afresh: is a key the claim that it says it is?
 
+    python tests/mutation/campaign.py --count 36                          # the sample of this version of the sources
     python tests/mutation/campaign.py --seed 7 --count 200 [--seconds 180] [--jobs 2]
     python tests/mutation/campaign.py --seed 7 --first 31 --count 1       # one edit of that campaign again
     RANKFALL_ENGINE=auto python tests/mutation/campaign.py --only train/fused --count 10
@@ -34,10 +35,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
 from children import in_child, recorded
 from findings import Findings, Units
 from mutants import Mutant, mutate, package_files
+from samples import seed_of
 from units import CONFIG, TEXT, survey, write_text
 
 ROOT = Path(__file__).parents[2]
@@ -224,7 +226,7 @@ def _stop(*_: object) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Are keys the claims that they say they are? Tried by random edits.")
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000)
+    parser.add_argument("--seed", type=int, default=seed_of(), help="default: of this version of the sources")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument(
         "--first", type=int, default=1, help="number of the first edit; the seed and it say which edit it is"
