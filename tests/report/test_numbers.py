@@ -8,7 +8,8 @@ import pytest
 from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.report import pages, tables
-from rankfall.report.numbers import Numbers, Tables, compute, read, written
+from rankfall.report.numbers import Numbers, read
+from rankfall.report.values import Tables, compute, written, written_grid
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -34,12 +35,13 @@ def results(tmp_path):
     return tmp_path / "results"
 
 
-def the_file(folder, numbers, name="numbers.yaml"):
-    path = folder / name
+def the_file(folder, numbers, tables=""):
+    path = folder / "numbers.yaml"
     path.parent.mkdir(exist_ok=True)
     text = "runs:\n  default: {command: make run, tables: results/tables}\n"
     path.write_text(
         f"{text}  big: {{command: make big, tables: nowhere, commit: abc, date: 2026-01-01}}\nnumbers:\n{numbers}"
+        + (f"tables:\n{tables}" if tables else "")
     )
     return path
 
@@ -79,6 +81,79 @@ def test_arithmetic_digits_and_each(results, tmp_path):
     assert written("large", numbers, at) == "1,230,000"
 
 
+def test_several_statistics_are_written_together(results, tmp_path):
+    text = (
+        "  pair: {table: path_counts, value: 'min length, max length', shown: '{} to {}'}\n"
+        "  spread: {table: path_counts, value: sum proportion, by: heads, of: 'mean, std', shown: '{:.4f} +- {:.4f}'}\n"
+        "  all: {table: path_counts, value: sum proportion, by: heads, of: all, digits: 1}\n"
+    )
+    numbers, at = read(the_file(tmp_path, text)), Tables({"default": results / "tables"})
+    assert [written(name, numbers, at) for name in ("pair", "spread")] == [
+        "0 to 2",
+        "0.8125 +- 0.2652",
+    ]  # 0.375 / sqrt 2
+    assert written("all", numbers, at) == "1.0 / 0.6"
+
+
+GRID = (
+    "  counts:\n    head: heads | of model\n    cells: {table: path_counts, value: sum proportion, shown: '{:.2f}', where: depth == 6}\n"
+    "    rows: {one | m1: heads == 1, 'heads': [2]}\n"
+    "    columns: {none: length == 0, 'length': [1, 2], all of them: {value: rows, shown: '{}'}}\n"
+)
+WRITTEN = """| heads | of model | none | 1 | 2 | all of them |
+| --- | --- | --- | --- | --- | --- |
+| one | m1 | 0.25 | 0.75 | - | 2 |
+| 2 | 0.50 | 0.00 | 0.12 | 3 |
+"""
+
+
+def test_a_table_has_known_answers(results, tmp_path):
+    at = Tables({"default": results / "tables"})
+    missing = GRID + "    missing: '-'\n"
+    assert written_grid("counts", read(the_file(tmp_path, "  {}\n", missing)), at) == WRITTEN
+    with pytest.raises(RankfallError, match=r"table counts: one \| m1 lacks a number; `missing`"):
+        written_grid("counts", read(the_file(tmp_path, "  {}\n", GRID)), at)
+    empty = missing.replace("[2]", "[2, 9]").replace(", all of them: {value: rows, shown: '{}'}", "")
+    with pytest.raises(RankfallError, match="table counts: 9 has no number at all"):
+        written_grid("counts", read(the_file(tmp_path, "  {}\n", empty)), at)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("head:", "haed:", "table counts: there is no key 'haed'; a table has head, rows, columns, cells, missing"),
+        ("rows: {one | m1: heads == 1, 'heads': [2]}", "rows: {}", "table counts: there is no rows"),
+        ("heads == 1", "head == 1", "no column of path_counts 'head'; the nearest is 'heads'"),
+        ("'length': [1, 2]", "'lenght': [1, 2]", "no column of path_counts 'lenght'; the nearest is 'length'"),
+        ("value: rows,", "value: row,", "no statistic 'row'; the nearest is 'rows'"),
+        ("shown: '{}'", "shwn: '{}'", "no key 'shwn'; the nearest is 'shown'"),
+    ],
+)
+def test_a_table_that_cannot_be_written_is_refused_before_it_is_read(tmp_path, old, new, said):
+    assert old in GRID
+    with pytest.raises(RankfallError, match=re.escape(said)):
+        read(the_file(tmp_path, "  {}\n", GRID.replace(old, new)))
+
+
+def test_the_command_writes_tables_and_finds_a_cell_that_differs(results, tmp_path, monkeypatch, capsys):
+    the_file(tmp_path / "docs", "  {}\n", GRID + "    missing: '-'\n")
+    page = tmp_path / "README.md"
+    page.write_text(f"a\n\n<!-- table: counts -->\n\n{WRITTEN}\n<!-- /table -->\n\n0.5\n")
+    whole = page.read_text()
+    monkeypatch.chdir(tmp_path)
+    ask = ["docs", "--results", str(results)]
+    assert cli.main([*ask, "--check"]) == 0
+    for wrong in (whole.replace("0.75", "0.76"), whole.replace("| 2 | 0.50 | 0.00 | 0.12 | 3 |\n", "")):
+        capsys.readouterr()
+        page.write_text(wrong)
+        assert cli.main([*ask, "--check"]) == 1
+        assert "1 differ" in capsys.readouterr().out
+        assert page.read_text() == wrong
+        assert cli.main(ask) == 0
+        assert page.read_text() == whole
+    assert pages.typed(whole) == ["0.5"]
+
+
 @pytest.mark.parametrize(
     ("number", "said"),
     [
@@ -90,6 +165,11 @@ def test_arithmetic_digits_and_each(results, tmp_path):
         ("table: path_counts, value: rows, wher: depth == 6", "no key 'wher'; the nearest is 'where'"),
         ("table: path_counts, value: rows, run: bigg", "no run 'bigg'; the nearest is 'big'"),
         ("value: other * 2", "no number 'other'"),
+        ("table: path_counts, value: 'min length, max length', by: heads", "with `by` there is one value"),
+        (
+            "table: path_counts, value: min length, by: heads, of: 'mean, sdt'",
+            "no statistic 'sdt'; the nearest is 'std'",
+        ),
         ("table: path_counts, where: 'depth ==', value: rows", "is not an expression"),
         ("table: path_counts", "'value'"),
     ],
@@ -105,6 +185,7 @@ def test_what_cannot_be_computed_is_refused_before_a_table_is_read(tmp_path, num
     [
         ("where: heads == 9, value: mean proportion", "no row of path_counts has heads == 9"),
         ("value: only proportion", "its rows have 5 values"),
+        ("where: heads == 2 and length == 0, value: std proportion", "the std of 1 rows is missing"),
     ],
 )
 def test_a_statistic_of_nothing_is_no_number(results, tmp_path, number, said):
@@ -197,6 +278,8 @@ def test_a_folder_that_is_not_there_and_a_broken_marker_are_one_line(results, tm
         ("<!--=n-->1\n<!--/-->", "has no <!--/--> in its line"),
         ("<!--=m-->1<!--/-->", "no number 'm'"),
         ("<!-- run: big -->", "has one <!-- /run -->"),
+        ("<!-- table: t -->\n|1|\n\n<!-- /table -->", "has one <!-- /table -->"),
+        ("<!-- table: t -->\n\n|1|\n\n<!-- /table -->", "no table 't'"),
         ("<!-- run: bug -->1<!-- /run -->", "no run 'bug'"),
     ]:
         (tmp_path / "README.md").write_text(text)
@@ -218,7 +301,11 @@ def test_every_number_is_used(ours):
     text = "".join(page.read_text() for page in PAGES)
     used = {name for name, _ in pages.NUMBER.findall(text)}
     sums = " ".join(number.value for number in ours.numbers.values() if not number.table)
-    assert [name for name in ours.numbers if name not in used and not re.search(rf"\b{name}\b", sums)] == []
+    cells = {name for grid in ours.grids.values() for row in grid.cells for name in row}
+    assert [
+        name for name in ours.numbers.keys() - cells if name not in used and not re.search(rf"\b{name}\b", sums)
+    ] == []
+    assert sorted(ours.grids) == sorted(name for name, _ in pages.GRID.findall(text))
     computed = {number.run for number in ours.numbers.values()}
     for name, run in ours.runs.items():
         assert name == "default" or (run.command and run.commit and run.date)

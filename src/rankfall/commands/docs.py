@@ -27,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
-    from rankfall.report.numbers import Tables, read
+    from rankfall.report.numbers import read
     from rankfall.report.pages import of_other_runs, problems, render
+    from rankfall.report.values import Tables
 
     numbers = read(NUMBERS)
     tables = Tables(_folders(args, numbers.runs))

@@ -1,4 +1,5 @@
-"""Numbers in pages: between two comments, `<!--=NAME-->4<!--/-->`, by the name that `docs/numbers.yaml` has for it.
+"""Numbers in pages: between two comments, `<!--=NAME-->4<!--/-->`, by the name that `docs/numbers.yaml` has for it; whole tables between
+`<!-- table: NAME -->` and `<!-- /table -->`.
 
 What stands between `<!-- run: NAME -->` and `<!-- /run -->` is from another run than the default one; the file has its command, and the
 commit and the day of the text.
@@ -7,13 +8,16 @@ commit and the day of the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rankfall.errors import RankfallError
-from rankfall.report.numbers import Numbers, Tables, lacks, written
+from rankfall.report.numbers import Numbers
+from rankfall.report.values import Tables, lacks, written, written_grid
 
 NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
+GRID = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
 RUN = re.compile(r"<!-- run: (\w+) -->(.*?)<!-- /run -->", re.DOTALL)
 TYPED = re.compile(r"(?<![\w.])\d*\.\d+(?!\.\d)|\d+ ?%")
 
@@ -46,25 +50,47 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
     kept: dict[str, int] = {}
     failed: list[str] = []
 
-    def replaced(found: re.Match[str]) -> str:
-        name, said = found[1], found[2]
-        run, lacking = lacks(name, numbers, tables)
+    def now(needs: tuple[str, ...], write: Callable[[], str]) -> str | None:
+        """A number or table by its tables; None where it is kept, and why is noted."""
+        run, lacking = next((found for name in needs if (found := lacks(name, numbers, tables))[1]), ("", ""))
         if lacking:
             reason = f"kept: the run {run} has no {lacking}"
-            kept[reason] = kept.get(reason, 0) + 1
-            return found[0]
+            kept[reason] = kept.get(reason, 0) + len(needs)
+            return None
         try:
-            new = written(name, numbers, tables)
+            return write()
         except RankfallError as error:
             failed.append(f"kept as it is: {error}")
+            return None
+
+    def replaced(found: re.Match[str]) -> str:
+        name, said = found[1], found[2]
+        new = now((name,), lambda: written(name, numbers, tables))
+        if new is None:
             return found[0]
         if new != said:
             changed.append(Rewritten(name, said, new))
         return f"<!--={name}-->{new}<!--/-->"
 
-    new = NUMBER.sub(replaced, text)
+    def replaced_grid(found: re.Match[str]) -> str:
+        name, said = found[1], found[2]
+        needs = tuple(cell for row in numbers.grids[name].cells for cell in row)
+        new = now(needs, lambda: written_grid(name, numbers, tables))
+        if new is None:
+            return found[0]
+        changed.extend(_differences(name, said, new))
+        return f"<!-- table: {name} -->\n\n{new}\n<!-- /table -->"
+
+    new = GRID.sub(replaced_grid, NUMBER.sub(replaced, text))
     reasons = tuple(f"{count} number{'s' * (count != 1)} {reason}" for reason, count in kept.items())
     return Page(new, tuple(changed), reasons, tuple(dict.fromkeys(failed)))
+
+
+def _differences(name: str, said: str, new: str) -> Iterator[Rewritten]:
+    """The lines of a table that are not what they were; a line that only one has is compared with nothing."""
+    for old, line in zip_longest(said.splitlines(), new.splitlines(), fillvalue=""):
+        if old != line:
+            yield Rewritten(f"table {name}", old, line)
 
 
 def problems(text: str, numbers: Numbers) -> Iterator[str]:
@@ -75,6 +101,12 @@ def problems(text: str, numbers: Numbers) -> Iterator[str]:
     for name, _ in found:
         if name not in numbers.numbers:
             yield f"there is no number {name!r} in docs/numbers.yaml"
+    tables = GRID.findall(text)
+    if not text.count("<!-- table:") == text.count("<!-- /table -->") == len(tables):
+        yield "each <!-- table: NAME --> has one <!-- /table -->, each with an empty line to the table between them"
+    for name, _ in tables:
+        if name not in numbers.grids:
+            yield f"there is no table {name!r} in docs/numbers.yaml"
     opened, closed, runs = text.count("<!-- run:"), text.count("<!-- /run -->"), RUN.findall(text)
     if not opened == closed == len(runs):
         yield "each <!-- run: NAME --> has one <!-- /run -->, and none is inside another"
@@ -95,4 +127,5 @@ def of_other_runs(text: str, numbers: Numbers) -> Iterator[str]:
 
 def typed(text: str) -> list[str]:
     """Decimals and percentages that no marker has: what a reader takes for a result. Code and comments are left out."""
-    return TYPED.findall(re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", NUMBER.sub(" ", text), flags=re.DOTALL))
+    written = GRID.sub(" ", NUMBER.sub(" ", text))
+    return TYPED.findall(re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", written, flags=re.DOTALL))

@@ -1,0 +1,143 @@
+"""The values of numbers of pages, from the tables of runs that are at hand."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.report.numbers import Numbers, Quoted, names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+class Tables:
+    """The tables of the runs that are at hand, each read once: name of a run -> its folder of tables."""
+
+    def __init__(self, folders: Mapping[str, Path]) -> None:
+        self._folders = dict(folders)
+        self._read: dict[tuple[str, str], pd.DataFrame] = {}
+        self._first: dict[
+            str, tuple[str, bool]
+        ] = {}  # run -> a table of it, and whether a plan says what it is made of
+
+    def lacks(self, run: str, table: str) -> str:
+        """The file that is not there; nothing if it is."""
+        if run not in self._folders:
+            return "folder of tables here"
+        return "" if (self._folders[run] / f"{table}.parquet").is_file() else f"{table}.parquet"
+
+    def frame(self, run: str, table: str) -> pd.DataFrame:
+        from rankfall.report import tables
+
+        if (run, table) not in self._read:
+            path = self._folders[run] / f"{table}.parquet"
+            planned = "made" in tables.about_of(tables.read(path))
+            first, as_first = self._first.setdefault(run, (table, planned))
+            if planned != as_first:
+                raise RankfallError(f"of {path} and {first}.parquet one was made by a run and one by hand: run again")
+            self._read[run, table] = tables.read_frame(path, table)
+        return self._read[run, table]
+
+    def picture(self, quoted: Quoted) -> Path | None:
+        """The file of a figure beside the run's tables, if it is there."""
+        file = self._folders.get(quoted.run, Path()).parent / "figures" / f"{quoted.figure}.png"
+        return file if quoted.run in self._folders and file.is_file() else None
+
+
+class NoRowsError(RankfallError):
+    """There is nothing that a number could be a statistic of."""
+
+
+def compute(name: str, numbers: Numbers, tables: Tables) -> Any:
+    """The value of one number, not yet written; the first of several."""
+    return _values(name, numbers, tables)[0]
+
+
+def _values(name: str, numbers: Numbers, tables: Tables) -> list[Any]:
+    """What a number is, not yet written: one value, or several."""
+    number = numbers.numbers[name]
+    if not number.table:
+        return [_arithmetic(ast.parse(number.value, mode="eval").body, numbers, tables)]
+    rows = tables.frame(number.run, number.table)
+    if number.where:
+        rows = rows.query(number.where, engine="python")
+    asked = number.asked()
+    if asked == [("rows", "")] and not number.by:
+        return [len(rows)]
+    if rows.empty:
+        raise NoRowsError(f"{name}: no row of {number.table} has {number.where}")
+    if not number.by:
+        return [_statistic(name, statistic, rows[column or rows.columns[0]]) for statistic, column in asked]
+    import pandas as pd
+
+    (statistic, column), parts = asked[0], rows.groupby(number.by.split(), dropna=False)
+    groups = pd.Series([_statistic(name, statistic, part[column or part.columns[0]]) for _, part in parts])
+    return list(groups) if number.of == "all" else [_statistic(name, of, groups) for of in number.of_groups()]
+
+
+def _statistic(name: str, statistic: str, values: pd.Series) -> Any:
+    import pandas as pd
+
+    if statistic == "only":
+        found = values.unique()
+        if len(found) != 1:
+            raise RankfallError(f"{name}: its rows have {len(found)} values, and `only` is for one")
+        return found[0]
+    found = len(values) if statistic == "rows" else getattr(values, statistic)()
+    if pd.isna(found):
+        raise RankfallError(f"{name}: the {statistic} of {len(values)} rows is missing")
+    return found
+
+
+def _arithmetic(node: ast.AST, numbers: Numbers, tables: Tables) -> Any:
+    if isinstance(node, ast.Name):
+        return compute(node.id, numbers, tables)
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        return ARITHMETIC[type(node.op)](
+            _arithmetic(node.left, numbers, tables), _arithmetic(node.right, numbers, tables)
+        )
+    raise RankfallError(f"{ast.unparse(node)!r}: numbers are combined by + - * / alone")
+
+
+def written(name: str, numbers: Numbers, tables: Tables) -> str:
+    """The number as a page has it."""
+    number = numbers.numbers[name]
+    found = [_rounded(value, number.digits) for value in _values(name, numbers, tables)]
+    return " / ".join(map(number.shown.format, found)) if number.of == "all" else number.shown.format(*found)
+
+
+def written_grid(name: str, numbers: Numbers, tables: Tables) -> str:
+    """The table as a page has it."""
+
+    def cell(number: str) -> str | None:
+        try:
+            return written(number, numbers, tables)
+        except NoRowsError:
+            return None
+
+    return numbers.grids[name].written(cell)
+
+
+def _rounded(value: Any, digits: int | None) -> Any:
+    import math
+
+    return value if digits is None or not value else round(value, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def lacks(name: str, numbers: Numbers, tables: Tables) -> tuple[str, str]:
+    """The run of a number, and the file that it needs and that is not there; nothing if all are."""
+    number = numbers.numbers[name]
+    if number.table:
+        return number.run, tables.lacks(number.run, number.table)
+    return next(
+        (found for other in names(name, number.value) if (found := lacks(other, numbers, tables))[1]), (number.run, "")
+    )
