@@ -9,7 +9,7 @@ from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.report import pages, tables
 from rankfall.report.numbers import Numbers, read
-from rankfall.report.values import Tables, compute, written, written_grid
+from rankfall.report.values import Tables, compute, written, written_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -95,7 +95,7 @@ def test_several_statistics_are_written_together(results, tmp_path):
     assert written("all", numbers, at) == "1.0 / 0.6"
 
 
-GRID = (
+TABLE = (
     "  counts:\n    head: heads | of model\n    cells: {table: path_counts, value: sum proportion, shown: '{:.2f}', where: depth == 6}\n"
     "    rows: {one | m1: heads == 1, 'heads': [2]}\n"
     "    columns: {none: length == 0, 'length': [1, 2], all of them: {value: rows, shown: '{}'}}\n"
@@ -109,13 +109,13 @@ WRITTEN = """| heads | of model | none | 1 | 2 | all of them |
 
 def test_a_table_has_known_answers(results, tmp_path):
     at = Tables({"default": results / "tables"})
-    missing = GRID + "    missing: '-'\n"
-    assert written_grid("counts", read(the_file(tmp_path, "  {}\n", missing)), at) == WRITTEN
+    missing = TABLE + "    missing: '-'\n"
+    assert written_table("counts", read(the_file(tmp_path, "  {}\n", missing)), at) == WRITTEN
     with pytest.raises(RankfallError, match=r"table counts: one \| m1 lacks a number; `missing`"):
-        written_grid("counts", read(the_file(tmp_path, "  {}\n", GRID)), at)
+        written_table("counts", read(the_file(tmp_path, "  {}\n", TABLE)), at)
     empty = missing.replace("[2]", "[2, 9]").replace(", all of them: {value: rows, shown: '{}'}", "")
     with pytest.raises(RankfallError, match="table counts: 9 has no number at all"):
-        written_grid("counts", read(the_file(tmp_path, "  {}\n", empty)), at)
+        written_table("counts", read(the_file(tmp_path, "  {}\n", empty)), at)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_a_table_has_known_answers(results, tmp_path):
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused_before_it_is_read(tmp_path, old, new, said):
-    assert old in GRID
+    assert old in TABLE
     with pytest.raises(RankfallError, match=re.escape(said)):
-        read(the_file(tmp_path, "  {}\n", GRID.replace(old, new)))
+        read(the_file(tmp_path, "  {}\n", TABLE.replace(old, new)))
 
 
 def test_the_command_writes_tables_and_finds_a_cell_that_differs(results, tmp_path, monkeypatch, capsys):
-    the_file(tmp_path / "docs", "  {}\n", GRID + "    missing: '-'\n")
+    the_file(tmp_path / "docs", "  {}\n", TABLE + "    missing: '-'\n")
     page = tmp_path / "README.md"
     page.write_text(f"a\n\n<!-- table: counts -->\n\n{WRITTEN}\n<!-- /table -->\n\n0.5\n")
     whole = page.read_text()
@@ -301,11 +301,11 @@ def test_every_number_is_used(ours):
     text = "".join(page.read_text() for page in PAGES)
     used = {name for name, _ in pages.NUMBER.findall(text)}
     sums = " ".join(number.value for number in ours.numbers.values() if not number.table)
-    cells = {name for grid in ours.grids.values() for row in grid.cells for name in row}
+    cells = {name for table in ours.page_tables.values() for row in table.cells for name in row}
     assert [
         name for name in ours.numbers.keys() - cells if name not in used and not re.search(rf"\b{name}\b", sums)
     ] == []
-    assert sorted(ours.grids) == sorted(name for name, _ in pages.GRID.findall(text))
+    assert sorted(ours.page_tables) == sorted(name for name, _ in pages.TABLE.findall(text))
     computed = {number.run for number in ours.numbers.values()}
     for name, run in ours.runs.items():
         assert name == "default" or (run.command and run.commit and run.date)

@@ -6,7 +6,7 @@ A number is a statistic over rows of one table,
 
 or arithmetic of other numbers (`value: a / b`). `each` makes several of one: its names take all their values, in the number's name (behind
 `_`) and for `$name` in `where` and `value`. A mean with its deviation is `by: seed, of: "mean, std", shown: "{:.2f} +- {:.2f}"`. Whole
-tables are `report/grids.py`; numbers are computed in `report/values.py`, and pages with them are `report/pages.py`.
+tables are `report/page_tables.py`; numbers are computed in `report/values.py`, and pages with them are `report/pages.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.grids import Grid, grid
+from rankfall.report.page_tables import PageTable, page_table
 from rankfall.report.schema import schema, table_names
 
 STATISTICS = ("rows", "nunique", "mean", "median", "min", "max", "sum", "std", "only")
@@ -69,7 +69,7 @@ class Numbers:
     runs: dict[str, Run]
     numbers: dict[str, Number]
     pictures: dict[str, Quoted]  # by their files' names in docs/images
-    grids: dict[str, Grid]  # tables of pages; their cells are among the numbers
+    page_tables: dict[str, PageTable]  # tables of pages; their cells are among the numbers
 
 
 def read(path: Path) -> Numbers:
@@ -84,9 +84,9 @@ def read(path: Path) -> Numbers:
         raise RankfallError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     runs = {name: _made(Run, values, f"{path}: run {name}") for name, values in given["runs"].items()}
     each = [one for name, values in given["numbers"].items() for one in _each(name, values)]
-    grids = {}
+    page_tables = {}
     for name, values in given.get("tables", {}).items():
-        grids[name], cells = grid(name, values, f"{path}: table {name}")
+        page_tables[name], cells = page_table(name, values, f"{path}: table {name}")
         each += cells.items()
     numbers = {name: _made(Number, values, f"{path}: {name}") for name, values in each}
     for name, number in numbers.items():
@@ -94,7 +94,7 @@ def read(path: Path) -> Numbers:
     pictures = {name: _made(Quoted, values, f"{path}: {name}") for name, values in given.get("pictures", {}).items()}
     for name, picture in pictures.items():
         _known(f"{path}: {name}", "run", picture.run, runs)
-    return Numbers(runs, numbers, pictures, grids)
+    return Numbers(runs, numbers, pictures, page_tables)
 
 
 def _each(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

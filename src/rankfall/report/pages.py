@@ -14,10 +14,10 @@ from itertools import zip_longest
 
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers
-from rankfall.report.values import Tables, lacks, written, written_grid
+from rankfall.report.values import Tables, lacks, written, written_table
 
 NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
-GRID = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
+TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
 RUN = re.compile(r"<!-- run: (\w+) -->(.*?)<!-- /run -->", re.DOTALL)
 TYPED = re.compile(r"(?<![\w.])\d*\.\d+(?!\.\d)|\d+ ?%")
 
@@ -72,16 +72,16 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
             changed.append(Rewritten(name, said, new))
         return f"<!--={name}-->{new}<!--/-->"
 
-    def replaced_grid(found: re.Match[str]) -> str:
+    def replaced_table(found: re.Match[str]) -> str:
         name, said = found[1], found[2]
-        needs = tuple(cell for row in numbers.grids[name].cells for cell in row)
-        new = now(needs, lambda: written_grid(name, numbers, tables))
+        needs = tuple(cell for row in numbers.page_tables[name].cells for cell in row)
+        new = now(needs, lambda: written_table(name, numbers, tables))
         if new is None:
             return found[0]
         changed.extend(_differences(name, said, new))
         return f"<!-- table: {name} -->\n\n{new}\n<!-- /table -->"
 
-    new = GRID.sub(replaced_grid, NUMBER.sub(replaced, text))
+    new = TABLE.sub(replaced_table, NUMBER.sub(replaced, text))
     reasons = tuple(f"{count} number{'s' * (count != 1)} {reason}" for reason, count in kept.items())
     return Page(new, tuple(changed), reasons, tuple(dict.fromkeys(failed)))
 
@@ -101,11 +101,11 @@ def problems(text: str, numbers: Numbers) -> Iterator[str]:
     for name, _ in found:
         if name not in numbers.numbers:
             yield f"there is no number {name!r} in docs/numbers.yaml"
-    tables = GRID.findall(text)
+    tables = TABLE.findall(text)
     if not text.count("<!-- table:") == text.count("<!-- /table -->") == len(tables):
         yield "each <!-- table: NAME --> has one <!-- /table -->, each with an empty line to the table between them"
     for name, _ in tables:
-        if name not in numbers.grids:
+        if name not in numbers.page_tables:
             yield f"there is no table {name!r} in docs/numbers.yaml"
     opened, closed, runs = text.count("<!-- run:"), text.count("<!-- /run -->"), RUN.findall(text)
     if not opened == closed == len(runs):
@@ -127,5 +127,5 @@ def of_other_runs(text: str, numbers: Numbers) -> Iterator[str]:
 
 def typed(text: str) -> list[str]:
     """Decimals and percentages that no marker has: what a reader takes for a result. Code and comments are left out."""
-    written = GRID.sub(" ", NUMBER.sub(" ", text))
+    written = TABLE.sub(" ", NUMBER.sub(" ", text))
     return TYPED.findall(re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", written, flags=re.DOTALL))

@@ -115,7 +115,7 @@ def written(name: str, numbers: Numbers, tables: Tables) -> str:
     return " / ".join(map(number.shown.format, found)) if number.of == "all" else number.shown.format(*found)
 
 
-def written_grid(name: str, numbers: Numbers, tables: Tables) -> str:
+def written_table(name: str, numbers: Numbers, tables: Tables) -> str:
     """The table as a page has it."""
 
     def cell(number: str) -> str | None:
@@ -124,7 +124,7 @@ def written_grid(name: str, numbers: Numbers, tables: Tables) -> str:
         except NoRowsError:
             return None
 
-    return numbers.grids[name].written(cell)
+    return numbers.page_tables[name].written(cell)
 
 
 def _rounded(value: Any, digits: int | None) -> Any:

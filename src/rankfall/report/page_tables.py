@@ -20,7 +20,7 @@ from rankfall.errors import RankfallError
 
 
 @dataclass(frozen=True)
-class Grid:
+class PageTable:
     """A table of a page; its cells are names of numbers, by row and column."""
 
     name: str
@@ -33,22 +33,21 @@ class Grid:
     def written(self, cell: Callable[[str], str | None]) -> str:
         """The table in Markdown; `cell` writes a number, None for one that has no rows."""
         values = [[cell(name) for name in row] for row in self.cells]
-        for row, found in [*zip(self.rows, values), *zip(self.columns, zip(*values))]:
+        for row, found in [*zip(self.rows, values), *zip(self.columns, map(list, zip(*values)))]:
             if self.missing is None and None in found:
                 raise RankfallError(f"table {self.name}: {row} lacks a number; `missing` says what stands there")
             if not any(one is not None for one in found):
                 raise RankfallError(f"table {self.name}: {row} has no number at all")
         width = (self.head.count(" | ") + 1) + len(self.columns)
         lines = [[self.head, *self.columns], ["---"] * width]
-        lines += [
-            [row, *(self.missing if one is None else one for one in found)] for row, found in zip(self.rows, values)
-        ]
-        return "\n".join("| " + " | ".join(str(one) for one in line) + " |" for line in lines) + "\n"
+        for row, found in zip(self.rows, values):
+            lines.append([row, *(str(self.missing) if one is None else one for one in found)])
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def grid(name: str, given: Mapping[str, Any], about: str) -> tuple[Grid, dict[str, dict[str, Any]]]:
+def page_table(name: str, given: Mapping[str, Any], about: str) -> tuple[PageTable, dict[str, dict[str, Any]]]:
     """The table `name`, and the keys of the number in each of its cells."""
-    allowed = [field.name for field in fields(Grid)][1:]
+    allowed = [field.name for field in fields(PageTable)][1:]
     unknown = [key for key in given if key not in allowed]
     lacking = [key for key in ("head", "cells", "rows", "columns") if not given.get(key)]
     if unknown or lacking:
@@ -61,7 +60,7 @@ def grid(name: str, given: Mapping[str, Any], about: str) -> tuple[Grid, dict[st
         for column, other in columns.items()
     }
     cells = tuple(tuple(f"{name}: {row}, {column}" for column in columns) for row in rows)
-    return Grid(name, given["head"], tuple(rows), tuple(columns), cells, given.get("missing")), numbers
+    return PageTable(name, given["head"], tuple(rows), tuple(columns), cells, given.get("missing")), numbers
 
 
 def _lines(given: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
