@@ -51,7 +51,7 @@ def test_the_choice_does_not_depend_on_what_is_installed(monkeypatch: pytest.Mon
 
 REFUSED = {
     "normaliser": ("architectures/san/normaliser", "l2", "normaliser l2"),
-    "position": ("architectures/san/position", "rope", "position rope"),
+    "position": ("architectures/san/position", "shaw", "position shaw"),
     "attention": ("architectures/san/attention", "linear", "attention linear"),
     "sentinels": ("architectures/san/sentinels", "bos", "sentinels bos"),
     "norm": ("architectures/san/norm", "rms", "norm rms"),
@@ -120,13 +120,13 @@ def test_edited_code_around_components_is_plain(module: str, monkeypatch: pytest
 
 def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, results = tmp_path / "c.json", str(tmp_path / "results")
-    path.write_text(json.dumps(changed("architectures/san/position", "rope", asked("auto"))))
+    path.write_text(json.dumps(changed("architectures/san/position", "shaw", asked("auto"))))
     assert cli.main(["plan", "--config", str(path), "--results", results]) == 0
     said = capsys.readouterr().out
-    assert "plain: position rope" in said and " fused\n" in said
+    assert "plain: position shaw" in said and " fused\n" in said
     assert cli.main(["plan", "--config", str(path), "--results", results, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["engines"]
-    assert {(one["engine"], one["why"]) for one in found} == {("plain", "position rope"), ("fused", "")}
+    assert {(one["engine"], one["why"]) for one in found} == {("plain", "position shaw"), ("fused", "")}
 
 
 def test_the_estimate_knows_engines() -> None:

@@ -41,6 +41,7 @@ CHECKED: dict[str, dict[str, str]] = {
         "symmetric": "5b63b3efcf5e",
         "t5": "c2d84571f50d",
         "alibi": "7259716ace18",
+        "rope": "ce5fb0b24180",
     },
     "residual": {
         "add": "0c8893099662",

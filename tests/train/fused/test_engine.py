@@ -151,6 +151,11 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"dropout": 0.3},
         {"batch": 9, "tokens": 5},
     ),
+    "rotated heads of odd width": (
+        {**TOKENS, "width": 10, "heads": 2, "head_width": 5, "depth": 2, "position": Component("rope", {"log_n": 3})},
+        {"dropout": 0.1},
+        {"batch": 17, "tokens": 6},
+    ),
     "narrow heads of their own": (
         {**TOKENS, "width": 10, "heads": 3, "head_width": 1, "depth": 2},
         {},
@@ -196,6 +201,8 @@ RESIDUALS = st.one_of(*map(component, ("add", "none", "depth_scaled", "convex"))
 POSITIONS = st.one_of(
     *map(component, ("none", "learned", "sinusoidal", "toeplitz", "symmetric", "t5", "alibi")),
     component("learned", mapped=True),
+    component("rope"),
+    component("rope", base=10.0, log_n=16),
 )
 MASKS = st.one_of(component("none"), component("causal"), component("local", window=1))
 NETWORKS = st.fixed_dictionaries(

@@ -6,6 +6,7 @@ import numpy as np
 from rankfall.train.fused.arithmetic import exponential, f32
 from rankfall.train.fused.compiled import elementwise, inlined
 from rankfall.train.fused.products import linear, linear_inputs, linear_inputs_add, linear_weights, multiply, start
+from rankfall.train.fused.rotation import rotate
 from rankfall.train.fused.tile import LANES, LANEWISE
 
 
@@ -72,14 +73,18 @@ def softmax_inputs(weights, dweights, factor, use, dscores, dadded):  # type: ig
 
 
 @inlined
-def attend(w, at, x, added, use, q, k, v, scores, weights):  # type: ignore[no-untyped-def]
-    """Queries, keys and values (H d, R) of x (D, R), and attention weights. `at`: where query, key, value and output maps begin."""
+def attend(w, at, x, turns, turned, added, use, q, k, v, scores, weights):  # type: ignore[no-untyped-def]
+    """Queries, keys and values (H d, R) of x (D, R), and attention weights. `at`: where query, key, value and output maps begin; with
+    `turned` queries and keys are rotated by turns (2, d, T)."""
     heads, tokens, padded = weights.shape[0], weights.shape[1], weights.shape[3]
     row, square, there = x.shape[1], tokens * tokens * padded, tokens * padded
     size = q.shape[0] // heads
     linear(w, at[0:2], x, q)
     linear(w, at[2:4], x, k)
     linear(w, at[4:6], x, v)
+    if turned:
+        rotate(q, turns[0], heads, False)
+        rotate(k, turns[1], heads, False)
     for h in range(heads):
         for b in range(0, padded, LANES):
             first, s = 4 * (h * size * row + b), start(scores) + 4 * (h * square + b)
@@ -120,7 +125,7 @@ def mix_inputs(w, g, at, dy, weights, v, contexts, dcontexts, dweights, dv):  # 
 
 
 @inlined
-def attend_inputs(w, g, at, x, q, k, dscores, dv, dq, dk, dx):  # type: ignore[no-untyped-def]
+def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, dv, dq, dk, dx):  # type: ignore[no-untyped-def]
     """From the gradients of scores and values to that of x, which is added to dx."""
     heads, tokens, padded = dscores.shape[0], dscores.shape[1], dscores.shape[3]
     row, square, there = x.shape[1], tokens * tokens * padded, tokens * padded
@@ -131,6 +136,9 @@ def attend_inputs(w, g, at, x, q, k, dscores, dv, dq, dk, dx):  # type: ignore[n
             query, key, dquery, dkey = start(q) + first, start(k) + first, start(dq) + first, start(dk) + first
             multiply(LANEWISE, key, row, padded, s, there, padded, dquery, row, padded, size, tokens, tokens, 0)
             multiply(LANEWISE, query, row, padded, s, padded, there, dkey, row, padded, size, tokens, tokens, 0)
+    if turned:
+        rotate(dq, turns[0], heads, True)
+        rotate(dk, turns[1], heads, True)
     linear_weights(x, dq, g, at[0:2])
     linear_weights(x, dk, g, at[2:4])
     linear_weights(x, dv, g, at[4:6])

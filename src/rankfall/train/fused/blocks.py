@@ -39,7 +39,7 @@ def joined(x, keep, branch, bits, factor, form, out):  # type: ignore[no-untyped
 
 
 @inlined
-def block(w, at, layer, form, room, work):  # type: ignore[no-untyped-def]
+def block(w, at, layer, form, turns, room, work):  # type: ignore[no-untyped-def]
     """From states[layer] to states[layer + 1]."""
     x, y, eps = room.states[layer], room.states[layer + 1], f32(form.eps)
     middle = y if form.activation == NO_MLP else room.middle[layer]
@@ -48,11 +48,12 @@ def block(w, at, layer, form, room, work):  # type: ignore[no-untyped-def]
         read = room.read1[layer]
         layer_norm(x, w, at[NORM1 : NORM1 + 2], eps, room.white1[layer], room.inverse1[layer], read)
     p = room.weights[layer]
-    attend(w, at, read, work.added, form.added, room.q[layer], room.k[layer], room.v[layer], work.scores, p)
+    q, k, v = room.q[layer], room.k[layer], room.v[layer]
+    attend(w, at, read, turns, form.turned, work.added, form.added, q, k, v, work.scores, p)
     if form.drop_scale > 0:
         dropped_scores(p, room.bits_weights[layer], f32(form.drop_scale), room.dropped[layer])
         p = room.dropped[layer]
-    mix(w, at, p, room.v[layer], room.contexts[layer], work.one)
+    mix(w, at, p, v, room.contexts[layer], work.one)
     bits, total = room.bits_attention[layer], work.three if form.normed and not form.before else middle
     joined(x, form.keep, work.one, bits, form.branch, form, total)
     if form.normed and not form.before:
@@ -101,7 +102,7 @@ def mlp_inputs(w, g, at, layer, form, room, work, dy, dx):  # type: ignore[no-un
 
 
 @inlined
-def block_inputs(w, g, at, layer, form, room, work):  # type: ignore[no-untyped-def]
+def block_inputs(w, g, at, layer, form, turns, room, work):  # type: ignore[no-untyped-def]
     """From the gradient d[(layer + 1) % 2] of states[layer + 1] to that of states[layer], d[layer % 2]."""
     dx, total, gains = work.d[layer % 2], work.d[(layer + 1) % 2], at[NORM1 : NORM1 + 2]
     if form.activation != NO_MLP:
@@ -124,9 +125,9 @@ def block_inputs(w, g, at, layer, form, room, work):  # type: ignore[no-untyped-
     read = room.read1[layer] if form.normed and form.before else room.states[layer]
     if form.normed and form.before:
         work.two[:] = 0
-        attend_inputs(w, g, at, read, q, k, ds, work.dv, work.dq, work.dk, work.two)
+        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, work.dq, work.dk, work.two)
         layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, work.two, work.three)
         weighted(f32(form.keep), total, f32(1), work.three, dx)
     else:
         scaled(total, f32(form.keep), dx)
-        attend_inputs(w, g, at, read, q, k, ds, work.dv, work.dq, work.dk, dx)
+        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, work.dq, work.dk, dx)

@@ -89,7 +89,7 @@ def of_its_types() -> tuple[Any, ...]:
     """Arguments of the types that `Fused.step` has, for no member at all."""
     form = Form(**{name: kind(1) for name, kind in Form.__annotations__.items()})
     row, index, f = np.zeros((0, 1), np.float32), np.zeros((1, 1, 1), np.int64), np.zeros(0, np.float32)
-    places = np.zeros((1, 1), np.float32), np.zeros((1, 1, 1), np.float32), index
+    places = np.zeros((1, 1), np.float32), np.zeros((1, 1, 1), np.float32), index, np.zeros((1, 1, 1), np.float32)
     both = index, np.zeros((1, 1, 1, 1), np.float32)
     described = np.zeros((1, OF_LAYER), np.int64), np.zeros(OF_ENDS, np.int64), form, both, both, places
     given = NO_KEYS, np.zeros((2, 3), np.uint64), 0, (f, f, f), (0, (0.0, 0.0, 0.0))

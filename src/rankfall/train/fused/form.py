@@ -38,6 +38,7 @@ class Form(NamedTuple):
     size_in: int
     symbols: bool  # inputs are symbols, not vectors
     frozen: int  # the symbol that is not trained; -1: none
+    turned: bool  # queries and keys are rotated
     added: bool  # something is added to scores
     size_out: int
     loss: int

@@ -58,6 +58,7 @@ class Described:
             size_in=size_in,
             symbols=hasattr(embedding, "table"),
             frozen=-1 if frozen is None else frozen,
+            turned=type(self.network.position).rotate is not Position.rotate,
             added=self.biased or self.allowed(tokens) is not None,
             size_out=head.map.weight.shape[-1],
             loss=LOSSES[self.training.objective.name],
@@ -115,9 +116,9 @@ class Described:
         second: Any = made.bias
         return self.place(first), self.place(second)
 
-    def fixed(self, tokens: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is added to states (T, D), if it is not learned; what is added to scores (H, keys, queries), -inf where masked; and the
-        entry of the table of scores that is added there."""
+    def fixed(self, tokens: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What is added to states (T, D), if it is not learned; what is added to scores (H, keys, queries), -inf where masked; the
+        entry of the table of scores that is added there; and by what queries and keys turn (2, d, T)."""
         a, position = self.architecture, self.network.position
         heads = self.network.blocks[0].attention.heads
         states = torch.zeros(0, a.width)
@@ -137,7 +138,15 @@ class Described:
         if allowed is not None:
             scores = scores.masked_fill(~allowed, -torch.inf)
         turn = lambda x: np.ascontiguousarray(x.detach().transpose(1, 2).numpy())  # noqa: E731
-        return np.ascontiguousarray(states.detach().numpy()), turn(scores), turn(places)
+        return np.ascontiguousarray(states.detach().numpy()), turn(scores), turn(places), self.turns(tokens)
+
+    def turns(self, tokens: int) -> np.ndarray:
+        """What a position that rotates makes of queries and keys whose pairs are (1, 0) and whose last odd coordinate is 1: (2, d, T)."""
+        size = self.network.blocks[0].attention.head_width
+        x = torch.ones(1, 1, 1, tokens, size)
+        x[..., size // 2 : size // 2 * 2] = 0
+        found = torch.stack(self.network.position.rotate(x, x))[:, 0, 0, 0]  # (2, T, d)
+        return np.ascontiguousarray(found.transpose(1, 2).numpy())
 
     def sites(self) -> np.ndarray:
         """(L + 1, 3): words that name the places of dropout."""

@@ -50,14 +50,14 @@ def add_scores_inputs(g, first, places, dadded):  # type: ignore[no-untyped-def]
 @inlined
 def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted, parts, found, room, work):  # type: ignore[no-untyped-def]
     """The gradient g (P,) of one member's loss, and what was found of its batch. `parts`: what is fixed (`places` and the like)."""
-    fixed, given, places = parts
+    fixed, given, places, turns = parts
     g[:] = 0
     if form.added:
         add_scores(w, ends[SCORES], places, given, work.added)
         work.dadded[:] = 0
     embed(w, ends, form, index, vectors, fixed, room, work)
     for layer in range(form.depth):
-        block(w, at[layer], layer, form, room, work)
+        block(w, at[layer], layer, form, turns, room, work)
     read_out(w, ends, form, room)
     shape = (form.size_out, form.tokens, form.padded)
     outputs, d = room.outputs.reshape(shape), work.doutputs.reshape(shape)
@@ -68,7 +68,7 @@ def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted
     read_out_inputs(w, g, ends, form, room, work)
     for back in range(form.depth):
         layer = form.depth - 1 - back
-        block_inputs(w, g, at[layer], layer, form, room, work)
+        block_inputs(w, g, at[layer], layer, form, turns, room, work)
     embed_inputs(w, g, ends, form, index, room, work)
     if form.added and ends[SCORES] >= 0:
         add_scores_inputs(g, ends[SCORES], places, work.dadded)
