@@ -53,6 +53,14 @@ def test_settings_that_change_the_machine_code_are_refused(name: str, monkeypatc
     assert "\n" not in str(error.value)
 
 
+def test_a_file_of_settings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cache.check_settings()
+    (tmp_path / ".numba_config.yaml").write_text("opt: 0\n")
+    with pytest.raises(RankfallError, match=r"\.numba_config\.yaml tells numba .*same keys; remove it.*engine: plain"):
+        cache.check_settings()
+
+
 def test_settings_of_a_file_of_numba_have_a_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     before = cache.digest()
     monkeypatch.setattr(cache.SETTINGS, "OPT", 1)

@@ -31,6 +31,7 @@ PACKAGE = __name__.rpartition(".")[0]
 SEAL = "seal"  # the file that says what was kept, byte by byte
 # Settings of numba that make other machine code of the same text, whose sums differ in their last digits.
 STEERING = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "ENABLE_AVX", "DISABLE_INTEL_SVML", "DISABLE_JIT")
+SETTINGS_FILE = ".numba_config.yaml"  # where numba looks for the same, in the folder that it is started in
 
 
 @cache
@@ -58,8 +59,13 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
 
 
 def check_settings() -> None:
-    """Raise where the environment asks numba for other machine code: its numbers would stand under the key of the usual one's."""
+    """Raise where the environment or the working folder asks numba for other machine code: its numbers would stand under the key of the usual one's."""
     found = [f"NUMBA_{name}" for name in STEERING if f"NUMBA_{name}" in os.environ]
+    if Path(SETTINGS_FILE).is_file():
+        raise RankfallError(
+            f"{Path.cwd() / SETTINGS_FILE} tells numba how to compile, and the fast engine's numbers may differ under the same keys; "
+            f"remove it, or set `compute: engine: plain`"
+        )
     if found:
         raise RankfallError(
             f"{', '.join(found)}: the fast engine's numbers would differ under the same keys; unset "
