@@ -59,7 +59,7 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
 
 
 def check_settings() -> None:
-    """Raise where the environment or the working folder asks numba for other machine code: its numbers would stand under the key of the usual one's."""
+    """Raise where something here asks numba for other machine code: its numbers would stand under the key of the usual one's."""
     found = [f"NUMBA_{name}" for name in STEERING if f"NUMBA_{name}" in os.environ]
     if Path(SETTINGS_FILE).is_file():
         raise RankfallError(
