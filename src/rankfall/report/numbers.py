@@ -104,7 +104,8 @@ def _each(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str,
 
     values = dict(values)
     each = {
-        key: one if isinstance(one, dict) else {str(v): v for v in one} for key, one in values.pop("each", {}).items()
+        key: {str(short): text for short, text in (one.items() if isinstance(one, dict) else zip(one, one))}
+        for key, one in values.pop("each", {}).items()
     }
     for chosen in product(*(one.items() for one in each.values())):
         texts = dict(zip(each, (str(text) for _, text in chosen)))
