@@ -148,6 +148,36 @@ def test_a_model_has_a_law_without_a_floor(bert):
     assert law.exponent[-1] == pytest.approx(3.0, abs=0.2)
 
 
+class Counts:
+    """A layer that keeps something between calls."""
+
+    calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+def shrinks(x):
+    common = x.mean(1, keepdim=True)
+    return common + 0.3 * (x - common)
+
+
+def shrinks_in_place(x):
+    common = x.mean(1, keepdim=True)
+    return x.sub_(common).mul_(0.3).add_(common)
+
+
+def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
+    states = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    kept = states.clone()
+    assert residuals(shrinks_in_place, states) == pytest.approx(residuals(shrinks, kept))
+    assert torch.equal(states, kept)
+    law = collapse_law(shrinks_in_place)
+    assert law.exponent[1:] == pytest.approx([1.0] * 6, abs=1e-6)
+    assert law.log10_residual == pytest.approx(collapse_law(shrinks).log10_residual)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -161,6 +191,33 @@ def test_a_model_has_a_law_without_a_floor(bert):
         ),
         (lambda: residuals(F.scaled_dot_product_attention, width=10, heads=4), "4 heads do not divide the width 10"),
         (lambda: residuals([3]), "3 is not a function"),
+        (lambda: residuals([]), "an empty list has no layers"),
+        (lambda: residuals(F.scaled_dot_product_attention, depth=-1), "depth is -1: it must be a whole number"),
+        (lambda: residuals(F.scaled_dot_product_attention, heads=0), "heads is 0: it must be a whole number"),
+        (lambda: residuals(F.scaled_dot_product_attention, norm="l2"), "no norm 'l2': composite, l1"),
+        (
+            lambda: residuals(nn.Identity(), torch.randn(7, 6)),
+            "(samples, tokens, width), at least one of each, not (7, 6)",
+        ),
+        (lambda: residuals(nn.Identity(), torch.randn(2, 2, 7, 6)), "not (2, 2, 7, 6)"),
+        (lambda: residuals(nn.Identity(), torch.randn(2, 7, 6, dtype=torch.complex64)), "torch.complex64"),
+        (lambda: residuals(nn.Identity(), torch.zeros(0, 7, 6)), "not (0, 7, 6)"),
+        (lambda: residuals(nn.Identity(), [[[1.0]]]), "not list"),
+        (lambda: residuals(nn.Identity(), torch.full((2, 7, 6), math.nan)), "states have values that are not finite"),
+        (lambda: residuals(lambda x: x * math.nan), "layer 1 returns values that are not finite"),
+        (lambda: collapse_law(lambda x: x / 0), "layer 1 returns values that are not finite"),
+        (lambda: collapse_law(lambda x: x.float()), "returns float32 for float64"),
+        (lambda: order_of_contraction(lambda x: x.half()), "returns float16 for float64"),
+        (lambda: residuals(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
+        (lambda: collapse_law(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
+        (lambda: order_of_contraction(Counts()), "gives two answers for the same input"),
+        (lambda: collapse_law(samples=0), "samples is 0: it must be a whole number"),
+        (lambda: collapse_law(depth=0), "depth is 0: it must be a whole number"),
+        (lambda: order_of_contraction(draws=0), "draws is 0: it must be a whole number"),
+        (
+            lambda: collapse_law(normaliser={"name": "cosine", "tua": 1.0}),
+            "no option of normaliser 'cosine' called 'tua'",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_one_line(call, said):

@@ -1,5 +1,6 @@
 """A training job around its arithmetic: the store first, checkpoints on signals, memory, failures."""
 
+import math
 import os
 import platform
 import signal
@@ -205,3 +206,19 @@ def test_without_numba_nothing_is_started(tmp_path: Path, monkeypatch: pytest.Mo
         run(plan, store)
     assert not list(store.records())
     run(plan_of(compute={"engine": "plain"}), store)
+
+
+def test_a_network_whose_outputs_are_no_numbers_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its accuracy would be that of the first class, which `argmax` of NaN is: 0.2 of 5 classes, a result of no network."""
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "def blows_up(x, branch, depth):\n    return x + 1.0e30 * branch\n"
+    (tmp_path / "blows_up_of_a_test.py").write_text(text)
+    plan = plan_of(
+        training={"epochs": 0}, architecture={"residual": "blows_up_of_a_test:blows_up", "norm": "none", "depth": 4}
+    )
+    store = Store(tmp_path / "store")
+    run(plan, store)
+    for found in store.find_cells([cell.key for cell in plan.cells]).values():
+        assert math.isnan(found.record["final"]["test"]["loss"])
+        assert found.record["reason"] == "loss on train not finite after 0 steps"
+        assert found.record["status"] == "diverged"

@@ -2,6 +2,8 @@
 studies lean on.
 """
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -77,6 +79,14 @@ def test_equal_rows_have_no_residual_at_all():
     x = torch.full((3, 5), 0.1 + 0.2, dtype=torch.float64)
     for centre in res.CENTRES:
         assert torch.equal(res.residual(x, centre), torch.zeros_like(x))
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize("norm", ["composite", "l1", "linf", "frobenius"])
+def test_states_that_are_no_numbers_are_not_collapsed(norm, wrong):
+    x = torch.eye(3, dtype=torch.float64)
+    x[1, 2] = wrong
+    assert math.isnan(res.relative_residual(x, norm))
 
 
 def test_zero_matrix_has_value_zero_everywhere():

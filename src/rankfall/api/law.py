@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from rankfall.api.layers import Layer, architecture, drawn_states, layers_of, network_of
+from rankfall.api.layers import Layer, architecture, drawn_states, finite, layers_of, network_of, whole_numbers
 from rankfall.api.residuals import is_model
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
@@ -72,6 +72,7 @@ def collapse_law(
     if given is None:
         from rankfall.measures.law import law
 
+        whole_numbers(samples=samples, tokens=tokens)
         network = network_of(architecture(parts, depth=depth, width=width, heads=heads), 1, tokens, seed)
         inputs = drawn_states(1, samples, tokens, width, seed)
         data = SimpleNamespace(test=SimpleNamespace(inputs=inputs))
@@ -105,8 +106,8 @@ def of_layers(layers: list[Layer], x: Tensor) -> Law:
     other = x * (1 + UNITS * torch.finfo(x.dtype).eps * signs)  # a second pass that rounds differently
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]
     exponents: list[float | None] = [None]
-    for layer in layers:
-        after, shaken = layer(x), layer(other)
+    for number, layer in enumerate(layers, 1):
+        after, shaken = finite(layer(x), f"layer {number} returns"), layer(other)
         rest = residual(x)
         smaller = layer(x - (1 - SMALLER) * rest)  # the same common row, R smaller
         moved = apart(residual(after), residual(shaken), "composite")  # (1, B), the share that is rounding

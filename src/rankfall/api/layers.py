@@ -2,7 +2,8 @@
 
 A function of three arguments is an attention function, called with queries, keys and values (N, H, T, d), like
 `torch.nn.functional.scaled_dot_product_attention`. Around it stand random maps: SA(X) = f(X W_Q, X W_K, X W_V) W_O, with entries from
-N(0, 1 / D). A function of one argument maps states (N, T, D) to states, with weights of its own.
+N(0, 1 / D). A function of one argument maps states (N, T, D) to states, with weights of its own. A function may change what it is
+given: it is given copies. It must give the same answer when it is asked again, and in float64: else what is measured is chance or rounding.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def layers_of(
     given: Function | Sequence[Function], depth: int, draws: int, width: int, heads: int, seed: int
 ) -> list[Layer]:
     """`depth` layers of one function, or one for each function of a list."""
+    whole_numbers(depth=depth, draws=draws, width=width, heads=heads)
     functions: list[Any] = list(given) if isinstance(given, Sequence | nn.ModuleList) else [given] * depth
+    if not functions:
+        raise RankfallError("an empty list has no layers: give it a function for each layer")
     return [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(functions)]
 
 
@@ -43,8 +47,9 @@ def layer_of(function: Function, draws: int, width: int, heads: int, seed: int, 
         )
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function).double().eval()
-    if arguments(function) == 1:
-        return lambda x: called(function, x.flatten(0, 1)).view(x.shape)
+    function = Steady(function)
+    if arguments(function.function) == 1:
+        return lambda x: called(function, x.flatten(0, 1)).reshape(x.shape)
     if width % heads:
         raise RankfallError(f"{heads} heads do not divide the width {width}")
     rngs = [stream(seed + draw, "api", "maps", number) for draw in range(draws)]
@@ -55,7 +60,7 @@ def layer_of(function: Function, draws: int, width: int, heads: int, seed: int, 
     def layer(x: Tensor) -> Tensor:
         q, k, v = (split(x @ weight.unsqueeze(1), heads) for weight in maps[:3])  # (K*B, H, T, d)
         context = called(function, q, k, v, shape=q.shape)
-        joined: Tensor = context.view(*x.shape[:2], *context.shape[1:]).transpose(2, 3).flatten(-2)
+        joined: Tensor = context.reshape(*x.shape[:2], *context.shape[1:]).transpose(2, 3).flatten(-2)
         return joined @ maps[3].unsqueeze(1)
 
     return layer
@@ -81,7 +86,35 @@ def arguments(function: Function) -> int:
     return needed
 
 
-def called(function: Function, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
+class Steady:
+    """A function, given copies of its arguments; the first time it is asked twice, and must answer twice the same."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.asked, self.__name__ = function, False, name(function)
+
+    def __call__(self, *given: Tensor) -> Any:
+        output = self.function(*(one.clone() for one in given))
+        if not self.asked:
+            self.asked = True
+            again = self.function(*(one.clone() for one in given))
+            if not same(output, again):
+                raise RankfallError(
+                    f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
+                    "or does it keep something between two calls?"
+                )
+        return output
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two outputs are equal but for rounding; what is not two tensors of one shape is told elsewhere."""
+    one, other = (output[0] if isinstance(output, tuple) and output else output for output in (one, other))
+    if not (isinstance(one, Tensor) and isinstance(other, Tensor) and one.shape == other.shape and one.numel()):
+        return True
+    size = float(one.abs().nan_to_num().max())
+    return torch.allclose(one, other, rtol=0.0, atol=1e-9 * size, equal_nan=True)
+
+
+def called(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
     """The output of a function, checked: a tensor of the right shape, in float64."""
     try:
         output = function(*given)
@@ -94,7 +127,27 @@ def called(function: Function, *given: Tensor, shape: torch.Size | None = None) 
     if not isinstance(output, Tensor) or output.shape != wanted:
         found = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise RankfallError(f"{name(function)} returns {found} where {tuple(wanted)} is needed")
-    return output.double()
+    if output.dtype != torch.float64:
+        found = str(output.dtype).removeprefix("torch.")
+        raise RankfallError(
+            f"{name(function)} returns {found} for float64, and small residuals would be its rounding: let it compute in the type that it "
+            "is given (a module: module.double())"
+        )
+    return output
+
+
+def finite(x: Tensor, what: str) -> Tensor:
+    """States that have a residual."""
+    if not bool(x.isfinite().all()):
+        raise RankfallError(f"{what} values that are not finite (NaN or infinite)")
+    return x
+
+
+def whole_numbers(**given: Any) -> None:
+    """An error if one is not a whole number from 1."""
+    for named, value in given.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
 
 
 def name(function: Function) -> str:
@@ -103,6 +156,7 @@ def name(function: Function) -> str:
 
 def drawn_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
     """Random states (K, B, T, D): entries from N(0, 1), and a row that all tokens share of the same size."""
+    whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
     common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]
     return torch.stack(
@@ -114,6 +168,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
     from rankfall.measures.orders import ALONE
 
+    whole_numbers(**sizes)
     kinds = declared(Architecture)
     values: dict[str, Any] = {}
     for field, value in parts.items():
@@ -121,6 +176,9 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
         values[field] = Component.of(value) if field in kinds else value
         if field in kinds and ":" not in values[field].name:  # otherwise a component that lies elsewhere
             _known(field, values[field].name, components.names(field))
+        for option in values[field].options if field in kinds else ():
+            known = components.describe(field, values[field].name)
+            _known(f"option of {field} {values[field].name!r} called", option, list(known.options if known else ()))
     return replace(ALONE, **(sizes | values))
 
 

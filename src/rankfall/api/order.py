@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from rankfall.api.layers import architecture, drawn_states, layer_of
+from rankfall.api.layers import architecture, drawn_states, layer_of, whole_numbers
 from rankfall.errors import RankfallError
 
 
@@ -49,6 +49,7 @@ def order_of_contraction(
     from rankfall.rank.centred.state import begin
     from rankfall.rank.order_slopes import measured, near_fit, relative
 
+    whole_numbers(draws=draws, tokens=tokens, width=width, heads=heads)
     if attention is None:
         found = measured(architecture(parts, width=width, heads=heads, depth=1), True, draws, tokens)[0]
     elif parts:

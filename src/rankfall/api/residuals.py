@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
-from rankfall.api.layers import drawn_states, layers_of
-from rankfall.rank.residual import relative_residual
+from rankfall.api.layers import drawn_states, finite, layers_of
+from rankfall.errors import RankfallError
+from rankfall.rank.residual import NORMS, relative_residual
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -61,15 +62,28 @@ def residuals(
         return residuals_of(given, samples=samples, norm=norm, **options)
     if options:
         raise TypeError(f"residuals() of functions has no option {next(iter(options))!r}")
+    if norm not in NORMS:
+        raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
     if states is not None:
+        states = checked(states)
         width = states.shape[-1]
     layers = layers_of(given, depth, 1, width, heads, seed)
-    x = drawn_states(1, samples, tokens, width, seed) if states is None else states.double().unsqueeze(0)
+    x = drawn_states(1, samples, tokens, width, seed) if states is None else states.unsqueeze(0)
     found = [relative_residual(x, norm).mean().item()]
-    for layer in layers:
-        x = layer(x)  # (1, B, T, D)
+    for number, layer in enumerate(layers, 1):
+        x = finite(layer(x), f"layer {number} returns")  # (1, B, T, D)
         found.append(relative_residual(x, norm).mean().item())
     return found
+
+
+def checked(states: Any) -> Tensor:
+    """States (B, T, D) in float64."""
+    if not isinstance(states, Tensor) or states.ndim != 3 or not states.numel() or states.is_complex():
+        found = f"{tuple(states.shape)}, {states.dtype}" if isinstance(states, Tensor) else type(states).__name__
+        raise RankfallError(
+            f"states must be a tensor of real numbers (samples, tokens, width), at least one of each, not {found}"
+        )
+    return finite(states.double(), "states have")
 
 
 def is_model(given: Any) -> bool:

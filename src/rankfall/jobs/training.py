@@ -1,5 +1,6 @@
 """A training job: find what the store has, train what is missing in stacks, keep every finished stack at once."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -130,9 +131,13 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
         "threads": torch.get_num_threads(),
         "stack": checkpoint.identity,
     }
+    metrics = [
+        {split: {name: float(v[k]) for name, v in found.items()} for split, found in final.items()}
+        for k in range(len(cells))
+    ]
     records = [
-        {**job.code(cell), **machine(), **shared, **ending(members, k), "chance": float(data.chance[k])}
-        | {"final": {split: {metric: float(v[k]) for metric, v in found.items()} for split, found in final.items()}}
+        {**job.code(cell), **machine(), **shared, **ending(members, k, metrics[k]), "chance": float(data.chance[k])}
+        | {"final": metrics[k]}
         for k, cell in enumerate(cells)
     ]
     tensors = members.tensors() | prefixed("history", history.tensors)
@@ -190,12 +195,17 @@ def final_means(members: Members, data: Data, objective: Objective, split: str) 
     return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 
 
-def ending(members: Members, k: int) -> dict[str, Any]:
-    """How a member ended."""
+def ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """How a member ended. One that no step has shown to diverge may have outputs that are no numbers all the same: at initialisation,
+    after its last step, or on the test set alone.
+    """
     fate, steps = int(members.fate[k]), int(members.last_step[k])
     reasons = {
         RUNNING: "",
         STOPPED: "stop_loss reached",
         DIVERGED: f"loss or gradient not finite at step {steps + 1}",
     }
+    nowhere = [split for split, found in final.items() if not math.isfinite(found["loss"])]
+    if fate != DIVERGED and nowhere:
+        fate, reasons[DIVERGED] = DIVERGED, f"loss on {nowhere[0]} not finite after {steps} steps"
     return {"status": "diverged" if fate == DIVERGED else "done", "reason": reasons[fate], "steps": steps}

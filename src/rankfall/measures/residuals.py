@@ -113,7 +113,7 @@ def quantities(
         for centre in ("mean", "best") if best else ("mean",):
             rest = residual.matrix_norm(about_mean if centre == "mean" else about_best[norm], norm)
             size = residual.matrix_norm(x, norm)
-            relative = torch.where(size > 0, rest / size.clamp_min(torch.finfo(x.dtype).tiny), torch.zeros_like(rest))
+            relative = residual.share(rest, size)
             floor = residual.at_floor(relative, x.dtype) | noise
             yield labelled("residual", norm, centre), relative, floor
             yield labelled("absolute_residual", norm, centre), rest, floor

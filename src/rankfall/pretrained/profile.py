@@ -85,11 +85,11 @@ def metrics(
     rest = res.residual(state)
     for norm in norms:
         size, absolute = res.matrix_norm(state, norm), res.matrix_norm(rest, norm)
-        yield norm, "mean", absolute, _ratio(absolute, size)
+        yield norm, "mean", absolute, res.share(absolute, size)
         if norm in ("composite", "l1", "linf") and best > 0:
             few = state[:best]
             absolute = res.matrix_norm(res.residual(few, "best", norm), norm)
-            yield norm, "best", absolute, _ratio(absolute, size[:best])
+            yield norm, "best", absolute, res.share(absolute, size[:best])
     if spectrum > 0:
         few = state[:spectrum]
         values = torch.linalg.svdvals(few)
@@ -97,7 +97,3 @@ def metrics(
         second = values[..., 1] / top[..., 0] if values.shape[-1] > 1 else torch.zeros_like(top[..., 0])
         yield "sigma_ratio", "none", second * top[..., 0], second
         yield "stable_rank", "none", None, (values / top).square().sum(-1)
-
-
-def _ratio(part: Tensor, whole: Tensor) -> Tensor:
-    return torch.where(whole > 0, part / whole.clamp_min(torch.finfo(whole.dtype).tiny), torch.zeros_like(whole))

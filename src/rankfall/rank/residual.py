@@ -191,7 +191,13 @@ def relative_residual(x: Tensor, norm: str = "composite", centre: str = "mean") 
     """||res(X)|| / ||X||, (...). A zero matrix has no direction left to lose: its value is 0."""
     size = matrix_norm(x, norm)
     rest = matrix_norm(residual(x, centre, norm), norm)
-    return torch.where(size > 0, rest / torch.where(size > 0, size, torch.ones_like(size)), torch.zeros_like(size))
+    return share(rest, size)
+
+
+def share(rest: Tensor, size: Tensor) -> Tensor:
+    """rest / size, 0 where there is no size; of states that are not finite it is no number."""
+    empty = size == 0
+    return torch.where(empty, torch.zeros_like(size), rest / torch.where(empty, torch.ones_like(size), size))
 
 
 def floor_of(computed: torch.dtype) -> float:
