@@ -2,14 +2,17 @@
 
 import argparse
 import ast
+import errno
 import importlib
 import os
 import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from rankfall import __version__
 from rankfall.code import loader
+from rankfall.disk import CAUSES, cause
 from rankfall.errors import RankfallError
 from rankfall.forks.client import forked
 
@@ -33,10 +36,13 @@ def main(argv: list[str] | None = None) -> int:
             command.add_arguments(subparser)
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
+    if sys.stdout is None:  # closed by who started this: what is printed is wanted by nobody
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
     try:
         code = int(options.run(options) or 0)
         if getattr(options, "expect", None):  # a job of a run
             print(used())
+        sys.stdout.flush()
         return code
     except RankfallError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -44,8 +50,24 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `rankfall plan | head`: the reader has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence()
         return 0
+    except OSError as error:
+        if error.errno not in CAUSES or (error.filename is None and error.errno not in UNWRITTEN):
+            raise
+        where = "cannot print all" if error.filename is None else error.filename
+        print(f"error: {where}: {cause(error)}", file=sys.stderr)
+        silence()
+        return 2
+
+
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # of a stream
+
+
+def silence() -> None:
+    """What is left to print has nowhere to go, and Python would complain of it at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _verbs() -> dict[str, str]:

@@ -22,6 +22,7 @@ CAUSES = {
     errno.ENOTDIR: "a file is where a folder should be",
     errno.EISDIR: "a folder is where a file should be",
     errno.ELOOP: "symbolic links lead in a circle",
+    errno.ENAMETOOLONG: "its name is too long",
 }
 
 
@@ -70,6 +71,9 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     writing process.
     """
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    what = odd(path)
+    if what in ("a device", "a named pipe", "a socket"):  # which the file would replace
+        raise StoreError(f"cannot write {path}: it is {what} and no file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "xb") as handle:

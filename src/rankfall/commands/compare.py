@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 
@@ -15,8 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.errors import RankfallError
     from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
 
+    if not 0 <= args.tolerance < math.inf:
+        raise RankfallError(f"--tolerance {args.tolerance}: a relative difference is a number from 0")
     found = compare_runs(args.one, args.other, args.tolerance)
     if args.json:
         print(json.dumps(as_records(found), indent=2))

@@ -35,6 +35,10 @@ def run(args: argparse.Namespace) -> int:
     tables = Tables(_folders(args, numbers.runs))
     different = failed = 0
     for page in args.pages or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
+        if not page.is_file():
+            raise RankfallError(
+                f"there is no page {page}: name Markdown files, or none for README.md and those of docs/"
+            )
         text = page.read_text()
         for problem in problems(text, numbers):
             raise RankfallError(f"{page}: {problem}")

@@ -1,6 +1,7 @@
 """Show or export a table of the results, as CSV or Parquet; or combine shards, compare two tables, document all."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -81,8 +82,12 @@ def _combine(args: argparse.Namespace) -> int:
 
 
 def _compare(one: Path, other: Path, tolerance: float) -> int:
+    from rankfall.errors import RankfallError
     from rankfall.report import tables
     from rankfall.report.compare import differences
+
+    if not 0 <= tolerance < math.inf:
+        raise RankfallError(f"--tolerance {tolerance}: a relative difference is a number from 0")
 
     found = differences(tables.read(one), tables.read(other), tolerance)
     print("\n".join(found) or "equal but for provenance")
