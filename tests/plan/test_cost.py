@@ -53,6 +53,16 @@ def test_an_attention_that_does_not_say_may_have_scores(
     assert (growth("scorelab:Own")[0] > 1.5) == squared
 
 
+def test_an_untrained_network_takes_as_long_as_its_evaluation() -> None:
+    """A third of the operations of a step with as many samples: the largest networks of the paper's preset are untrained ones."""
+    large, training = Architecture(name="a", depth=12, heads=12, width=768), Training(name="t", epochs=0)
+    few, many = (
+        cell_seconds(Task("t", Component("memorization", {"train": n, "test": n, "length": 128})), large, training)
+        for n in (50, 500)
+    )
+    assert many - few == pytest.approx(900 * 128 * 2 * (12 * 4 * 768**2 + 12 * 2 * 128 * 768) / 6e10, rel=0.01)
+
+
 def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> None:
     """256 samples of 64 tokens, and the 64 of 256 tokens: as many tokens, each with four times the scores in each of 4 heads."""
     architecture, training = Architecture(name="a", depth=1, heads=4, width=32), Training(name="t", epochs=1, batch=1)
@@ -79,5 +89,5 @@ def test_operations_of_the_published_setting_of_urpe() -> None:
 
 def test_a_plan_advises_a_gpu_where_one_network_takes_a_core_many_hours() -> None:
     (line,) = beyond_a_core(make_plan(PRESETS / "urpe.yaml"))
-    assert line.startswith("the longest network takes 1589 h of one core, 3.4e+17 operations") and "GPU" in line
+    assert line.startswith("the longest network takes 1590 h of one core, 3.4e+17 operations") and "GPU" in line
     assert beyond_a_core(make_plan(PRESETS / "smoke.yaml")) == []

@@ -5,8 +5,9 @@ A training step of one member, in a stack, on one core:
     seconds = layers * CALL + 6 * parameters * tokens / RATE + 12 * heads' scores / RATE
 
 CALL is the overhead of launching a layer's operations, shared by the members of a stack; 6 operations a parameter and token are one
-multiplication and addition forward and two backward. Shards must be the same on all machines, so the constants are fixed here;
-measured costs are used where a configuration names a file of them (see `history`).
+multiplication and addition forward and two backward. The evaluation at the end is forward alone, which is all that an untrained network
+takes. Shards must be the same on all machines, so the constants are fixed here; measured costs are used where a configuration names a
+file of them (see `history`).
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ class Cost:
 def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:
     """Seconds that a cell takes as one member of a full stack."""
     steps, batch, length = steps_of(task, training)
-    return SETUP + steps * step_seconds(architecture, batch, length, engine)
+    looked = sizes(task)[0] + _size(task, "test", 0)
+    forward = step_operations(architecture, looked, length) / 3 / RATE["plain"]
+    return SETUP + steps * step_seconds(architecture, batch, length, engine) + forward
 
 
 def cell_operations(task: Task, architecture: Architecture, training: Training) -> float:
