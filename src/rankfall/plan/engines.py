@@ -60,7 +60,7 @@ CHECKED: dict[str, dict[str, str]] = {
     },
     "head": {"classifier": "1eec46b9fd23", "regression": "b93c0a1aac81"},
     "sentinels": {"none": "4544cc3caedc"},
-    "objective": {"classes": "88c439a84611", "values": "e822cbd14188"},
+    "objective": {"classes": "88c439a84611", "values": "e822cbd14188", "masked_tokens": "1b8f7d64ba0b"},
     "optimizer": {"adam": "3440a512824c", "adamw": "8783d8f5d78c", "sgd": "0951985da33c"},
 }
 

@@ -14,13 +14,15 @@ from torch import Tensor
 
 from rankfall.design import Architecture, Training
 from rankfall.train.fused import cache, losses
-from rankfall.train.fused.form import CLASSES, OF_ENDS, OF_LAYER, Form, Room, Scratch, room_for, scratch_for
+from rankfall.train.fused.form import CLASSES, OF_ENDS, OF_LAYER, VALUES, Form, Room, Scratch, room_for, scratch_for
 from rankfall.train.fused.network import OPTIMIZERS, Described
 from rankfall.train.fused.step import step_members
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
+from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
 NO_KEYS = np.zeros((1, 2), np.uint64)
+EVERYWHERE = np.zeros((1, 1, 1), np.int64)
 
 
 class Fused:
@@ -32,6 +34,7 @@ class Fused:
         self.described = Described(network, members.weights, architecture, training)
         self.layers, self.ends, self.sites = self.described.layers(), self.described.ends(), self.described.sites()
         self.optimizer = OPTIMIZERS[training.optimizer.name], rates_of(members.optimizer)
+        self.hides = hiding(training)
         self.forms: dict[tuple[int, ...], Form] = {}
         self.fixed: dict[int, Any] = {}
         self.rooms: dict[Form, list[tuple[Room, Scratch]]] = {}
@@ -39,7 +42,8 @@ class Fused:
     def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """One batch for every member, shared among as many threads as torch would use; each network is computed by one of them alone, so
         that its numbers do not depend on their count."""
-        form = self.form_of(members, batch)
+        inputs, targets, asked = self.given(batch)
+        form = self.form_of(members, batch, asked.shape[2] if self.hides else 0)
         dropout, count = members.dropout, len(members)
         decay = torch.zeros_like(members.lr) if members.decay is None else members.decay
         clip = torch.full_like(members.lr, torch.inf) if members.clip is None else members.clip
@@ -47,7 +51,7 @@ class Fused:
         found = np.zeros((count, losses.FOUND))
         shared = (
             *(members.weights.detach().numpy(), members.grads.numpy(), (slots[0], slots[-1])),
-            *(self.layers, self.ends, form, as_both(batch.inputs), as_both(batch.targets), self.fixed[form.tokens]),
+            *(self.layers, self.ends, form, as_both(inputs), (*as_both(targets), asked), self.fixed[form.tokens]),
             *(np.array(dropout.keys) if dropout else NO_KEYS, self.sites, members.step_count),
             (*(column.squeeze(1).numpy() for column in (members.lr_now, decay, clip)),),
             *(self.optimizer, members.fate.numpy(), found),
@@ -57,13 +61,20 @@ class Fused:
         members.last_step += members.fate == RUNNING
         return graded(torch.from_numpy(found), form.loss, batch.constant)
 
-    def form_of(self, members: Members, batch: Samples) -> Form:
+    def given(self, batch: Samples) -> tuple[Tensor, Tensor, np.ndarray]:
+        """What the network sees, what is wanted of it, and where, if not everywhere."""
+        if not self.hides:
+            return batch.inputs, batch.targets, EVERYWHERE
+        seen, places, wanted = corrupt(batch, **self.hides)
+        return seen, wanted, places.numpy()
+
+    def form_of(self, members: Members, batch: Samples, asked: int) -> Form:
         sequences, tokens = batch.inputs.shape[1:3]
         size_in = batch.inputs.shape[3] if batch.inputs.dim() > 3 else 0
         threshold = int(members.dropout.threshold) if members.dropout else 0
         ident = sequences, tokens
         if ident not in self.forms:
-            self.forms[ident] = self.described.form(sequences, tokens, size_in, batch.constant, threshold)
+            self.forms[ident] = self.described.form(sequences, tokens, size_in, asked, batch.constant, threshold)
             self.fixed[tokens] = self.described.fixed(tokens)
         return self.forms[ident]
 
@@ -91,10 +102,18 @@ def of_its_types() -> tuple[Any, ...]:
     row, index, f = np.zeros((0, 1), np.float32), np.zeros((1, 1, 1), np.int64), np.zeros(0, np.float32)
     places = np.zeros((1, 1), np.float32), np.zeros((1, 1, 1), np.float32), index, np.zeros((1, 1, 1), np.float32)
     both = index, np.zeros((1, 1, 1, 1), np.float32)
-    described = np.zeros((1, OF_LAYER), np.int64), np.zeros(OF_ENDS, np.int64), form, both, both, places
+    described = np.zeros((1, OF_LAYER), np.int64), np.zeros(OF_ENDS, np.int64), form, both, (*both, index), places
     given = NO_KEYS, np.zeros((2, 3), np.uint64), 0, (f, f, f), (0, (0.0, 0.0, 0.0))
     last = np.zeros(0, np.int64), np.zeros((0, losses.FOUND)), room_for(form), scratch_for(form)
     return 0, 0, row, row, (row, row), *described, *given, *last
+
+
+def hiding(training: Training) -> dict[str, float]:
+    """How tokens are hidden, as `corrupt` is told it; empty where none are."""
+    if training.objective.name != masked_tokens.__name__:
+        return {}
+    told: dict[str, Any] = (masked_tokens.__kwdefaults__ or {}) | dict(training.objective.options)
+    return {name: told[name] for name in ("rate", "hidden", "random")}
 
 
 def rates_of(optimizer: Any) -> tuple[float, float, float]:
@@ -116,7 +135,7 @@ def graded(found: Tensor, of: int, constant: int | None) -> Graded:
     sums: dict[str, Tensor] = {}
     asked_of: dict[str, Tensor] = {}
     loss, asked = found[:, losses.LOSS].float(), count(losses.ASKED)
-    if of == CLASSES:
+    if of != VALUES:
         sums["accuracy"] = count(losses.RIGHT)
     if of == CLASSES and constant is not None:
         for name, right, part in (

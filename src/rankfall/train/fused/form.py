@@ -12,8 +12,10 @@ QUERY, KEY, VALUE, OUTPUT, INNER, OUTER, NORM1, NORM2, OF_LAYER = range(0, 18, 2
 TABLE, FIRST, SECOND, PLACES, PLACED, NORM_IN, NORM_OUT, HEAD, SCORES, OF_ENDS = range(0, 20, 2)
 
 NO_MLP, GELU, RELU = range(3)
-CLASSES, VALUES = range(2)
+CLASSES, VALUES, MASKED = range(3)
 ADAM, ADAMW, SGD = range(3)
+
+MOST, LEAST = 2**18, 16  # logits at once, so that they stay in the cache, and places
 
 
 class Form(NamedTuple):
@@ -41,6 +43,7 @@ class Form(NamedTuple):
     turned: bool  # queries and keys are rotated
     added: bool  # something is added to scores
     size_out: int
+    asked: int  # places of each sequence that are read out; 0: all
     loss: int
     constant: int  # the class that is the answer at some places whatever the input is; -1: none
     drop_scale: float  # 0: no dropout
@@ -76,7 +79,8 @@ class Room(NamedTuple):
     last: Any  # (D, R) after the last layer's dropout
     white3: Any
     inverse3: Any
-    read3: Any  # what the head reads
+    read3: Any  # what the head reads; with a last row of ones where only asked places are read
+    seen: Any  # (D, N) the states at N asked places, in whole vectors
     outputs: Any  # (C, R)
     bits_in: Any  # (elements, groups of 16 sequences)
     bits_weights: Any  # (L, elements, groups)
@@ -102,6 +106,10 @@ class Scratch(NamedTuple):
     da: Any
     dsource: Any
     doutputs: Any
+    head: Any  # (D + 1, C') weights and bias of the head, classes in whole vectors, where only asked places are read
+    dhead: Any
+    logits: Any  # (N', C') of a part of the asked places
+    dseen: Any  # (D, N)
     added: Any  # (H, T, T) keys before queries: what is added to scores
     dadded: Any
     stream: Any  # (elements / 16) of a mask in the order of their drawing
@@ -119,6 +127,7 @@ def room_for(form: Form) -> Room:
     groups = padded(form.padded, 16) // 16
     drop = form.drop_scale > 0
     sizes: dict[str, tuple[int, ...]] = dict.fromkeys(Room._fields, state)
+    sizes["seen"] = 1, 1
     sizes |= {"source": source, "states": (depth + 1, width, row), "outputs": (form.size_out, row)}
     sizes |= dict.fromkeys(("inverse0", "inverse3"), (row,)) | dict.fromkeys(("inverse1", "inverse2"), (depth, row))
     sizes |= dict.fromkeys(("q", "k", "v", "contexts"), (depth, inner, row))
@@ -127,6 +136,10 @@ def room_for(form: Form) -> Room:
     sizes |= dict.fromkeys(("middle", "white2"), layered if mlp else (depth, 1, 1))
     sizes |= {"read2": layered if mlp and before else (depth, 1, 1)}
     sizes |= dict.fromkeys(("h", "a"), (depth, form.hidden, row) if mlp else (depth, 1, 1))
+    if form.asked:
+        asked = padded(form.sequences * form.asked)
+        sizes |= {"outputs": (1, 1), "inverse3": (asked,), "read3": (width + 1, asked)}
+        sizes |= dict.fromkeys(("seen", "white3"), (width, asked))
     room = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
     for name, count in (("weights", elements[0]), ("attention", elements[1]), ("mlp", elements[1])):
         room[f"bits_{name}"] = np.zeros((depth, count if drop else 1, groups), np.uint16)
@@ -144,6 +157,12 @@ def scratch_for(form: Form) -> Scratch:
     sizes |= dict.fromkeys(("dq", "dk", "dv", "dcontexts"), (inner, row)) | dict.fromkeys(("dh", "da"), hidden)
     sizes |= {"dsource": (form.width if form.symbols else 1, row), "doutputs": (form.size_out, row)}
     sizes |= dict.fromkeys(("added", "dadded"), square)
+    sizes |= dict.fromkeys(("head", "dhead", "logits", "dseen"), (1, 1))
+    if form.asked:
+        classes, asked = padded(form.size_out), form.sequences * form.asked
+        at_once = min(asked, max(LEAST, MOST // classes))
+        sizes |= dict.fromkeys(("head", "dhead"), (form.width + 1, classes)) | {"doutputs": (1, 1)}
+        sizes |= {"logits": (at_once, classes), "dseen": (form.width, padded(asked))}
     made = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
     most = form.sequences * max(form.heads * form.tokens**2, form.tokens * form.width)
     stream, rows = np.zeros(most // 16 + 3, np.uint16), np.zeros(padded(form.padded, 16), np.uint16)

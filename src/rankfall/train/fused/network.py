@@ -16,7 +16,7 @@ from rankfall.train.fused import form as names
 from rankfall.train.fused.form import Form, padded
 
 ACTIVATIONS = {"none": names.NO_MLP, "gelu": names.GELU, "relu": names.RELU}
-LOSSES = {"classes": names.CLASSES, "values": names.VALUES}
+LOSSES = {"classes": names.CLASSES, "values": names.VALUES, "masked_tokens": names.MASKED}
 OPTIMIZERS = {"adam": names.ADAM, "adamw": names.ADAMW, "sgd": names.SGD}
 PARTS = ("weights", "attention", "mlp")  # of a layer that dropout acts on
 
@@ -30,8 +30,8 @@ class Described:
     architecture: Architecture
     training: Training
 
-    def form(self, sequences: int, tokens: int, size_in: int, constant: int | None, threshold: int) -> Form:
-        """For batches of so many sequences."""
+    def form(self, sequences: int, tokens: int, size_in: int, asked: int, constant: int | None, threshold: int) -> Form:
+        """For batches of so many sequences, of each of which so many places are asked for, or all (0)."""
         a, block, embedding = self.architecture, self.network.blocks[0], self.network.embedding
         keep, branch = shares(block.residual)
         mlp_keep, mlp_branch = shares(block.mlp_residual)
@@ -61,6 +61,7 @@ class Described:
             turned=type(self.network.position).rotate is not Position.rotate,
             added=self.biased or self.allowed(tokens) is not None,
             size_out=head.map.weight.shape[-1],
+            asked=asked,
             loss=LOSSES[self.training.objective.name],
             constant=-1 if constant is None else constant,
             drop_scale=65536 / (65536 - threshold) if threshold else 0.0,

@@ -3,11 +3,12 @@
 import numpy as np
 
 from rankfall.train.fused.arithmetic import f32
+from rankfall.train.fused.asked import answer
 from rankfall.train.fused.blocks import block, block_inputs
 from rankfall.train.fused.compiled import compiled, entry, inlined
 from rankfall.train.fused.descent import descend, square_of
 from rankfall.train.fused.ends import embed, embed_inputs, read_out, read_out_inputs
-from rankfall.train.fused.form import CLASSES, NO_MLP, SCORES
+from rankfall.train.fused.form import CLASSES, MASKED, NO_MLP, SCORES, VALUES
 from rankfall.train.fused.losses import LOSS, classes, values
 from rankfall.train.fused.masks import draw
 
@@ -48,16 +49,8 @@ def add_scores_inputs(g, first, places, dadded):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted, parts, found, room, work):  # type: ignore[no-untyped-def]
-    """The gradient g (P,) of one member's loss, and what was found of its batch. `parts`: what is fixed (`places` and the like)."""
-    fixed, given, places, turns = parts
-    g[:] = 0
-    if form.added:
-        add_scores(w, ends[SCORES], places, given, work.added)
-        work.dadded[:] = 0
-    embed(w, ends, form, index, vectors, fixed, room, work)
-    for layer in range(form.depth):
-        block(w, at[layer], layer, form, turns, room, work)
+def outcome(w, g, ends, form, classes_wanted, values_wanted, room, work, found):  # type: ignore[no-untyped-def]
+    """From the last state to the loss over all tokens, and back."""
     read_out(w, ends, form, room)
     shape = (form.size_out, form.tokens, form.padded)
     outputs, d = room.outputs.reshape(shape), work.doutputs.reshape(shape)
@@ -66,6 +59,24 @@ def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted
     else:
         values(outputs, values_wanted, form.sequences, d, found)
     read_out_inputs(w, g, ends, form, room, work)
+
+
+@inlined
+def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted, asked, parts, found, room, work):  # type: ignore[no-untyped-def]
+    """The gradient g (P,) of one member's loss, and what was found of its batch. `asked` (B, M): the only
+    places that are read out, if not all are; `parts`: what is fixed (`places` and the like)."""
+    fixed, given, places, turns = parts
+    g[:] = 0
+    if form.added:
+        add_scores(w, ends[SCORES], places, given, work.added)
+        work.dadded[:] = 0
+    embed(w, ends, form, index, vectors, fixed, room, work)
+    for layer in range(form.depth):
+        block(w, at[layer], layer, form, turns, room, work)
+    if form.loss == MASKED:
+        answer(w, g, ends, form, asked, classes_wanted, room, work, found)
+    else:
+        outcome(w, g, ends, form, classes_wanted, values_wanted, room, work, found)
     for back in range(form.depth):
         layer = form.depth - 1 - back
         block_inputs(w, g, at[layer], layer, form, turns, room, work)
@@ -97,21 +108,21 @@ def step_members(  # type: ignore[no-untyped-def]
     room,
     work,
 ):
-    """Members start .. stop - 1. `inputs` and `targets`: as integers and as numbers, of which one each is used; `own`: lr, decay and clip
-    of each member; `optimizer`: its kind and its rates."""
-    (index, vectors), (wanted, numbers), (first, second) = inputs, targets, slots
+    """Members start .. stop - 1. `inputs` and `targets`: as integers and as numbers, of which one each is used; with them the places that
+    are asked for; `own`: lr, decay and clip of each member; `optimizer`: its kind and its rates."""
+    (index, vectors), (wanted, numbers, asked), (first, second) = inputs, targets, slots
     lr, decay, clip = own
     kind, rates = optimizer
     for m in range(start, stop):
         if fate[m] == STOPPED:
             found[m] = np.nan  # it takes no part in any epoch after the one that ended it
             continue
-        i, j = m if form.symbols else 0, m if form.loss == CLASSES else 0
+        i, j, n = m if form.symbols else 0, 0 if form.loss == VALUES else m, m if form.loss == MASKED else 0
         w, g = weights[m], grads[m]
         if form.drop_scale > 0:
             draw_all(keys[m], sites, step, form, room, work)
-        x, y = vectors[0 if form.symbols else m], numbers[0 if form.loss == CLASSES else m]
-        gradient(w, g, at, ends, form, index[i], x, wanted[j], y, parts, found[m], room, work)
+        x, y = vectors[0 if form.symbols else m], numbers[m if form.loss == VALUES else 0]
+        gradient(w, g, at, ends, form, index[i], x, wanted[j], y, asked[n], parts, found[m], room, work)
         square = square_of(g)
         if fate[m] == RUNNING and not (np.isfinite(f32(found[m, LOSS])) and np.isfinite(square)):
             fate[m] = DIVERGED
