@@ -13,8 +13,9 @@ from rankfall.measures._context import Context
 from rankfall.measures.scorecard import scorecard
 from rankfall.report import tables
 from rankfall.report.page.build import Given, page
+from rankfall.report.page.charts import CHARTS, Chart
 from rankfall.report.provenance import provenance
-from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import USUAL
 
 PARTS = {"block": "attention", "norm_placement": "post", "embedding": "token", "head": "classifier"}
@@ -145,6 +146,74 @@ def provenances(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         snippet = f"grid:\n- {{architecture: {row['architecture']}, seed: @seed@}}\n"
         found.append(known | {"spec": {"architecture": row["architecture"]}, "snippet": snippet, "log": LOG})
     return found
+
+
+Drawn = list[tuple[str, Any, float]]  # line (or row of a grid), x (None: the chart has none), value
+
+
+def charted(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Drawn]]:
+    """A made-up table for each chart (but the two of `cells` and `training`), and all that the chart should show of it.
+
+    Every other row is of something else, such as another matrix norm, and must not be shown.
+    """
+    cells = cell_rows(12)
+    found, drawn = {"cells": cells}, {}
+    for chart in CHARTS:
+        if chart.table not in ("cells", "training"):
+            found[chart.table], drawn[chart.name] = rows_of(chart, cells[:2])
+    folder.mkdir(parents=True, exist_ok=True)
+    read = {}
+    for name, rows in found.items():
+        tables.write(name, rows, folder / f"{name}.parquet")
+        read[name] = tables.read_frame(folder / f"{name}.parquet", name)
+    return read, drawn
+
+
+def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Drawn]:
+    """Two lines, or two networks, two places each, by two seeds where the table has seeds; a row of something else after each."""
+    about_table = schema(chart.table)
+    types = {column.name: column.type for column in about_table.columns}
+    base = {column.name: None if column.nullable else TYPED[column.type] for column in about_table.columns}
+    fixed = {name: value for name, value in (*chart.start.items(), *chart.where.items()) if name in types}
+    line = "source" if chart.line == "curve" else chart.line
+    own_seed = not about_table.cells and "seed" in types
+    base |= ({"network": "none"} if chart.line == "curve" else {}) | fixed
+    rng, rows, drawn = np.random.default_rng(len(chart.title)), [], []
+    ways = cells if about_table.cells else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
+    for way, name, number in itertools.product(ways, ("one", "other"), (1, 2)):
+        place = {"int": number, "float": float(number)}.get(types[chart.x], f"place {number}")
+        if chart.kind == "points":
+            place = name
+        row = base | (about(way) if about_table.cells else way if own_seed else {})
+        row |= {
+            chart.x: place,
+            chart.measured: int(rng.integers(1, 99)) if types[chart.measured] == "int" else rng.random() + 0.1,
+        } | ({line: name} if line != "architecture" else {})
+        if (chart.kind == "points" and number == 2) or (line == "architecture" and name == "other"):
+            continue
+        if "own" in chart.where:
+            row["trained_layer"] = number
+        rows.append(row)
+        drawn.append(
+            (
+                way["architecture"] if line == "architecture" else name,
+                None if chart.kind == "points" else place,
+                row[chart.measured],
+            )
+        )
+        column = next((column for column in chart.where if column in types), None)
+        if "own" in chart.where:
+            rows.append(row | {"trained_layer": number + 5, chart.measured: -1})
+        elif column is not None:
+            other = {"bool": False, "text": "something else"}[types[column]]
+            apart = {} if column in about_table.key else {chart.x: number + 10}
+            rows.append(row | {column: other, chart.measured: -1} | apart)
+    return rows, drawn
+
+
+def charted_page(folder: Path) -> tuple[str, dict[str, Drawn]]:
+    found, drawn = charted(folder / "tables")
+    return page(Given("charts", list(found), found.__getitem__, [], {}, {"made": "0"}, "0")), drawn
 
 
 def made_page(folder: Path, count: int, **options: Any) -> str:

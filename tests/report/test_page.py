@@ -6,21 +6,24 @@ import random
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from page_tables import LAYERS, about, cell_rows, frames, made_page
+from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_page
 
+from rankfall import components
 from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.page import build
 from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS
 from rankfall.report.page.findings import findings, law
 from rankfall.report.page.pack import finite, packed, shared, unpacked
-from rankfall.report.page.rows import chart_rows, encoded
+from rankfall.report.page.rows import DERIVED, chart_rows, encoded
+from rankfall.report.page.specs import spec
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import placed
 
@@ -123,10 +126,10 @@ def test_findings_are_computed(folder: Path) -> None:
     said = {found.question: found.answer for found in findings(frames(folder / "tables", COUNT).get)}
     # exp(-l (1 + 0.1 u)) is halved between 0.63 and 0.69 layers, and 0.9 of it is below 0.1 from layer 3 on at the latest
     fastest = said["Which architecture collapses fastest?"]
-    assert re.match(r"(SAN|transformer) \(no skip connections, no MLPs\): half of", fastest)
-    assert re.search(r"is gone within the first layer, after 0\.6[3-9] layers", fastest)
-    assert "of 2 with skip connections, 2 keep a residual of at least 0.5 and of 2 without, 0 keep" in fastest
-    assert re.search(r"SAN (2\.\d|3)", said["At which layer does the residual fall below 0.1?"])
+    assert re.match(r"(SAN|transformer) \(no skip connections, no MLPs\) loses half of", fastest)
+    assert re.search(r"apart within the first layer, after 0\.6[3-9] layers", fastest)
+    assert "at least 0.5 is left at the last layer of 2 of 2 with skip connections and of 0 of 2 without." in fastest
+    assert re.search(r"layer (2\.\d|3): [^;]*SAN", said["At which layer does the residual fall below 0.1?"])
     assert (
         "In the other 2 rows of the scorecard at least one seed has no such layer"
         in said["At which layer does the residual fall below 0.1?"]
@@ -176,10 +179,48 @@ def test_the_text_is_closed_escaped_and_loads_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_a_chart_names_columns_that_exist(chart: Any) -> None:
-    columns = {column.name for column in schema(chart.table).columns} | {"own", "trained", "setting"}
-    assert {chart.x, chart.y, chart.measured, *chart.choose, *chart.where, *chart.most} <= columns
+    columns = {column.name for column in schema(chart.table).columns} | {*DERIVED, "setting", "apart"}
+    named = {chart.x, chart.y, chart.line, chart.measured, *chart.choose, *chart.where, *chart.most}
+    assert named <= columns
     assert chart.study in STUDIES
     assert set(chart.start) <= set(chart.choose)
+
+
+def test_every_table_has_a_chart() -> None:
+    """But the three that the page shows as tables."""
+    shown = {"cells", "scorecard", "reproduction"}
+    assert set(components.names("table")) - {chart.table for chart in CHARTS} - shown == set()
+    assert len({chart.name for chart in CHARTS}) == len(CHARTS)
+
+
+def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
+    text, drawn = charted_page(tmp_path)
+    main = block(text, "main")
+    cells = decoded(main["cells"])
+    for chart in main["charts"]:
+        if chart["name"] not in drawn:
+            continue
+        rows = decoded(chart["data"])
+        lines = cells.label[rows.cell] if chart["networks"] and chart["line"] == "architecture" else rows[chart["line"]]
+        xs = [None] * len(rows) if chart["kind"] == "points" else rows[chart["x"]]
+        assert sorted(zip(lines, xs, rows[chart["measured"]])) == sorted(drawn.pop(chart["name"])), chart["name"]
+    assert drawn == {}
+
+
+@pytest.mark.parametrize("kind", ["lines", "points", "grid"])
+def test_titles_with_quotes_are_what_they_are(kind: str) -> None:
+    chart = next(one for one in CHARTS if one.kind == kind)
+    said = json.dumps(spec(replace(chart, x_title="x", y_title='y "quoted"', value_title="v", line="a_line")))
+    assert 'y \\"quoted\\"' in said and not re.search('"@(x|y|value|line)@"', said)
+
+
+def test_networks_at_different_settings_are_told_apart() -> None:
+    """Networks that differ in an option of their task were averaged as if they were seeds."""
+    rows = [row | {"task_component": f"sorting(length={4 + row['seed'] % 2})"} for row in cell_rows(4)]
+    cells = placed(pd.DataFrame(rows))
+    assert build.apart(cells) == ["sorting 4", "sorting 5", "sorting 4", "sorting 5"]
+    assert build.apart(placed(pd.DataFrame(cell_rows(4)))) == [""] * 4
+    assert all("apart" in chart.choose for chart in CHARTS if "training" in chart.choose)
 
 
 def test_repeats_are_averaged_within_a_network() -> None:
@@ -221,7 +262,7 @@ def test_only_networks_that_were_measured_are_behind_a_number(folder: Path) -> N
 
 def test_tables_without_a_chart_are_named() -> None:
     assert (
-        build.uncharted(["cells", "residuals", "circle", "chains"])
-        == "No chart of this page is drawn from chains, circle."
+        build.uncharted(["cells", "residuals", "my_table", "another"])
+        == "No chart of this page is drawn from another, my_table."
     )
     assert build.uncharted(["cells", "residuals", "scorecard"]) == ""

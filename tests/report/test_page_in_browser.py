@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_tables import LAYERS, frames, made_page
+from page_tables import LAYERS, charted_page, frames, made_page
 
 pytestmark = pytest.mark.slow
 CHROMIUM = (
@@ -28,7 +28,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
          "--disable-component-update", "--disable-sync"]  # fmt: skip
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 640)}
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,42 @@ def test_it_loads_nothing_and_says_nothing(browser: Any, folder: Path) -> None:
             assert found.said == []
             inside = found.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
             assert inside, f"{size}: the page is wider than the window"
+            menu = found.page.evaluate(
+                "document.querySelector('nav').scrollWidth <= document.querySelector('nav').clientWidth"
+            )
+            assert menu, f"{size}: the menu is wider than its place"
             found.context.close()
+
+
+def test_each_chart_shows_the_rows_of_its_table(browser: Any, tmp_path: Path) -> None:
+    """All of them, of made-up tables: what is downloaded of what is shown, every seed by itself, is in the table, and nothing else."""
+    text, drawn = charted_page(tmp_path)
+    path = tmp_path / "index.html"
+    path.write_text(text)
+    found = Opened(browser, path)
+    for name in found.charts():
+        wanted = drawn.pop(name, None)
+        if wanted is None:  # of cells and of training
+            continue
+        box = found.chart(name)
+        if box.locator("[data-mode]").count():
+            box.locator("[data-mode]").select_option("each")
+            found.settle(name)
+        shown = []
+        for row in found.downloaded(f"#chart-{name} [data-save]"):
+            line, *x, value = list(row.values())[:-3]
+            shown.append((line, *map(written, x), float(value)))
+        assert sorted(shown) == sorted(
+            (line, *([] if x is None else [written(x)]), value) for line, x, value in wanted
+        ), name
+        assert int(box.get_attribute("data-drawn")) == len(wanted), name
+    assert drawn == {} and found.said == []
+    found.context.close()
+
+
+def written(value: Any) -> str:
+    """As a number of a script is."""
+    return str(value).removesuffix(".0")
 
 
 def test_fifty_random_numbers_equal_their_rows(opened: Opened, folder: Path) -> None:
@@ -252,6 +287,22 @@ def test_a_number_of_components_leads_to_its_row(opened: Opened, folder: Path) -
     opened.page.locator("#cell .rows").wait_for()
     (row,) = opened.downloaded("#cell [data-rows]")
     assert (row["normaliser"], row["position"], row["mask"], float(row["order"])) == ("softmax", "none", "none", 3.0)
+
+
+def test_the_name_of_an_architecture_says_what_it_is_made_of(opened: Opened) -> None:
+    opened.page.locator("#scorecard-table [data-made='SAN+skip']").click()
+    said = opened.page.locator("#cell").inner_text()
+    assert re.search(r"residual\s+add", said) and "what turns scores into attention weights" in said
+    assert re.search(r"residual at the last layer\s+0\.\d+ sorting, init, depth 6", said) and "10 networks" in said
+    opened.page.locator("#cell .cells button", has_text="sorting, short, depth 6 · seed 3").click()
+    opened.page.locator("#cell .snippet").wait_for()
+
+
+def test_one_is_no_plural(opened: Opened) -> None:
+    said = opened.page.evaluate(
+        "[[1, 'layers'], [2.5, 'layers'], [1, 'ms'], [3, '']].map((one) => window.rankfall.inUnits(...one))"
+    )
+    assert said == ["1 layer", "2.5 layers", "1 ms", "3"]
 
 
 def test_a_number_that_a_seed_lacks_says_which(opened: Opened) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 STUDIES = {
     "rank": "Rank: do the tokens become the same vector?",
     "position": "Position: can it tell places apart?",
-    "identity": "Identity: which token was a vector?",
+    "identity": "Identity: which token did a vector come from?",
     "use": "Use and cost: what does it learn, and how long does it take?",
 }
 

@@ -26,6 +26,8 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
     parts = {name: by_parts(kept.get(name), name) for name in ("orders", "probe")}
     found: dict[str, Any] = {}
     selected: dict[Any, DataFrame] = {}
+    keys_of: dict[str, set[str]] = {}
+    places = {key: number for number, key in enumerate(cells.key)}
     for headline in HEADLINES:
         if headline.table not in frames:
             continue
@@ -37,14 +39,16 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
         made = OF_CELLS[headline.name]
         if made.rows not in selected:
             selected[made.rows] = made.rows(kept[headline.table])
-        measured = cells[cells.key.isin(frames[headline.table].key)]
+        if headline.table not in keys_of:  # once for each table: some have a row for each of a hundred thousand numbers
+            keys_of[headline.table] = set(frames[headline.table].key)
+        measured = cells[[key in keys_of[headline.table] for key in cells.key]]
         shown = scores[["architecture", "variant", f"{headline.name}_at"]]
         shown.columns = ["architecture", "variant", "setting"]
         keys = measured.merge(shown, on=["architecture", "variant", "setting"])[["key"]]
         numbers = keys.merge(made.number(selected[made.rows]), on="key", how="left").fillna({"why": ""})
-        rows = selected[made.rows].index[selected[made.rows].key.isin(keys.key)]
-        places = {key: number for number, key in enumerate(cells.key)}
-        found[headline.name] = {"networks": encoded(numbers, places), "rows": rows.tolist()}
+        wanted, chosen = set(keys.key), selected[made.rows]
+        rows = [at for at, key in zip(chosen.index.tolist(), chosen.key.tolist(), strict=True) if key in wanted]
+        found[headline.name] = {"networks": encoded(numbers, places), "rows": rows}
     return found
 
 

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Any
 from rankfall.report.colours import colour
 from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.page.behind import behind
-from rankfall.report.page.charts import CHARTS, Chart
+from rankfall.report.page.charts import CHARTS, MENUS, Chart
 from rankfall.report.page.findings import Finding, findings, was_run
 from rankfall.report.page.pack import compressed, packed, shared
 from rankfall.report.page.rows import chart_rows, encoded
 from rankfall.report.page.specs import spec
 from rankfall.report.schema import CELL_COLUMNS, schema
+from rankfall.report.schemas.scorecard import MADE_OF
 from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
-CELL_FIELDS = ("key", "label", "setting", "task", "architecture", "training", "depth", "seed", "status")
+CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
 SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
 SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
          "published": "Published"}  # fmt: skip
@@ -52,7 +53,7 @@ def page(given: Given, most: int = MOST) -> str:
     read = frames.get
     cells = placed(frames["cells"])
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
-    cells = cells.assign(label=cells.architecture + variant)
+    cells = cells.assign(label=cells.architecture + variant, apart=apart(cells))
     places = {key: place for place, key in enumerate(cells.key)}
     charts = [drawn(chart, frames[chart.table], places) for chart in CHARTS if chart.table in frames]
     main = {
@@ -62,6 +63,8 @@ def page(given: Given, most: int = MOST) -> str:
         "headlines": [asdict(headline) for headline in HEADLINES],
         "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
+        "menus": dict(MENUS),
+        "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
     }
     blocks = {
@@ -84,6 +87,7 @@ def page(given: Given, most: int = MOST) -> str:
         "title": html.escape(f"Rankfall: {given.name}"),
         "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections) + '<a href="#downloads">Tables</a>',
         "was_run": html.escape(was_run(cells)),
+        "residual": RESIDUAL if any(found.study == "rank" for found in story) else "",
         "findings": "".join(told(found, sections) for found in story),
         "sections": "\n".join(section(name, main, given.figures) for name in sections),
         "tables": "".join(download(name, frame, name in tables) for name, frame in sorted(frames.items())),
@@ -102,6 +106,12 @@ def page(given: Given, most: int = MOST) -> str:
     return text + f"<!-- made: {json.dumps(record)} -->\n"
 
 
+def apart(cells: DataFrame) -> list[str]:
+    """What settings differ in beside task, training and depth."""
+    known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
+    return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
+
+
 def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """What lines are called, and the architecture or variant of a model whose colour each has."""
     for chart in charts:
@@ -115,7 +125,8 @@ def drawn(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str
     rows = chart_rows(chart, table)
     networks = "key" in rows
     about = {name: value for name, value in asdict(chart).items() if name not in ("where", "most")}
-    return about | {"networks": networks, "data": encoded(rows, places if networks else None), "spec": spec(chart)}
+    about |= {"measured": chart.measured, "measured_title": chart.measured_title, "networks": networks}
+    return about | {"data": encoded(rows, places if networks else None), "spec": spec(chart)}
 
 
 def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
@@ -157,13 +168,14 @@ def section(name: str, main: Mapping[str, Any], figures: Mapping[str, str]) -> s
 
 def pictures(figures: Mapping[str, str]) -> str:
     """Links to the figures, which lie beside the page."""
+    count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
     items = "".join(
         f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
         f'(<a href="../figures/{html.escape(name)}.pdf">PDF</a>, <a href="../figures/{html.escape(name)}.svg">SVG</a>, '
         f'<a href="../figures/{html.escape(name)}.csv">CSV</a>): {html.escape(caption)}</li>'
         for name, caption in sorted(figures.items())
     )
-    return f"<details><summary>Pictures for print, {len(figures)} figures with captions</summary><ul>{items}</ul></details>"
+    return f"<details><summary>Pictures for print, {count} with captions</summary><ul>{items}</ul></details>"
 
 
 def told(found: Finding, sections: Sequence[str]) -> str:
@@ -198,10 +210,14 @@ def bundle() -> str:
     return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
 
 
+RESIDUAL = (
+    "The <em>residual</em> of a layer is what is left of the differences between tokens, as a share of their size: 1 where they differ as "
+    "much as they can, 0 where all are one vector, which is rank collapse."
+)
 SCORECARD = (
-    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what keeps "
-    "more. Select a heading to sort, a number for its definition, its networks and their rows. A dash: measured, and there is no such "
-    "number; blank: not measured. Both say why when selected.</p>"
+    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "
+    "keeps more. Select a heading to sort, a name for what the architecture is made of, a number for its definition, its networks and "
+    "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected.</p>"
     '<div class="controls"><label>show architectures with<input type="search" id="score-search" placeholder="name"></label></div>'
     '<div class="scroll score" role="region" aria-label="Scorecard" tabindex="0"><table id="scorecard-table"></table></div>'
     '<p class="hint" id="score-count" role="status"></p>'

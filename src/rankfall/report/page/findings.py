@@ -39,11 +39,13 @@ def was_run(cells: DataFrame) -> str:
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
     trained = int((cells.epochs > 0).sum())
-    ended = "All are done" if done == len(cells) else f"{done} are done, {', '.join(ends)}"
+    ended = "All are done" if done == len(cells) else f"{done} {is_are(done)} done, {', '.join(ends)}"
+    left = " and the others left at their random initial weights (training init)" if trained < len(cells) else ""
+    how = f"{trained} of them" if left else "all"
     return (
         f"{many(len(cells), 'small network')} of {many(cells.architecture.nunique(), 'architecture')} on "
-        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {trained} of them trained and the others "
-        f"left as they were drawn. {ended}; training took {minutes:.1f} minutes of computing ({hosts})."
+        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{left}. "
+        f"{ended}; training took {minutes:.1f} minutes of computing ({hosts})."
     )
 
 
@@ -55,7 +57,7 @@ def collapse(read: Read) -> Iterator[Finding]:
     if len(falls):
         first = falls.iloc[0]
         answer = (
-            f"{name(first)}{without(first)}: half of what distinguishes its tokens is gone{within(first.halving_depth)} after "
+            f"{name(first)}{without(first)} loses half of what tells its tokens apart{within(first.halving_depth)} after "
             f"{first.halving_depth:.2f} layers, interpolated ({first.halving_depth_at}). "
         )
         others = [f"{name(row)} {row.halving_depth:.2f}" for _, row in falls.iloc[1:NAMED].iterrows()]
@@ -64,9 +66,12 @@ def collapse(read: Read) -> Iterator[Finding]:
     below = scores[scores.depth_below_tenth.notna()].sort_values("depth_below_tenth")
     asked = scores[scores.depth_below_tenth_at.notna()]
     if len(asked):
-        each = [f"{name(row)} {row.depth_below_tenth:.1f}".removesuffix(".0") for _, row in below.iterrows()]
+        at: dict[str, list[str]] = {}
+        for _, row in below.iterrows():
+            at.setdefault(f"{row.depth_below_tenth:.1f}".removesuffix(".0"), []).append(name(row))
+        each = [f"layer {layer}: {', '.join(names)}" for layer, names in at.items()]
         stay = len(asked) - len(below)
-        answer = f"Layer, mean over seeds: {', '.join(each)}. " if each else ""
+        answer = f"Mean over seeds, {'; '.join(each)}. " if each else ""
         if stay:
             rows = f"{'other ' if each else ''}{many(stay, 'row')}"
             answer += f"In the {rows} of the scorecard at least one seed has no such layer; the scorecard says why."
@@ -93,10 +98,8 @@ def skips(scores: DataFrame) -> str:
         ("without", known[known.residual == "none"]),
     ):
         if len(part):
-            parts.append(
-                f"of {len(part)} {what}, {int((part.residual_last >= KEEPS).sum())} keep a residual of at least {KEEPS}"
-            )
-    return f"At the last layer, {' and '.join(parts)}." if parts else ""
+            parts.append(f"{int((part.residual_last >= KEEPS).sum())} of {len(part)} {what}")
+    return f"A residual of at least {KEEPS} is left at the last layer of {' and of '.join(parts)}." if parts else ""
 
 
 def orders(read: Read) -> Iterator[Finding]:
@@ -111,10 +114,12 @@ def orders(read: Read) -> Iterator[Finding]:
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
     unfit = int(each.isna().sum())
     undefined = f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
+    cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
+        (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip
     yield Finding(
         "Which attention loses rank, and how fast?",
-        f"Of {len(each)} kinds of attention layer, {cubed} cube the residual in every layer (doubly exponential collapse), {shrunk} shrink "
-        f"it by a factor (exponential), and {kept} do not let it vanish.{undefined}",
+        f"Of {many(len(each), 'kind')} of attention layer, {cube} the residual in every layer (doubly exponential collapse), {shrink} "
+        f"it by a factor (exponential), and {do} not let it vanish.{undefined}",
         "rank",
     )
 
@@ -198,6 +203,16 @@ def identity(read: Read) -> Iterator[Finding]:
     )
 
 
+def learned(read: Read) -> Iterator[Finding]:
+    yield from range_of(
+        read,
+        "over_chance",
+        "What did they learn?",
+        "Test accuracy is {most} above that of a guess in {highest}, and {least} in {lowest}.",
+        lambda value: f"{value:.2f}",
+    )
+
+
 def cost(read: Read) -> Iterator[Finding]:
     yield from range_of(
         read,
@@ -217,8 +232,8 @@ def published(read: Read) -> Iterator[Finding]:
         holds = int(judged.holds.astype(bool).sum())
         yield Finding(
             "Do published numbers hold?",
-            f"{holds} of {len(judged)} comparisons do, at the sizes and settings of this run; {len(table) - len(judged)} published numbers "
-            "were not measured here.",
+            f"{holds} of {many(len(judged), 'comparison')} {'does' if holds == 1 else 'do'}, at the sizes and settings of this run; "
+            f"{many(len(table) - len(judged), 'published number')} {'was' if len(table) - len(judged) == 1 else 'were'} not measured here.",
             "published",
         )
 
@@ -240,6 +255,10 @@ def range_of(read: Read, column: str, question: str, text: str, written: Callabl
     yield Finding(question, f"{answer} ({known[f'{column}_at'].iloc[0]})", STUDY_OF[column])
 
 
+def is_are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 def many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
@@ -257,6 +276,18 @@ STUDY_OF = {
     "kept": "position",
     "identity_rate": "identity",
     "own_share": "identity",
+    "over_chance": "use",
     "step_ms": "use",
 }
-ASKED = (collapse, orders, law, paths, probe, longer, identity, cost, published)
+ASKED = (
+    collapse,
+    cost,
+    orders,
+    law,
+    paths,
+    probe,
+    longer,
+    identity,
+    learned,
+    published,
+)  # who collapses and what it costs come first

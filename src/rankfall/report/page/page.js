@@ -137,13 +137,15 @@
   });
   const nameOf = (cell) => `${cell.label}, ${cell.task}, ${cell.training}, depth ${cell.depth}, seed ${cell.seed}`;
   const plural = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+  const inUnits = (value, unit) => `${written(value, 8)} ${value === 1 && unit !== "ms" ? unit.replace(/s$/, "") : unit}`.trim();
   const keyButton = (cell) => make("button", { type: "button", "data-key": cell.key, "aria-label": `Provenance of ${nameOf(cell)}`, onclick: () => showCell(cell.key) }, cell.key.slice(0, 12));
+  const breakable = (text) => text.split(/(?<=[+_-])/).flatMap((part) => [part, make("wbr")]);
   function listed(name, label, heads, rows) {
     const table = make("table", { class: name });
     sortable(table, heads, rows, { most: TABLE_ROWS });
     return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, table);
   }
-  const cellButton = (cell) => make("button", { type: "button", "data-key": cell.key, onclick: () => showCell(cell.key) }, `${cell.label} · seed ${cell.seed}`);
+  const cellButton = (cell, what = cell.label) => make("button", { type: "button", "data-key": cell.key, onclick: () => showCell(cell.key) }, `${what} · seed ${cell.seed}`);
 
   async function showCell(key) {
     PROVENANCE = PROVENANCE || (await unpacked("provenance"));
@@ -154,8 +156,8 @@
     const snippet = about.snippet && about.snippet.replaceAll("@seed@", about.seed);
     const facts = {
       key, status: about.status + (about.reason ? ": " + about.reason : ""), task: about.task, architecture: about.architecture,
-      training: about.training, seed: about.seed, steps: about.steps, "final metrics": about.final && JSON.stringify(about.final),
-      device: about.device, engine: about.engine, dtype: about.dtype, threads: about.threads, machine: about.host,
+      training: about.training, seed: about.seed, steps: about.steps, "when it ended": about.final && Object.entries(about.final).map(([split, metrics]) => Object.entries(metrics).map(([name, value]) => `${split} ${name} ${written(value, 6)}`).join(", ")).join(", "),
+      device: about.device, engine: about.engine, "number format": about.dtype, threads: about.threads, machine: about.host,
       versions: about.versions && Object.entries(about.versions).map(([name, version]) => `${name} ${version}`).join(", "),
       time: about.time, commit: about.commit, "seconds of training": about.seconds, "megabytes (peak)": about.megabytes, stack: about.stack, "data key": about.data_key,
     };
@@ -171,15 +173,16 @@
     }
     parts.push(make("details", {}, make("summary", {}, "Specification"), make("pre", { tabindex: "0" }, JSON.stringify(about.spec, null, 1))));
     const code = Object.entries(about.code || {}).map(([file, digest]) => `${digest}  ${file}`);
-    parts.push(make("details", {}, make("summary", {}, `Code that its numbers depend on: ${code.length} files with digests`), make("pre", { tabindex: "0", class: "code" }, code.join("\n"))));
+    parts.push(make("details", {}, make("summary", {}, `Code that its numbers depend on: ${plural(code.length, "file")} with digests`), make("pre", { tabindex: "0", class: "code" }, code.join("\n"))));
     if (about.log) parts.push(make("details", {}, make("summary", {}, "End of the log of its job"), make("pre", { tabindex: "0", class: "log" }, about.log)));
     opened(title, ...parts);
   }
 
   function showCells(title, cells, ...before) {
     if (cells.length === 1 && !before.length) return showCell(cells[0].key);
-    const list = make("div", { class: "cells" }, ...cells.slice(0, 200).map(cellButton));
-    return opened(title, ...before, make("h3", {}, `${cells.length} network${cells.length === 1 ? "" : "s"}`), list);
+    const alike = unique(cells.map((cell) => cell.setting)).length < 2;
+    const list = make("div", { class: "cells" }, ...cells.slice(0, 200).map((cell) => cellButton(cell, alike ? cell.label : cell.setting)));
+    return opened(title, ...before, make("h3", {}, plural(cells.length, "network")), list);
   }
 
   // ---- the scorecard ----
@@ -204,7 +207,16 @@
     for (const study of unique(heads.map((one) => one.study))) {
       studies.append(make("th", { scope: "colgroup", colspan: heads.filter((one) => one.study === study).length }, study === "use" ? "use and cost" : study));
     }
-    const columnsOf = [{ title: "architecture", get: label, cell: (row) => make("th", { scope: "row" }, label(row)) }];
+    const columnsOf = [{ title: "architecture", get: label, cell: (row) => make("th", { scope: "row" }, make("button", { type: "button", "data-made": label(row), title: "What it is made of", onclick: () => parts(row) }, ...breakable(label(row)))) }];
+    function parts(row) {
+      const list = make("dl"), own = CELLS.filter((cell) => cell.label === label(row));
+      for (const [name, about] of Object.entries(DATA.made_of)) {
+        if (row[name] !== null) list.append(make("dt", { title: about }, name.replaceAll("_", " ")), make("dd", {}, make("code", {}, row[name]), make("span", { class: "hint" }, ` ${about}`)));
+      }
+      const measured = make("dl");
+      for (const one of heads) if (row[one.name] !== null) measured.append(make("dt", {}, one.title), make("dd", {}, inUnits(row[one.name], one.unit), make("span", { class: "hint" }, ` ${row[one.name + "_at"] || ""}`)));
+      showCells(label(row), own, make("h3", {}, "Made of"), list, make("h3", {}, "Its numbers"), measured);
+    }
     for (const one of heads) {
       columnsOf.push({ title: one.title, about: one.meaning, get: (row) => row[one.name], cell: (row) => {
         const value = row[one.name], spread = row[one.name + "_deviation"];
@@ -221,8 +233,8 @@
       const at = row[one.name + "_at"], value = row[one.name], spread = row[one.name + "_deviation"], seeds = row[one.name + "_seeds"];
       const list = make("dl");
       const add = (name, text) => text !== null && text !== "" && list.append(make("dt", {}, name), make("dd", {}, String(text)));
-      add("value", value === null ? "none" : written(value, 8) + (one.unit ? " " + one.unit : ""));
-      add("deviation", spread === null ? null : written(spread, 4));
+      add("value", value === null ? "none" : inUnits(value, one.unit));
+      add("standard deviation", spread === null ? null : written(spread, 4));
       add("seeds", seeds);
       add("measured on", at);
       add("why there is none", row[one.name + "_reason"]);
@@ -268,7 +280,7 @@
     const search = byId("score-search");
     const filter = () => {
       const text = search.value.toLowerCase(), kept = rows.filter((row) => label(row).toLowerCase().includes(text));
-      byId("score-count").textContent = `${kept.length} of ${rows.length} rows` + (kept.length > SCORES ? `, the first ${SCORES} are shown: type a part of a name` : "");
+      byId("score-count").textContent = `${kept.length} of ${plural(rows.length, "row")}` + (kept.length > SCORES ? `, the first ${SCORES} are shown: type a part of a name` : "");
       view.show(kept);
     };
     search.addEventListener("input", filter);
@@ -293,7 +305,7 @@
     const why = (row) => {
       if (row.verdict === "not measured") return "nothing in this run measures it";
       const parts = [];
-      if (row.failed) parts.push(`${row.failed} seeds failed`);
+      if (row.failed) parts.push(`${plural(row.failed, "seed")} failed`);
       if (row.verdict === "misses") parts.push({ equal: "differs by more than the tolerance", magnitude: "differs by more decades than the tolerance", floor: "above the floor" }[row.sense] || `should be ${row.sense}`);
       if (row.at_published === false) parts.push("measured at another setting");
       return parts.join("; ");
@@ -312,7 +324,7 @@
       const text = search.value.toLowerCase();
       const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!source.value || row.source === source.value) && (!text || `${row.what} ${row.place} ${row.setting} ${row.name}`.toLowerCase().includes(text)));
       const count = (name) => kept.filter((row) => row.verdict === name).length;
-      byId("published-count").textContent = `${kept.length} of ${rows.length} comparisons: ${count("holds")} hold, ${count("misses")} miss, ${count("not measured")} not measured`;
+      byId("published-count").textContent = `${kept.length} of ${plural(rows.length, "comparison")}: holds ${count("holds")}, misses ${count("misses")}, not measured ${count("not measured")}`;
       view.show(kept);
     };
     for (const one of [choice, source, search]) one.addEventListener("input", filter);
@@ -329,9 +341,9 @@
         if (cell && !this.get[name]) return (row) => CELLS[cell(row)][name];
         return this.get[name];
       };
-      this.lineOf = cell ? (row) => CELLS[cell(row)].label : this.field(chart.line);
+      this.lineOf = cell && chart.line === "architecture" ? (row) => CELLS[cell(row)].label : this.field(chart.line);
       this.x = chart.kind === "points" ? this.lineOf : this.get[chart.x];
-      this.y = this.get[chart.value || chart.y];
+      this.y = this.get[chart.measured];
       this.controls();
       this.choose(0);
     }
@@ -351,14 +363,15 @@
         const select = make("select", { "data-choose": name, onchange: () => { this.chosen[name] = menu.values[select.selectedIndex]; this.choose(at + 1); } });
         const at = this.menus.length, menu = { name, select, values: [] };
         this.menus.push(menu);
-        holder.append(make("label", {}, name.replaceAll("_", " "), select));
+        holder.append(make("label", {}, DATA.menus[name] || name.replaceAll("_", " "), select));
       }
       if (this.chart.kind !== "grid" && (this.chart.networks || this.get.seed)) {
         const select = make("select", { "data-mode": "", onchange: () => { this.mode = select.value; this.draw(); } }, make("option", { value: "mean" }, "mean and deviation"), make("option", { value: "each" }, "every seed"));
         holder.append(make("label", {}, "seeds", select));
       }
-      if (this.chart.kind === "lines" && this.chart.scale === "linear") {
+      if (this.chart.kind === "lines" && this.chart.scale !== "symlog") {
         const select = make("select", { "data-scale": "", onchange: () => { this.scale = select.value; this.draw(); } }, make("option", { value: "linear" }, "linear"), make("option", { value: "log" }, "logarithmic"));
+        select.value = this.scale;
         holder.append(make("label", {}, "scale", select));
       }
       holder.append(make("button", { type: "button", "data-save": "", onclick: () => this.save() }, "CSV of what is shown"));
@@ -373,7 +386,7 @@
           const lines = new Map();
           for (const row of kept) { const value = get(row); (lines.get(value) || lines.set(value, new Set()).get(value)).add(this.lineOf(row)); }
           menu.values = inOrder([...lines.keys()]);
-          menu.select.replaceChildren(...menu.values.map((value) => make("option", {}, value === null ? "none" : written(value))));
+          menu.select.replaceChildren(...menu.values.map((value) => make("option", {}, value === null || value === "" ? "none" : written(value))));
           const start = this.chart.start[menu.name];
           if (this.chosen[menu.name] === undefined && menu.values.includes(start)) this.chosen[menu.name] = start;
           if (!menu.values.includes(this.chosen[menu.name])) this.chosen[menu.name] = menu.values.reduce((best, one) => (lines.get(one).size >= lines.get(best).size ? one : best), menu.values[0]);
@@ -451,7 +464,8 @@
       const marks = (this.shownMarks = this.marks());
       const networks = new Set(marks.flatMap((mark) => mark.cells.map((cell) => cell.key))).size;
       const select = this.chart.networks ? " Select a point for the networks behind it." : "";
-      this.box.querySelector("[role=status]").textContent = marks.length ? `${marks.length} points${networks ? ` of ${networks} networks` : ""}.${select}` : "Nothing to show: choose lines above.";
+      const none = this.off.size && this.lines && this.off.size >= this.lines.length ? "Nothing to show: choose lines above." : "Nothing to show: on a logarithmic scale only values above 0 have a place.";
+      this.box.querySelector("[role=status]").textContent = marks.length ? `${plural(marks.length, "point")}${networks ? ` of ${plural(networks, "network")}` : ""}.${select}` : none;
       this.numbers(marks);
       this.pending = this.vega(marks);
     }
@@ -459,10 +473,10 @@
       const holder = this.box.querySelector(".numbers"), details = holder.parentElement;
       const fill = () => {
         const table = make("table"), grid = this.chart.kind === "grid";
-        const heads = [{ title: grid ? this.chart.y_title : this.chart.line, get: (mark) => (grid ? mark.y : mark.line) }];
+        const heads = [{ title: grid ? this.chart.y_title : this.chart.line.replaceAll("_", " "), get: (mark) => (grid ? mark.y : mark.line) }];
         if (this.chart.kind !== "points") heads.push({ title: this.chart.x_title, get: (mark) => mark.x });
-        heads.push({ title: grid ? this.chart.value.replaceAll("_", " ") : this.chart.y_title, get: (mark) => mark.mean });
-        if (!grid) heads.push({ title: "deviation", get: (mark) => (mark.n > 1 ? mark.deviation : null) }, { title: "seeds", get: (mark) => mark.n });
+        heads.push({ title: this.chart.measured_title, get: (mark) => mark.mean });
+        if (!grid) heads.push({ title: "standard deviation", get: (mark) => (mark.n > 1 ? mark.deviation : null) }, { title: "seeds", get: (mark) => mark.n });
         if (this.chart.networks) heads.push({ title: "networks", get: (mark) => mark.cells.length, cell: (mark) => make("td", {}, make("button", { type: "button", onclick: () => this.select(mark) }, `show ${mark.cells.length}`)) });
         sortable(table, heads, marks, { most: TABLE_ROWS });
         const note = marks.length > TABLE_ROWS ? [make("p", { class: "hint" }, `The first ${TABLE_ROWS} of ${marks.length}.`)] : [];
@@ -482,23 +496,29 @@
       const lines = unique(marks.map((mark) => mark.line)), spec = structuredClone(this.chart.spec);
       const domain = lines, range = lines.map((one) => this.colour(one));
       for (const layer of spec.layer) {
-        const { color, x, y } = layer.encoding;
+        const { color, x, y, tooltip } = layer.encoding;
+        if (tooltip && !this.chart.networks) layer.encoding.tooltip = tooltip.filter((one) => one.field !== "keys");
         if (color && color.field === "line") color.scale = { domain, range };
-        if (this.chart.kind === "lines") y.scale = { ...y.scale, type: this.scale };
+        if (this.chart.kind === "lines") y.scale = this.scale === "log" ? { type: "log" } : { type: this.scale, zero: false };
         if (this.chart.kind === "lines" && marks.every((mark) => Number.isInteger(mark.x))) x.axis = { ...x.axis, tickMinStep: 1, format: "d" };
-        if (this.chart.kind === "points") x.sort = [...marks].sort((a, b) => b.mean - a.mean).map((mark) => mark.line);
+        if (this.chart.kind === "points") {
+          y.sort = unique([...marks].sort((a, b) => b.mean - a.mean).map((mark) => mark.line));
+          y.axis = { ...y.axis, labelLimit: Math.min(320, 0.45 * this.box.clientWidth) };
+        }
         if (this.scale === "symlog") {
           y.scale = { ...y.scale, nice: false };
           y.axis = { values: powers(marks), labelExpr: "'10^' + format(datum.value, ',')" };
         }
+        if (tooltip && this.chart.kind === "lines" && marks.length > 60 * unique(marks.map((mark) => mark.group)).length) layer.mark.size = 12; // hundreds of points a line
         if (this.chart.kind === "lines" && this.chart.x === "times") x.scale = { type: "log", base: 2 };
       }
       const sizes = marks.map((mark) => mark.mean), middle = (Math.min(...sizes) + Math.max(...sizes)) / 2;
+      if (this.chart.kind === "points") spec.height = 24 * lines.length + 20;
       if (this.chart.kind === "grid") {
         spec.height = 24 * unique(marks.map((mark) => mark.y)).length + 90;
         marks = marks.map((mark) => ({ ...mark, y: String(mark.y), x: String(mark.x), dark: mark.mean <= middle }));
       }
-      spec.config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelLimit: 170 }, legend: { labelColor: ink, titleColor: ink }, text: { color: ink } };
+      spec.config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelLimit: 170, labelFlush: false }, legend: { labelColor: ink, titleColor: ink }, text: { color: ink } };
       spec.data = { name: "rows" };
       spec.datasets = { rows: marks.map(({ cells, numbers, ...mark }, at) => ({ ...mark, at })) };
       spec.description = `${this.chart.title}. ${marks.length} points; the same numbers are in the table below it.`;
@@ -517,7 +537,7 @@
     }
     save() {
       const grid = this.chart.kind === "grid";
-      const names = [this.chart.line, ...(this.chart.kind === "points" ? [] : [this.chart.x]), this.chart.value || this.chart.y, "deviation", "seeds", "cells"];
+      const names = [this.chart.line, ...(this.chart.kind === "points" ? [] : [this.chart.x]), this.chart.measured, "deviation", "seeds", "cells"];
       const rows = this.shownMarks.map((mark) => [grid ? mark.y : mark.line, ...(this.chart.kind === "points" ? [] : [mark.x]), mark.mean, mark.n > 1 ? mark.deviation : null, mark.n, mark.cells.map((cell) => cell.key).join(" ")]);
       saved(`${this.chart.name}.csv`, csv(names, rows), "text/csv");
     }
@@ -577,6 +597,6 @@
     published();
     charts();
     document.documentElement.dataset.ready = "true";
-    window.rankfall = { data: DATA, cells: CELLS, panels, showCell };
+    window.rankfall = { data: DATA, cells: CELLS, panels, showCell, inUnits };
   })();
 })();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.page.charts import Chart
@@ -11,28 +11,44 @@ from rankfall.report.page.charts import Chart
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-CELL = ("task", "training", "depth", "seed", "architecture", "setting")  # of a cell: looked up by its key
+CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")  # of a cell: looked up by its key
+
+
+def own(table: DataFrame) -> Series:
+    """Maps on the layer that they were trained on."""
+    return (table.trained_layer.isna() | (table.trained_layer == table.layer)).astype(bool)
+
+
+def trained(table: DataFrame) -> Series:
+    return table.epochs > 0
+
+
+def curve(table: DataFrame) -> Series:
+    """What an influence is of: a formula, or a network with a position encoding."""
+    network = table.network.where(table.network == "none", " of " + table.network + ", position " + table.position)
+    return table.source + network.where(table.network != "none", "")
+
+
+DERIVED: dict[str, Callable[[Any], Any]] = {"own": own, "trained": trained, "curve": curve}
 
 
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
     """Its numbers: one a network (or line) for each x and each choice. What else rows differ in, such as repeats, is averaged."""
     if "status" in table:
         table = table[table.status == "done"]
-    if "own" in chart.where:  # maps on the layer that they were trained on
-        table = table.assign(own=(table.trained_layer.isna() | (table.trained_layer == table.layer)).astype(bool))
-    if "trained" in chart.where:
-        table = table.assign(trained=table.epochs > 0)
+    table = table.assign(**{name: made for name, made in DERIVED.items() if name in (*chart.where, chart.line)})
     for column, wanted in chart.where.items():
         table = table[(table[column] == wanted).fillna(False).astype(bool)]
     networks = "key" in table
     for column in chart.most:
         table = table[table[column] == table.groupby("key")[column].transform("max")]
-    own = [column for column in chart.choose if not (networks and column in CELL)]
-    by = [*(["key"] if networks else [chart.line, *(["seed"] if "seed" in table else [])]), chart.x, *own]
+    of_rows = [column for column in (chart.line, *chart.choose) if not (networks and column in CELL)]
+    by = ["key"] if networks else ["seed"] if "seed" in table else []
+    by = [*by, *of_rows, *([chart.x] if chart.kind != "points" else [])]
     if chart.kind == "grid":
         by.append(chart.y)
     by = list(dict.fromkeys(by))
-    known = table[table[chart.measured].notna()]
+    known = table[table[chart.measured].notna() & table[chart.x].notna()]
     found = known.groupby(by, dropna=False, sort=True)[chart.measured].mean()
     return found.astype(float).reset_index()
 

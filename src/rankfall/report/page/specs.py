@@ -2,65 +2,77 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Any
 
 from rankfall.report.page.charts import Chart
 
 HEIGHT = 320
+TITLES = ("x", "y", "value", "line")  # of which a kind's specification has places
 
 
 def spec(chart: Chart) -> dict[str, Any]:
     """Colours, whose domain is what is shown, and looks are the script's."""
+    line = chart.line.replace("_", " ")
+    titles = dict(zip(TITLES, (chart.x_title, chart.y_title, chart.measured_title, line), strict=True))
+    text = template(chart.kind)
+    for place, title in titles.items():
+        text = text.replace(json.dumps(f"@{place}@"), json.dumps(title))
+    made: dict[str, Any] = json.loads(text)
+    for layer in made["layer"]:
+        encoding = layer["encoding"]
+        if chart.kind == "lines":
+            encoding["y"]["scale"] = {"type": chart.scale} | ({} if chart.scale == "log" else {"zero": False})
+    return made
+
+
+@cache
+def template(kind: str) -> str:
+    """Of all charts of a kind, with marks for their titles."""
     import altair as alt
 
-    makers = {"lines": lines, "points": points, "grid": grid}
-    made = makers[chart.kind](alt, chart).properties(width="container", height=HEIGHT)
+    made = {"lines": lines, "points": points, "grid": grid}[kind](alt).properties(width="container", height=HEIGHT)
     found = made.to_dict(validate=False, context={"pre_transform": False})
     found.pop("config", None)
-    return found
+    return json.dumps(found)
 
 
-def lines(alt: Any, chart: Chart) -> Any:
+def lines(alt: Any) -> Any:
     rows = alt.Chart(alt.NamedData("rows"))
     colour = alt.Color("line:N", legend=None, scale=alt.Scale(domain=["-"], range=["#888888"]))
-    scale = alt.Scale(type=chart.scale, zero=False)
-    x = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(grid=False))
-    y = alt.Y("mean:Q", title=chart.y_title, scale=scale)
-    band = rows.mark_area(opacity=0.16).encode(
-        x=x, y=alt.Y("low:Q", scale=scale, title=chart.y_title), y2="high:Q", color=colour
-    )
+    x = alt.X("x:Q", title="@x@", axis=alt.Axis(grid=False))
+    y = alt.Y("mean:Q", title="@y@")
+    band = rows.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q", title="@y@"), y2="high:Q", color=colour)
     line = rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, detail="group:N")
     dots = rows.mark_point(filled=True, size=55, cursor="pointer", opacity=1).encode(
-        x=x, y=y, color=colour, shape=alt.Shape("line:N", legend=None), tooltip=tooltip(alt, chart)
+        x=x,
+        y=y,
+        color=colour,
+        shape=alt.Shape("line:N", legend=None),
+        tooltip=tooltip(alt, alt.Tooltip("x:Q", title="@x@")),
     )
     return alt.layer(band, line, dots)
 
 
-def points(alt: Any, chart: Chart) -> Any:
+def points(alt: Any) -> Any:
     rows = alt.Chart(alt.NamedData("rows"))
     colour = alt.Color("line:N", legend=None, scale=alt.Scale(domain=["-"], range=["#888888"]))
-    x = alt.X("line:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40, grid=False))
-    rule = rows.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=colour)
+    y = alt.Y("line:N", title=None, sort=None, axis=alt.Axis(grid=True))
+    rule = rows.mark_rule(strokeWidth=2).encode(y=y, x=alt.X("low:Q", title="@y@"), x2="high:Q", color=colour)
     dots = rows.mark_point(filled=True, size=90, cursor="pointer", opacity=1).encode(
-        x=x, y=alt.Y("mean:Q", title=chart.y_title), color=colour, tooltip=tooltip(alt, chart)
+        y=y, x=alt.X("mean:Q", title="@y@"), color=colour, tooltip=tooltip(alt)
     )
     return alt.layer(rule, dots)
 
 
-def grid(alt: Any, chart: Chart) -> Any:
+def grid(alt: Any) -> Any:
     rows = alt.Chart(alt.NamedData("rows"))
-    x = alt.X("x:N", title=chart.x_title, axis=alt.Axis(labelAngle=-35))
-    y = alt.Y("y:N", title=chart.y_title)
-    tip = [
-        alt.Tooltip("y:N", title=chart.y_title),
-        alt.Tooltip("x:N", title=chart.x_title),
-        alt.Tooltip("value:N", title=chart.value),
-    ]
+    x = alt.X("x:N", title="@x@", axis=alt.Axis(labelAngle=-35))
+    y = alt.Y("y:N", title="@y@")
+    tip = [alt.Tooltip("y:N", title="@y@"), alt.Tooltip("x:N", title="@x@"), alt.Tooltip("value:N", title="@value@")]
     squares = rows.mark_rect().encode(
-        x=x,
-        y=y,
-        color=alt.Color("mean:Q", title=chart.value.replace("_", " "), scale=alt.Scale(scheme="cividis")),
-        tooltip=tip,
+        x=x, y=y, color=alt.Color("mean:Q", title="@value@", scale=alt.Scale(scheme="cividis")), tooltip=tip
     )
     words = rows.mark_text(fontSize=11).encode(
         x=x,
@@ -72,13 +84,11 @@ def grid(alt: Any, chart: Chart) -> Any:
     return alt.layer(squares, words)
 
 
-def tooltip(alt: Any, chart: Chart) -> list[Any]:
-    said = [alt.Tooltip("line:N", title=chart.line)]
-    if chart.kind == "lines":
-        said.append(alt.Tooltip("x:Q", title=chart.x_title))
+def tooltip(alt: Any, *more: Any) -> list[Any]:
     return [
-        *said,
-        alt.Tooltip("value:N", title=chart.y_title),
-        alt.Tooltip("band:N", title="band"),
-        alt.Tooltip("keys:N", title="cells"),
+        alt.Tooltip("line:N", title="@line@"),
+        *more,
+        alt.Tooltip("value:N", title="@y@"),
+        alt.Tooltip("band:N", title="deviation"),
+        alt.Tooltip("keys:N", title="networks"),
     ]
