@@ -105,15 +105,18 @@ def draw(found: dict[str, set[str]], path: Path) -> None:
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "house"  # the same bytes each time
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text as text: a fifth of the size, and searches find it
     from matplotlib import pyplot
     from matplotlib.patches import FancyBboxPatch
 
     figure, axes = pyplot.subplots(figsize=(11, 11.5))
     place: dict[str, tuple[float, float]] = {}
+    half: dict[str, float] = {}  # width of a box
     for n, floor in enumerate(FLOORS):
         there = [room for room in floor if room in found]
         for k, room in enumerate(there):
             place[room] = ((k + 0.5) / len(there) * 10, (len(FLOORS) - 1 - n) * 1.0)
+            half[room] = min(1.2, 5 / len(there) - 0.12)
     everybody = {room for floor in FLOORS[-3:] for room in floor}
     for room, target in _direct(found):
         if target in everybody:
@@ -124,10 +127,12 @@ def draw(found: dict[str, set[str]], path: Path) -> None:
     for room, (x, y) in place.items():
         colour = COLOURS[floor_of(room) % len(COLOURS)]
         axes.add_patch(
-            FancyBboxPatch((x - 1.2, y - 0.3), 2.4, 0.6, "round,pad=0.06", fc=colour, ec="#555", lw=0.8, zorder=3)
+            FancyBboxPatch(
+                (x - half[room], y - 0.3), 2 * half[room], 0.6, "round,pad=0.06", fc=colour, ec="#555", lw=0.8, zorder=3
+            )
         )
         axes.text(x, y + 0.2, room, ha="center", va="center", fontsize=10, weight="bold", zorder=4)
-        said = "\n".join(textwrap.wrap(textwrap.shorten(summary(room), 125, placeholder=" ..."), 46))
+        said = "\n".join(textwrap.wrap(textwrap.shorten(summary(room), 125, placeholder=" ..."), int(38 * half[room])))
         axes.text(x, y - 0.1, said, ha="center", va="center", fontsize=5.6, linespacing=1.15, zorder=4)
     axes.set_xlim(-0.1, 10.1)
     axes.set_ylim(-0.6, (len(FLOORS) - 1) * 1.0 + 0.6)

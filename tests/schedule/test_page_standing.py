@@ -30,9 +30,11 @@ def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyP
     assert digest(changed("name", "other", CONFIG)) != before  # it is the title
     assert {f"rankfall/report/page/page.{kind}" for kind in ("css", "html", "js")} == set(page_files())
     files = Statements(make_plan(CONFIG)).page().files()
-    assert {"rankfall/report/page/charts.py", "rankfall/report/headlines.py", "rankfall/report/page/page.js"} <= set(
-        files
-    )
+    assert {
+        "rankfall/report/page/charts/rank.py",
+        "rankfall/report/headlines.py",
+        "rankfall/report/page/page.js",
+    } <= set(files)
     assert "rankfall.report.page.build" in PAGE_ROOTS
     monkeypatch.setattr(module, "page_files", lambda: {"rankfall/report/page/page.js": "edited"})
     assert digest() != before

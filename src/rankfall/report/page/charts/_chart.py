@@ -1,0 +1,67 @@
+"""What a chart of the page is: a table's rows, and what a reader may choose.
+
+`lines`: y over x, a line a value of `line`, mean and deviation over seeds. `points`: one value a line.
+`grid`: a colour for each pair of x and y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+NETWORK = ("task", "training", "depth", "apart")  # what networks of one architecture differ in
+MODEL = ("model", "phase", "definition", "text", "length", "dtype")  # what measurements of models differ in
+MENUS = {  # where a column's name does not say what is chosen
+    "apart": "other settings",
+    "evaluation": "attention of a path",
+    "paths": "number of paths",
+    "sentinels": "special tokens",
+    "phase": "weights",
+    "definition": "what a variant leaves out",
+    "length": "tokens of a text",
+    "dtype": "number format",
+    "which": "term",
+    "of_head": "head",
+    "alpha": "weight of the attention",
+    "map": "way back",
+    "loss": "map trained by",
+    "candidates": "searched among",
+    "distance": "nearest by",
+    "kept_tokens": "tokens counted",
+    "other": "compared with",
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """`line`: a column, or one of rankfall.report.page.rows.DERIVED; `choose`: columns with a menu each, of which one value is shown;
+    `where`: rows that it is drawn from; `most`: of these columns only the greatest value of each network."""
+
+    name: str
+    study: str  # one of rankfall.report.headlines.STUDIES
+    title: str
+    text: str
+    table: str
+    x: str
+    y: str
+    x_title: str
+    y_title: str
+    kind: Literal["lines", "points", "grid"] = "lines"
+    line: str = "architecture"
+    choose: tuple[str, ...] = NETWORK
+    where: Mapping[str, Any] = field(default_factory=dict)
+    most: tuple[str, ...] = ()
+    scale: Literal["linear", "log", "symlog"] = "linear"
+    value: str = ""  # of a grid: what the colour is
+    value_title: str = ""
+    start: Mapping[str, Any] = field(default_factory=dict)  # menus' first choice, where there is such a value
+
+    @property
+    def measured(self) -> str:
+        """The column of its numbers."""
+        return self.value or self.y
+
+    @property
+    def measured_title(self) -> str:
+        return self.value_title or self.y_title
