@@ -137,7 +137,7 @@ def answer(w, g, ends, form, places, wanted, room, work, found):  # type: ignore
     if form.drop_scale > 0:
         thinned(x, room.bits_out, 1.0, form, room.last)
         x = room.last
-    gather(x, places, form.padded, room.seen)
+    gather(x, places, form.sequences, room.seen)
     read = room.read3[: form.width]
     if ends[NORM_OUT] >= 0:
         at = ends[NORM_OUT : NORM_OUT + 2]
@@ -152,5 +152,5 @@ def answer(w, g, ends, form, places, wanted, room, work, found):  # type: ignore
     if ends[NORM_OUT] >= 0:
         dseen = room.seen  # which is no longer needed
         layer_norm_inputs(room.white3, room.inverse3, w, g, ends[NORM_OUT : NORM_OUT + 2], work.dseen, dseen)
-    scatter(dseen, places, form.padded, work.one)
+    scatter(dseen, places, form.sequences, work.one)
     thinned(work.one, room.bits_out, 1.0, form, work.d[form.depth % 2])

@@ -4,7 +4,7 @@ from rankfall.train.fused.arithmetic import f32, gelu, gelu_inputs, relu, relu_i
 from rankfall.train.fused.attention import attend, attend_inputs, mix, mix_inputs, softmax_inputs
 from rankfall.train.fused.compiled import compiled, elementwise, inlined
 from rankfall.train.fused.form import GELU, INNER, NO_MLP, NORM1, NORM2, OUTER
-from rankfall.train.fused.masks import dropped, dropped_add, dropped_scores, scaled
+from rankfall.train.fused.masks import dropped, dropped_add, scaled
 from rankfall.train.fused.norm import layer_norm, layer_norm_inputs
 from rankfall.train.fused.products import linear, linear_inputs, linear_inputs_add, linear_weights
 
@@ -21,8 +21,7 @@ def weighted(keep, x, factor, y, out):  # type: ignore[no-untyped-def]
 def thinned(x, bits, factor, form, out):  # type: ignore[no-untyped-def]
     """out = factor times the states x (D, R) after dropout."""
     if form.drop_scale > 0:
-        shape = (form.width, form.tokens, form.padded)
-        dropped(x.reshape(shape), bits, f32(factor * form.drop_scale), out.reshape(shape))
+        dropped(x, bits, f32(factor * form.drop_scale), out)
     else:
         scaled(x, f32(factor), out)
 
@@ -31,9 +30,7 @@ def thinned(x, bits, factor, form, out):  # type: ignore[no-untyped-def]
 def joined(x, keep, branch, bits, factor, form, out):  # type: ignore[no-untyped-def]
     """out = keep x + factor times the branch (D, R) after dropout."""
     if form.drop_scale > 0:
-        shape = (form.width, form.tokens, form.padded)
-        states, onto, total = branch.reshape(shape), x.reshape(shape), out.reshape(shape)
-        dropped_add(states, bits, f32(factor * form.drop_scale), f32(keep), onto, total)
+        dropped_add(branch, bits, f32(factor * form.drop_scale), f32(keep), x, out)
     else:
         weighted(f32(keep), x, f32(factor), branch, out)
 
@@ -47,13 +44,13 @@ def block(w, at, layer, form, turns, room, work):  # type: ignore[no-untyped-def
     if form.normed and form.before:
         read = room.read1[layer]
         layer_norm(x, w, at[NORM1 : NORM1 + 2], eps, room.white1[layer], room.inverse1[layer], read)
-    p = room.weights[layer]
+    p, shape = room.weights[layer], (form.heads * form.tokens, form.row)
     q, k, v = room.q[layer], room.k[layer], room.v[layer]
-    attend(w, at, read, turns, form.turned, work.added, form.added, q, k, v, work.scores, p)
+    attend(w, at, read, turns, form.turned, work.added, form.added, form.sequences, q, k, v, work.scores, p)
     if form.drop_scale > 0:
-        dropped_scores(p, room.bits_weights[layer], f32(form.drop_scale), room.dropped[layer])
         p = room.dropped[layer]
-    mix(w, at, p, v, room.contexts[layer], work.one)
+        dropped(room.weights[layer].reshape(shape), room.bits_weights[layer], f32(form.drop_scale), p.reshape(shape))
+    mix(w, at, p, v, form.sequences, room.contexts[layer], work.one)
     bits, total = room.bits_attention[layer], work.three if form.normed and not form.before else middle
     joined(x, form.keep, work.one, bits, form.branch, form, total)
     if form.normed and not form.before:
@@ -115,19 +112,21 @@ def block_inputs(w, g, at, layer, form, turns, room, work):  # type: ignore[no-u
     p, q, k, v = room.weights[layer], room.q[layer], room.k[layer], room.v[layer]
     seen = room.dropped[layer] if form.drop_scale > 0 else p
     dp = work.dscores
-    mix_inputs(w, g, at, work.two, seen, v, room.contexts[layer], work.dcontexts, dp, work.dv)
+    mix_inputs(w, g, at, work.two, seen, v, room.contexts[layer], form.sequences, work.dcontexts, dp, work.dv)
     ds = work.scores
     factor = f32(1 / f32(form.head_width) ** f32(0.5))
     if form.drop_scale > 0:
-        dropped_scores(work.dscores, room.bits_weights[layer], f32(form.drop_scale), work.scores)
+        shape = (form.heads * form.tokens, form.row)
+        bits = room.bits_weights[layer]
+        dropped(work.dscores.reshape(shape), bits, f32(form.drop_scale), work.scores.reshape(shape))
         dp, ds = work.scores, work.dscores
-    softmax_inputs(p, dp, factor, form.added, ds, work.dadded)
+    softmax_inputs(p, dp, factor, form.added, form.sequences, ds, work.dadded)
     read = room.read1[layer] if form.normed and form.before else room.states[layer]
     if form.normed and form.before:
         work.two[:] = 0
-        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, work.dq, work.dk, work.two)
+        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, form.sequences, work.dq, work.dk, work.two)
         layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, work.two, work.three)
         weighted(f32(form.keep), total, f32(1), work.three, dx)
     else:
         scaled(total, f32(form.keep), dx)
-        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, work.dq, work.dk, dx)
+        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, form.sequences, work.dq, work.dk, dx)

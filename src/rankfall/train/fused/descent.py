@@ -23,12 +23,15 @@ def shrink(g, factor):  # type: ignore[no-untyped-def]
 
 @elementwise
 def adam(w, g, mean, square, lr, decay, fresh1, beta2, fresh2, eps, root, bias):  # type: ignore[no-untyped-def]
-    """`fresh1`, `fresh2`: 1 - beta1, 1 - beta2; `root`: sqrt(1 - beta2^t); `bias`: 1 - beta1^t; decay enters through the gradient."""
+    """`fresh1`, `fresh2`: 1 - beta1, 1 - beta2; `root`: sqrt(1 - beta2^t); `bias`: 1 - beta1^t; decay enters through the gradient. All is
+    read before anything is written: a member's rows lie a multiple of 4096 bytes apart, where a processor takes what is written to one
+    for what it is about to read from another, and waits."""
     for i in range(w.shape[0]):
         slope = g[i] + decay * w[i]
-        mean[i] += fresh1 * (slope - mean[i])
-        square[i] = beta2 * square[i] + fresh2 * slope * slope
-        w[i] -= lr / bias * (mean[i] / (np.sqrt(square[i]) / root + eps))
+        m = mean[i] + fresh1 * (slope - mean[i])
+        s = beta2 * square[i] + fresh2 * slope * slope
+        moved = w[i] - lr / bias * (m / (np.sqrt(s) / root + eps))
+        mean[i], square[i], w[i] = m, s, moved
 
 
 @elementwise

@@ -1,6 +1,7 @@
 """Embedding and head forward and backward: from symbols or vectors to the first state, and from the last state to outputs."""
 
 from rankfall.train.fused.arithmetic import f32, gelu, gelu_inputs
+from rankfall.train.fused.attention import fill_up
 from rankfall.train.fused.blocks import thinned
 from rankfall.train.fused.compiled import compiled, elementwise, inlined
 from rankfall.train.fused.form import FIRST, HEAD, NORM_IN, NORM_OUT, PLACED, PLACES, SECOND, TABLE
@@ -9,51 +10,55 @@ from rankfall.train.fused.products import linear, linear_inputs, linear_weights
 
 
 @compiled
-def look_up(w, first, index, sequences, padded, x):  # type: ignore[no-untyped-def]
-    """x (D, T, B): the row of each symbol index (B, T); sequences that only fill a vector up are as the last one."""
-    width, tokens = x.shape[0], x.shape[1]
-    for d in range(width):
-        for t in range(tokens):
-            for b in range(padded):
-                x[d, t, b] = w[first + index[min(b, sequences - 1), t] * width + d]
+def look_up(w, first, index, x):  # type: ignore[no-untyped-def]
+    """x (D, R): the row of each symbol index (B, T); numbers that only fill a vector up are as the last one."""
+    sequences, tokens = index.shape
+    for t in range(tokens):
+        for b in range(sequences):
+            for d in range(x.shape[0]):
+                x[d, t * sequences + b] = w[first + index[b, t] * x.shape[0] + d]
+    fill_up(x, tokens * sequences)
 
 
 @compiled
-def look_up_inputs(g, first, index, sequences, frozen, dx):  # type: ignore[no-untyped-def]
-    width, tokens = dx.shape[0], dx.shape[1]
-    for d in range(width):
-        for t in range(tokens):
-            for b in range(sequences):
-                if index[b, t] != frozen:
-                    g[first + index[b, t] * width + d] += dx[d, t, b]
+def look_up_inputs(g, first, index, frozen, dx):  # type: ignore[no-untyped-def]
+    sequences, tokens = index.shape
+    for t in range(tokens):
+        for b in range(sequences):
+            if index[b, t] != frozen:
+                for d in range(dx.shape[0]):
+                    g[first + index[b, t] * dx.shape[0] + d] += dx[d, t * sequences + b]
 
 
 @compiled
-def turned(vectors, sequences, padded, x):  # type: ignore[no-untyped-def]
-    """x (C, T, B) from vectors (B, T, C)"""
-    for t in range(x.shape[1]):
-        for b in range(padded):
-            for c in range(x.shape[0]):
-                x[c, t, b] = vectors[min(b, sequences - 1), t, c]
+def turned(vectors, x):  # type: ignore[no-untyped-def]
+    """x (C, R) from vectors (B, T, C)"""
+    sequences, tokens, count = vectors.shape
+    for t in range(tokens):
+        for b in range(sequences):
+            for c in range(count):
+                x[c, t * sequences + b] = vectors[b, t, c]
+    fill_up(x, tokens * sequences)
 
 
 @elementwise
-def place(x, w, first, fixed, y):  # type: ignore[no-untyped-def]
-    """y = x + p, both (D, T, B); p (T, D) begins at w[first], or is `fixed`."""
-    for d in range(x.shape[0]):
-        for t in range(x.shape[1]):
-            p = fixed[t, d] if first < 0 else w[first + t * x.shape[0] + d]
-            for b in range(x.shape[2]):
-                y[d, t, b] = x[d, t, b] + p
+def place(x, w, first, fixed, tokens, sequences, y):  # type: ignore[no-untyped-def]
+    """y = x + p, both (D, R); p (T, D) begins at w[first], or is `fixed`."""
+    width, row = x.shape
+    for d in range(width):
+        for t in range(tokens):
+            p = fixed[t, d] if first < 0 else w[first + t * width + d]
+            for r in range(t * sequences, row if t == tokens - 1 else (t + 1) * sequences):
+                y[d, r] = x[d, r] + p
 
 
 @elementwise
-def place_inputs(dy, g, first):  # type: ignore[no-untyped-def]
+def place_inputs(dy, tokens, sequences, g, first):  # type: ignore[no-untyped-def]
     for d in range(dy.shape[0]):
-        for t in range(dy.shape[1]):
+        for t in range(tokens):
             total = f32(0)
-            for b in range(dy.shape[2]):
-                total += dy[d, t, b]
+            for r in range(t * sequences, (t + 1) * sequences):
+                total += dy[d, r]
             g[first + t * dy.shape[0] + d] += total
 
 
@@ -61,11 +66,10 @@ def place_inputs(dy, g, first):  # type: ignore[no-untyped-def]
 def embed(w, ends, form, index, vectors, fixed, room, work):  # type: ignore[no-untyped-def]
     """From symbols (B, T) or vectors (B, T, C) to states[0]. `fixed` (T, D): what is added to states, if it is not learned; it may be
     empty."""
-    shape = (room.source.shape[0], form.tokens, form.padded)
     if form.symbols:
-        look_up(w, ends[TABLE], index, form.sequences, form.padded, room.source.reshape(shape))
+        look_up(w, ends[TABLE], index, room.source)
     else:
-        turned(vectors, form.sequences, form.padded, room.source.reshape(shape))
+        turned(vectors, room.source)
     x = room.source
     if ends[FIRST] >= 0:
         linear(w, ends[FIRST : FIRST + 2], x, room.first)
@@ -74,9 +78,8 @@ def embed(w, ends, form, index, vectors, fixed, room, work):  # type: ignore[no-
         gelu(room.first, room.active)
         linear(w, ends[SECOND : SECOND + 2], room.active, room.second)
         x = room.second
-    shape = (form.width, form.tokens, form.padded)
     if ends[PLACES] >= 0 or fixed.shape[0] > 0:
-        place(x.reshape(shape), w, ends[PLACES], fixed, room.placed.reshape(shape))
+        place(x, w, ends[PLACES], fixed, form.tokens, form.sequences, room.placed)
         x = room.placed
     if ends[PLACED] >= 0:
         linear(w, ends[PLACED : PLACED + 2], x, work.one)
@@ -99,9 +102,8 @@ def embed_inputs(w, g, ends, form, index, room, work):  # type: ignore[no-untype
         linear_weights(room.placed, d, g, ends[PLACED : PLACED + 2])
         linear_inputs(w, ends[PLACED : PLACED + 2], d, free)
         d, free = free, d
-    shape = (form.width, form.tokens, form.padded)
     if ends[PLACES] >= 0:
-        place_inputs(d.reshape(shape), g, ends[PLACES])
+        place_inputs(d, form.tokens, form.sequences, g, ends[PLACES])
     if ends[SECOND] >= 0:
         linear_weights(room.active, d, g, ends[SECOND : SECOND + 2])
         linear_inputs(w, ends[SECOND : SECOND + 2], d, free)
@@ -113,7 +115,7 @@ def embed_inputs(w, g, ends, form, index, room, work):  # type: ignore[no-untype
         if ends[FIRST] >= 0:
             linear_inputs(w, ends[FIRST : FIRST + 2], d, work.dsource)
             d = work.dsource
-        look_up_inputs(g, ends[TABLE], index, form.sequences, form.frozen, d.reshape(shape))
+        look_up_inputs(g, ends[TABLE], index, form.frozen, d)
 
 
 @inlined

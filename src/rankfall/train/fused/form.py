@@ -1,5 +1,6 @@
 """What a step is told about a network, and the room that it needs: sizes, where parameters lie, arrays for activations and gradients."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ class Form(NamedTuple):
     """What all members and steps of one batch size have in common."""
 
     sequences: int
-    padded: int  # sequences, filled up to whole vectors
     tokens: int
+    row: int  # tokens x sequences, filled up to whole vectors
     width: int
     heads: int
     head_width: int
@@ -51,7 +52,7 @@ class Form(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Activations of one network that backward needs, all layers. R = tokens x padded sequences."""
+    """Activations of one network that backward needs, all layers. R = form.row: number t * sequences + b is of token t of sequence b."""
 
     source: Any  # (D or C, R) what was looked up, or the vectors
     first: Any  # (D, R) after the first map, its gelu, after the second
@@ -65,7 +66,7 @@ class Room(NamedTuple):
     q: Any  # (L, H d, R)
     k: Any
     v: Any
-    weights: Any  # (L, H, T, T, B): keys before queries
+    weights: Any  # (L, H, keys, R), R of queries
     dropped: Any
     contexts: Any  # (L, H d, R)
     white1: Any  # (L, D, R)
@@ -82,9 +83,9 @@ class Room(NamedTuple):
     read3: Any  # what the head reads; with a last row of ones where only asked places are read
     seen: Any  # (D, N) the states at N asked places, in whole vectors
     outputs: Any  # (C, R)
-    bits_in: Any  # (elements, groups of 16 sequences)
-    bits_weights: Any  # (L, elements, groups)
-    bits_attention: Any
+    bits_in: Any  # (D, groups of 16 of R)
+    bits_weights: Any  # (L, H keys, groups)
+    bits_attention: Any  # (L, D, groups)
     bits_mlp: Any
     bits_out: Any
 
@@ -96,7 +97,7 @@ class Scratch(NamedTuple):
     two: Any
     three: Any
     d: Any  # (2, D, R) gradients of states, in turn
-    scores: Any  # (H, T, T, B)
+    scores: Any  # (H, keys, R)
     dscores: Any
     dq: Any  # (H d, R)
     dk: Any
@@ -113,25 +114,24 @@ class Scratch(NamedTuple):
     added: Any  # (H, T, T) keys before queries: what is added to scores
     dadded: Any
     stream: Any  # (elements / 16) of a mask in the order of their drawing
-    raw: Any  # words of Philox
-    rows: Any  # (B,) words of a mask, one a sequence
+    raw: Any  # words of Philox, of so many blocks that vectors of them fill it
+    rows: Any  # (R,) words of a mask, one for each number of a row
 
 
 def room_for(form: Form) -> Room:
-    row, inner, width, depth = form.tokens * form.padded, form.heads * form.head_width, form.width, form.depth
-    square = (depth, form.heads, form.tokens, form.tokens, form.padded)
+    row, inner, width, depth = form.row, form.heads * form.head_width, form.width, form.depth
+    square = (depth, form.heads, form.tokens, row)
     source = (width if form.symbols else form.size_in, row)
     state, mlp, before = (width, row), form.activation != NO_MLP, form.normed and form.before
     layered = (depth, width, row)
-    elements = padded(form.heads * form.tokens**2, 16), padded(form.tokens * width, 16)
-    groups = padded(form.padded, 16) // 16
+    groups = padded(row, 16) // 16
     drop = form.drop_scale > 0
     sizes: dict[str, tuple[int, ...]] = dict.fromkeys(Room._fields, state)
     sizes["seen"] = 1, 1
     sizes |= {"source": source, "states": (depth + 1, width, row), "outputs": (form.size_out, row)}
     sizes |= dict.fromkeys(("inverse0", "inverse3"), (row,)) | dict.fromkeys(("inverse1", "inverse2"), (depth, row))
     sizes |= dict.fromkeys(("q", "k", "v", "contexts"), (depth, inner, row))
-    sizes |= {"weights": square, "dropped": square if drop else (depth, 1, 1, 1, 1)}
+    sizes |= {"weights": square, "dropped": square if drop else (depth, 1, 1, 1)}
     sizes |= {"white1": layered if form.normed else (depth, 1, 1), "read1": layered if before else (depth, 1, 1)}
     sizes |= dict.fromkeys(("middle", "white2"), layered if mlp else (depth, 1, 1))
     sizes |= {"read2": layered if mlp and before else (depth, 1, 1)}
@@ -140,20 +140,20 @@ def room_for(form: Form) -> Room:
         asked = padded(form.sequences * form.asked)
         sizes |= {"outputs": (1, 1), "inverse3": (asked,), "read3": (width + 1, asked)}
         sizes |= dict.fromkeys(("seen", "white3"), (width, asked))
-    room = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
-    for name, count in (("weights", elements[0]), ("attention", elements[1]), ("mlp", elements[1])):
+    room = {name: zeros(size) for name, size in sizes.items()}
+    for name, count in (("weights", form.heads * form.tokens), ("attention", width), ("mlp", width)):
         room[f"bits_{name}"] = np.zeros((depth, count if drop else 1, groups), np.uint16)
     for name in ("bits_in", "bits_out"):
-        room[name] = np.zeros((elements[1] if drop else 1, groups), np.uint16)
+        room[name] = np.zeros((width if drop else 1, groups), np.uint16)
     return Room(**room)
 
 
 def scratch_for(form: Form) -> Scratch:
-    row, inner = form.tokens * form.padded, form.heads * form.head_width
+    row, inner = form.row, form.heads * form.head_width
     square = (form.heads, form.tokens, form.tokens)
     hidden = (form.hidden if form.activation != NO_MLP else 1, row)
     sizes: dict[str, tuple[int, ...]] = dict.fromkeys(("one", "two", "three"), (form.width, row))
-    sizes |= {"d": (2, form.width, row)} | dict.fromkeys(("scores", "dscores"), (*square, form.padded))
+    sizes |= {"d": (2, form.width, row)} | dict.fromkeys(("scores", "dscores"), (*square[:2], row))
     sizes |= dict.fromkeys(("dq", "dk", "dv", "dcontexts"), (inner, row)) | dict.fromkeys(("dh", "da"), hidden)
     sizes |= {"dsource": (form.width if form.symbols else 1, row), "doutputs": (form.size_out, row)}
     sizes |= dict.fromkeys(("added", "dadded"), square)
@@ -163,10 +163,16 @@ def scratch_for(form: Form) -> Scratch:
         at_once = min(asked, max(LEAST, MOST // classes))
         sizes |= dict.fromkeys(("head", "dhead"), (form.width + 1, classes)) | {"doutputs": (1, 1)}
         sizes |= {"logits": (at_once, classes), "dseen": (form.width, padded(asked))}
-    made = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+    made = {name: zeros(size) for name, size in sizes.items()}
     most = form.sequences * max(form.heads * form.tokens**2, form.tokens * form.width)
-    stream, rows = np.zeros(most // 16 + 3, np.uint16), np.zeros(padded(form.padded, 16), np.uint16)
+    stream, rows = np.zeros(most // 16 + 3, np.uint16), np.zeros(padded(row, 16), np.uint16)
     return Scratch(**made, stream=stream, raw=np.zeros(256, np.uint64), rows=rows)
+
+
+def zeros(size: tuple[int, ...]) -> np.ndarray:
+    """With a vector's room behind: the last sequences of the last token are read as part of a whole vector."""
+    count = math.prod(size)
+    return np.zeros(count + LANES, np.float32)[:count].reshape(size)
 
 
 def padded(count: int, unit: int = LANES) -> int:

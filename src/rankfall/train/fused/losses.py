@@ -11,7 +11,7 @@ LOSS, ASKED, RIGHT, RIGHT_CONSTANT, ASKED_CONSTANT, RIGHT_INFORMATIVE, ASKED_INF
 
 @elementwise
 def softmax_parts(outputs, most, weight, e):  # type: ignore[no-untyped-def]
-    """Of outputs (C, B): their largest and the sum of e = exp(outputs - largest), both (B,)."""
+    """Of outputs (C, R): their largest and the sum of e = exp(outputs - largest), both (R,)."""
     most[:] = outputs[0]
     for c in range(1, outputs.shape[0]):
         for b in range(outputs.shape[1]):
@@ -32,9 +32,9 @@ def scale_columns(e, factor):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def classes(outputs, targets, sequences, constant, d, found):  # type: ignore[no-untyped-def]
-    """Mean cross entropy of outputs (C, T, B) for targets (B, T), -1 where there is none; d (C, T, B) is its gradient."""
-    tokens = outputs.shape[1]
+def classes(outputs, targets, constant, d, found):  # type: ignore[no-untyped-def]
+    """Mean cross entropy of outputs (C, R) for targets (B, T), -1 where there is none; d (C, R) is its gradient."""
+    sequences, tokens = targets.shape
     found[:] = 0
     for b in range(sequences):
         for t in range(tokens):
@@ -42,35 +42,35 @@ def classes(outputs, targets, sequences, constant, d, found):  # type: ignore[no
             found[ASKED] += target != -1
             found[ASKED_CONSTANT] += constant >= 0 and target == constant
     found[ASKED_INFORMATIVE] = found[ASKED] - found[ASKED_CONSTANT]
-    share, padded = f32(1) / f32(found[ASKED]), outputs.shape[2]
-    most, weight, factor = np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
+    share, row = f32(1) / f32(found[ASKED]), outputs.shape[1]
+    most, weight, factor = np.empty(row, np.float32), np.empty(row, np.float32), np.zeros(row, np.float32)
     total = 0.0
+    softmax_parts(outputs, most, weight, d)
     for t in range(tokens):
-        softmax_parts(outputs[:, t], most, weight, d[:, t])
-        factor[:] = 0
         for b in range(sequences):
-            target = targets[b, t]
+            target, r = targets[b, t], t * sequences + b
             if target == -1:
                 continue
-            factor[b] = share / weight[b]
-            total += np.log(weight[b]) - (outputs[target, t, b] - most[b])
-            right = outputs[target, t, b] == most[b]
+            factor[r] = share / weight[r]
+            total += np.log(weight[r]) - (outputs[target, r] - most[r])
+            right = outputs[target, r] == most[r]
             for c in range(target):
-                right = right and outputs[c, t, b] < most[b]  # the first of the largest is the answer
+                right = right and outputs[c, r] < most[r]  # the first of the largest is the answer
             found[RIGHT] += right
             found[RIGHT_CONSTANT] += right and target == constant
-        scale_columns(d[:, t], factor)
+    scale_columns(d, factor)
+    for t in range(tokens):
         for b in range(sequences):
             if targets[b, t] != -1:
-                d[targets[b, t], t, b] -= share
+                d[targets[b, t], t * sequences + b] -= share
     found[RIGHT_INFORMATIVE] = found[RIGHT] - found[RIGHT_CONSTANT]
     found[LOSS] = total / found[ASKED]
 
 
 @compiled
-def values(outputs, targets, sequences, d, found):  # type: ignore[no-untyped-def]
-    """Mean over tokens of the squared error of outputs (C, T, B), summed over channels, for targets (B, T, C)."""
-    count, tokens = outputs.shape[0], outputs.shape[1]
+def values(outputs, targets, d, found):  # type: ignore[no-untyped-def]
+    """Mean over tokens of the squared error of outputs (C, R), summed over channels, for targets (B, T, C)."""
+    sequences, tokens, count = targets.shape
     found[:] = 0
     found[ASKED] = sequences * tokens
     share, total = f32(1) / f32(sequences * tokens), 0.0
@@ -78,7 +78,7 @@ def values(outputs, targets, sequences, d, found):  # type: ignore[no-untyped-de
     for b in range(sequences):
         for t in range(tokens):
             for c in range(count):
-                off = outputs[c, t, b] - targets[b, t, c]
+                off = outputs[c, t * sequences + b] - targets[b, t, c]
                 total += off * off
-                d[c, t, b] = f32(2) * off * share
+                d[c, t * sequences + b] = f32(2) * off * share
     found[LOSS] = total / found[ASKED]

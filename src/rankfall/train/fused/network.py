@@ -40,8 +40,8 @@ class Described:
         head: Any = self.network.head
         return Form(
             sequences=sequences,
-            padded=padded(sequences),
             tokens=tokens,
+            row=padded(tokens * sequences),
             width=a.width,
             heads=block.attention.heads,
             head_width=block.attention.head_width,

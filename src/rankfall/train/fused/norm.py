@@ -7,24 +7,38 @@ from rankfall.train.fused.compiled import elementwise
 
 
 @elementwise
-def add_to(total, x):  # type: ignore[no-untyped-def]
-    for r in range(x.shape[0]):
-        total[r] += x[r]
+def sum_features(u, total):  # type: ignore[no-untyped-def]
+    """total (R,) = sum over features of u (D, R); four at once, since each pass writes what it has."""
+    width, row = u.shape
+    whole = width - width % 4
+    total[:] = 0
+    for d in range(0, whole, 4):
+        for r in range(row):
+            total[r] += (u[d, r] + u[d + 1, r]) + (u[d + 2, r] + u[d + 3, r])
+    for d in range(whole, width):
+        for r in range(row):
+            total[r] += u[d, r]
 
 
 @elementwise
-def centre(u, mean, white, square):  # type: ignore[no-untyped-def]
-    """white = u - mean, and its square is added to `square`."""
+def sum_squares(u, mean, total):  # type: ignore[no-untyped-def]
+    """total (R,) = sum over features of (u - mean)^2"""
+    width, row = u.shape
+    whole = width - width % 4
+    total[:] = 0
+    for d in range(0, whole, 4):
+        for r in range(row):
+            z0, z1, z2, z3 = u[d, r] - mean[r], u[d + 1, r] - mean[r], u[d + 2, r] - mean[r], u[d + 3, r] - mean[r]
+            total[r] += (z0 * z0 + z1 * z1) + (z2 * z2 + z3 * z3)
+    for d in range(whole, width):
+        for r in range(row):
+            total[r] += (u[d, r] - mean[r]) * (u[d, r] - mean[r])
+
+
+@elementwise
+def finish(u, mean, inverse, gain, bias, white, y):  # type: ignore[no-untyped-def]
     for r in range(u.shape[0]):
-        z = u[r] - mean[r]
-        white[r] = z
-        square[r] += z * z
-
-
-@elementwise
-def finish(white, inverse, gain, bias, y):  # type: ignore[no-untyped-def]
-    for r in range(white.shape[0]):
-        z = white[r] * inverse[r]
+        z = (u[r] - mean[r]) * inverse[r]
         white[r] = z
         y[r] = z * gain + bias
 
@@ -33,17 +47,15 @@ def finish(white, inverse, gain, bias, y):  # type: ignore[no-untyped-def]
 def layer_norm(u, w, at, eps, white, inverse, y):  # type: ignore[no-untyped-def]
     """y (D, R) = white * gain + bias, white = (u - mean) * inverse, inverse (R,) = 1 / sqrt(var + eps); gain and bias begin at w[at]."""
     width, row = u.shape
-    mean, square = np.zeros(row, np.float32), np.zeros(row, np.float32)
-    for d in range(width):
-        add_to(mean, u[d])
+    mean, square = np.empty(row, np.float32), np.empty(row, np.float32)
+    sum_features(u, mean)
     for r in range(row):
         mean[r] *= f32(1) / f32(width)
-    for d in range(width):
-        centre(u[d], mean, white[d], square)
+    sum_squares(u, mean, square)
     for r in range(row):
         inverse[r] = f32(1) / np.sqrt(square[r] / f32(width) + eps)
     for d in range(width):
-        finish(white[d], inverse, w[at[0] + d], w[at[1] + d], y[d])
+        finish(u[d], mean, inverse, w[at[0] + d], w[at[1] + d], white[d], y[d])
 
 
 @elementwise

@@ -23,22 +23,26 @@ def start(array):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def multiply(kind, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, bias):  # type: ignore[no-untyped-def]
-    """C (rows, columns) from A (rows, count) and B (count, columns)."""
+def multiply(kind, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, extra):  # type: ignore[no-untyped-def]
+    """C (rows, columns) from A (rows, count) and B (count, columns). `extra`: where a bias for each row begins, or, LANEWISE, how many
+    numbers of a vector of C are wanted."""
     literally(kind)
+    each = 4 if kind == WEIGHTS_BIAS else 0
     full_rows, full_columns = rows - rows % ROWS, columns - columns % COLUMNS
     for n in range(0, full_columns, COLUMNS):
         b, c = B + 4 * n * bn, C + 4 * n * cn
         for r in range(0, full_rows, ROWS):
-            tile(kind, ROWS, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+            tile(
+                kind, ROWS, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r
+            )
         for r in range(full_rows, rows):
-            tile(kind, 1, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+            tile(kind, 1, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
     for n in range(full_columns, columns):
         b, c = B + 4 * n * bn, C + 4 * n * cn
         for r in range(0, full_rows, ROWS):
-            tile(kind, ROWS, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+            tile(kind, ROWS, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
         for r in range(full_rows, rows):
-            tile(kind, 1, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, bias + 4 * r)
+            tile(kind, 1, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
 
 
 @compiled

@@ -18,15 +18,14 @@ RUNNING, STOPPED, DIVERGED = 0, 1, 2  # as in train/members.py
 @inlined
 def draw_all(key, sites, step, form, room, work):  # type: ignore[no-untyped-def]
     """All masks of a step. `sites` (L + 1, 3): of a layer its weights, attention and MLP; the last row's first two are of the ends."""
-    square, states = form.heads * form.tokens * form.tokens, form.tokens * form.width
-    args = (step, form.threshold, form.sequences)
-    draw(key[0], key[1], sites[form.depth, 0], *args, states, work, room.bits_in)
-    draw(key[0], key[1], sites[form.depth, 1], *args, states, work, room.bits_out)
+    args = (step, form.threshold, form.sequences, form.tokens)
+    draw(key[0], key[1], sites[form.depth, 0], *args, 1, work, room.bits_in)
+    draw(key[0], key[1], sites[form.depth, 1], *args, 1, work, room.bits_out)
     for layer in range(form.depth):
-        draw(key[0], key[1], sites[layer, 0], *args, square, work, room.bits_weights[layer])
-        draw(key[0], key[1], sites[layer, 1], *args, states, work, room.bits_attention[layer])
+        draw(key[0], key[1], sites[layer, 0], *args, form.heads, work, room.bits_weights[layer])
+        draw(key[0], key[1], sites[layer, 1], *args, 1, work, room.bits_attention[layer])
         if form.activation != NO_MLP:
-            draw(key[0], key[1], sites[layer, 2], *args, states, work, room.bits_mlp[layer])
+            draw(key[0], key[1], sites[layer, 2], *args, 1, work, room.bits_mlp[layer])
 
 
 @compiled
@@ -52,12 +51,10 @@ def add_scores_inputs(g, first, places, dadded):  # type: ignore[no-untyped-def]
 def outcome(w, g, ends, form, classes_wanted, values_wanted, room, work, found):  # type: ignore[no-untyped-def]
     """From the last state to the loss over all tokens, and back."""
     read_out(w, ends, form, room)
-    shape = (form.size_out, form.tokens, form.padded)
-    outputs, d = room.outputs.reshape(shape), work.doutputs.reshape(shape)
     if form.loss == CLASSES:
-        classes(outputs, classes_wanted, form.sequences, form.constant, d, found)
+        classes(room.outputs, classes_wanted, form.constant, work.doutputs, found)
     else:
-        values(outputs, values_wanted, form.sequences, d, found)
+        values(room.outputs, values_wanted, work.doutputs, found)
     read_out_inputs(w, g, ends, form, room, work)
 
 

@@ -1,7 +1,7 @@
 """Small products whose sums stay in vector registers, written as LLVM vectors: what a loop in Python's syntax cannot express.
 
-An activation lies in memory as (features, tokens, sequences), so that a vector holds the same number of neighbouring sequences and no
-operation runs across a vector, but for gradients of weights, which sum over sequences. One product is
+An activation lies in memory as (features, R), number t * sequences + b of a row being of token t of sequence b, so that no operation runs
+across a vector, but for gradients of weights, which sum over R. One product is
 
     C[r, n] (+)= sum_k A[r, k] B[k, n],   r < ROWS, n < COLUMNS,   every C[r, n] and B[k, n] a vector,
 
@@ -54,16 +54,32 @@ def store(builder: Any, value: Any, place: Any, align: int = 4) -> None:
     builder.store(value, builder.inttoptr(place, value.type.as_pointer()), align=align)
 
 
+def store_some(builder: Any, value: Any, place: Any, count: Any) -> None:
+    """The first `count` numbers of a vector, or all."""
+    places = ir.Constant(ir.VectorType(INT, LANES), list(range(LANES)))
+    some = builder.icmp_signed("<", places, spread(builder, count))
+    into = builder.inttoptr(place, VECTOR.as_pointer())
+    kinds = [VECTOR, into.type, SHORT, some.type]
+    name = f"llvm.masked.store.v{LANES}f32.p0"
+    found = builder.module.globals.get(name)
+    masked = found or ir.Function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
+    builder.call(masked, [value, into, SHORT(4), some])
+
+
 def shuffled(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
     """A vector of the elements of x and y at these places, y's counted after x's."""
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SHORT, len(places)), places))
 
 
-def spread(builder: Any, number: Any) -> Any:
-    """A number in all lanes."""
-    empty = ir.Constant(VECTOR, ir.Undefined)
+def spread_over(builder: Any, number: Any, lanes: int) -> Any:
+    """A number in all lanes of a vector."""
+    empty = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
     first = builder.insert_element(empty, number, SHORT(0))
-    return shuffled(builder, first, empty, [0] * LANES)
+    return shuffled(builder, first, empty, [0] * lanes)
+
+
+def spread(builder: Any, number: Any) -> Any:
+    return spread_over(builder, number, LANES)
 
 
 def across(builder: Any, vectors: list[Any]) -> list[Any]:
@@ -96,18 +112,18 @@ WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, OVER_LANES = range(5)
 
 
 @intrinsic(prefer_literal=True)
-def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, bias):  # type: ignore[no-untyped-def]
+def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, extra):  # type: ignore[no-untyped-def]
     signature = types.void(kind, rows, columns, *(types.int64,) * 11)  # one function for each kind and size
     kind, rows, columns = (one.literal_value for one in (kind, rows, columns))
     places = [(r, n) for r in range(rows) for n in range(columns)]
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        A, ar, ak, B, bk, bn, C, cr, cn, count, bias = args[3:]
+        A, ar, ak, B, bk, bn, C, cr, cn, count, extra = args[3:]
         at = {(r, n): address(builder, C, (cr, r), (cn, n)) for r, n in places}
         if kind == WEIGHTS_ADD:
             first = [load(builder, at[place], VECTOR) for place in places]
         elif kind == WEIGHTS_BIAS:
-            given = [spread(builder, load(builder, address(builder, bias, (INT(1), r)), FLOAT)) for r in range(rows)]
+            given = [spread(builder, load(builder, address(builder, extra, (INT(1), r)), FLOAT)) for r in range(rows)]
             first = [given[r] for r, n in places]
         else:
             first = [ir.Constant(VECTOR, [0.0] * LANES)] * len(places)
@@ -139,7 +155,10 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, b
                 add_numbers(builder, totals, r * columns, columns, at[r, 0])
         else:
             for place, value in zip(places, found):
-                store(builder, value, at[place])
+                if kind == LANEWISE:
+                    store_some(builder, value, at[place], extra)
+                else:
+                    store(builder, value, at[place])
         return context.get_dummy_value()
 
     return signature, generate
