@@ -7,12 +7,11 @@ import importlib
 import os
 import resource
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from rankfall import __version__
 from rankfall.code import loader
-from rankfall.disk import CAUSES, cause
+from rankfall.disk import CAUSES, cause, silence
 from rankfall.errors import RankfallError
 from rankfall.forks.client import forked
 
@@ -62,12 +61,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # of a stream
-
-
-def silence() -> None:
-    """What is left to print has nowhere to go, and Python would complain of it at its end."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _verbs() -> dict[str, str]:

@@ -5,6 +5,7 @@ import os
 import secrets
 import socket
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -52,6 +53,12 @@ def cannot(action: str, path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"cannot {action} {path}: {cause(error)}; finished results are untouched, mend this and run again"
     )
+
+
+def silence() -> None:
+    """What is left to print has nowhere to go, and Python would complain of it at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def not_ahead(folders: Iterable[Path]) -> None:

@@ -77,8 +77,8 @@ def test_events_are_taken_whole(tmp_path: Path) -> None:
         file.write('{"event": "a"}\n{"ev')
         file.flush()
         assert list(child.new_events()) == [{"event": "a"}]
-        file.write('ent": "b"}\n')
-    assert list(child.new_events()) == [{"event": "b"}]
+        file.write('ent": "b"}\n{"event": "c", "l{"event": "d"}\n{"event": "e"}\n')  # the disk was full meanwhile
+    assert list(child.new_events()) == [{"event": "b"}, {"event": "e"}]
     child.close()
     assert not child.event_file.exists()
 

@@ -223,3 +223,22 @@ def test_who_holds_the_lock_is_named() -> None:
     lives = ending.locked({**other, "host": "elsewhere"}, "make run", "make run ARGS=--unlock")
     assert "`make run CONFIG=x` is working on these results" in lives and "--unlock" not in lives
     assert "another Snakemake" in ending.locked(None, "make run", "make run ARGS=--unlock")
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_times() -> None:
+    """By an hour, while two of four jobs run: an estimate of -40 minutes was told as 0 s."""
+    state = RunState(began=5000.0)
+    state.take({"event": "run_info", "stats": {"train": 4, "total": 4}})
+    for number in (1, 2):
+        about = {"jobid": number, "rule_name": "train", "output": [f"{number}"], "log": ["none"]}
+        state.take({"event": "job_info", "time": 5000.0, **about})
+    ended = state.take({"event": "job_finished", "job_id": 1, "time": 1400.0})
+    assert ended is not None and ended.seconds == 0.0
+    left = seconds_left(state, {}, 1400.0)
+    assert left is not None and 0 < left < 60
+
+
+def test_a_step_of_no_steps_does_not_end_the_view() -> None:
+    text = "8 cells: 0 in store, 8 to train\n0/8 cells; stack of 8: step 0/0, 5.0 member-steps/s, "
+    assert of_text(text) is not None
+    assert of_text(text.replace("5.0", "5.0.0")) is not None

@@ -112,5 +112,10 @@ def typed_unlock(again: str) -> str:
 
 
 def tell(lines: Iterable[str], file: TextIO | None = None) -> None:
+    from rankfall.live.driver import say
+
     for line in lines:
-        print(line, file=file or sys.stdout, flush=True)
+        if file is None:
+            say(line)
+        else:
+            print(line, file=file, flush=True)

@@ -49,7 +49,11 @@ class Child:
         """What has happened since this was last asked."""
         *lines, self.rest = (self.rest + self.events.read()).split("\n")
         for line in lines:
-            yield json.loads(line)
+            try:
+                event = json.loads(line)
+            except ValueError:  # half of a line, where the disk is full
+                continue
+            yield event
 
     def new_output(self) -> bytes:
         return self.output.read()

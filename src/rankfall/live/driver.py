@@ -6,11 +6,12 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from rankfall.disk import silence
 from rankfall.live.child import Child
 from rankfall.live.logs import Reached, reached
 from rankfall.live.record import RunRecord
@@ -19,6 +20,14 @@ from rankfall.live.state import Job, RunState
 PAUSE = 0.1  # seconds between two looks at what has happened
 LOOK = 1.0  # between two looks at the logs of running jobs
 INTERRUPTED = 130  # exit code after Ctrl-C
+
+
+def say(line: str) -> None:
+    """One line; to a reader that has closed the pipe (`make run | head`) none, and the run goes on."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        silence()
 
 
 @dataclass
@@ -67,10 +76,10 @@ class Driver:
         while True:
             code = self.child.code(PAUSE)
             for job in self.look(code is not None):
-                print(lines.ended(self.state, job, self.reached, time.time()), flush=True)
+                say(lines.ended(self.state, job, self.reached, time.time()))
             if self.began and not said:
                 said = True
-                print(lines.opening(self.state, self.title), flush=True)
+                say(lines.opening(self.state, self.title))
             if code is not None:
                 return code
 
@@ -96,14 +105,16 @@ class Driver:
         """Add what Snakemake has said to the run's log."""
         if self.results is None or not self.began:
             return
-        if self.log is None:
-            self.log = self.results / "logs" / "run.log"
-            self.log.parent.mkdir(parents=True, exist_ok=True)
-            self.log.unlink(missing_ok=True)
-        new = self.child.new_output()
-        if new:
-            with self.log.open("ab") as file:
-                file.write(new)
+        with suppress(OSError):  # a full disk: the jobs will say so, and a run is not stopped for its log
+            if self.log is None:
+                log = self.results / "logs" / "run.log"
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.unlink(missing_ok=True)
+                self.log = log
+            new = self.child.new_output()
+            if new:
+                with self.log.open("ab") as file:
+                    file.write(new)
 
     @contextmanager
     def signals_passed_on(self) -> Iterator[None]:

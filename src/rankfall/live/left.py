@@ -25,7 +25,7 @@ def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) ->
     scales = {rule: scale(state, rule) for rule in state.totals}
     running = []
     for number, job in state.running.items():
-        elapsed = now - job.began
+        elapsed = max(0.0, now - job.began)  # a clock may be set back
         found = reached.get(number)
         if found is not None and found.share > 0.02:  # it says itself how far it is
             running.append(elapsed * (1 - min(found.share, 1.0)) / found.share)

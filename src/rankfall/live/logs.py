@@ -6,7 +6,7 @@ from pathlib import Path
 
 READ = 4096  # bytes of a log's beginning and of its end
 CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
-STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), ([\d.]+) member-steps/s", re.MULTILINE)
+STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
 LOSS = re.compile(r"loss (\S+) to (\S+?),")
 MEASURED = re.compile(r"^\S+: (\d+)/(\d+) measured", re.MULTILINE)
 
@@ -45,7 +45,7 @@ def of_text(text: str) -> Reached | None:
     steps, measured = STEP.findall(text), MEASURED.findall(text)
     if steps:
         done, _, members, step, of, rate = (float(number) for number in steps[-1])
-        computed = done - stored + members * step / of
+        computed = done - stored + members * step / max(of, 1)
         loss = LOSS.findall(text)
         detail = f"loss {loss[-1][0]} to {loss[-1][1]}" if loss else ""
         return Reached(int(done), total, computed / max(missing, 1), rate, detail)

@@ -99,7 +99,7 @@ class RunState:
         job = self.running.pop(number, None)
         if job is None:
             return None
-        job.seconds = float(event["time"]) - job.began
+        job.seconds = max(0.0, float(event["time"]) - job.began)  # a clock may be set back
         self.done[job.rule] += 1
         job.place = self.count
         self.finished.append(job)
@@ -111,7 +111,7 @@ class RunState:
         job = self.running.pop(number, None)
         if job is None:
             return None
-        job.seconds = float(event["time"]) - job.began
+        job.seconds = max(0.0, float(event["time"]) - job.began)
         if self.stopping:
             return None
         job.place = self.count

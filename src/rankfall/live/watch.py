@@ -37,14 +37,27 @@ class Seen:
 def look(results: Path) -> Seen:
     """The record as it is now, and how far the running jobs are by their logs."""
     about = read(results)
-    if about is None:
+    if about is None and not file_of(results).exists():
         raise RankfallError(f"{file_of(results)} is missing: `make run` writes it; no run of these results has begun")
+    try:
+        seen = seen_in(about or {}, results)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RankfallError(
+            f"{file_of(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
+            "the next `make run` writes it anew"
+        ) from error
+    return seen
+
+
+def seen_in(about: Mapping[str, Any], results: Path) -> Seen:
     state = RunState.of_record(about["run"])
     found: dict[str, Reached] = {}
     for number, job in state.running.items():
         one = reached(there(job.log, about["results"], results))
         found |= {} if one is None else {number: one}
-    return Seen(about, state, found, about["time"])
+    seen = Seen({**about, "pid": int(about["pid"])}, state, found, float(about["time"]))
+    _ = seen.title, about["how"], about["config"]  # what is told of it later
+    return seen
 
 
 def there(log: str, recorded: str, results: Path) -> Path:

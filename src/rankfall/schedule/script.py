@@ -15,7 +15,7 @@ from rankfall.schedule.statements import Statement, Statements
 
 HEAD = """\
 #!/usr/bin/env bash
-# All jobs of {name}, in order, one after the other. Written by `rankfall plan --config {config} --script`.
+# All jobs of {name}, in order, one after the other. Written by `rankfall plan --config {typed} --script`.
 # Run it in the folder that it was written in, or in a copy of it:
 #
 #     bash run.sh                          with the Python that wrote it
@@ -38,7 +38,11 @@ def script(plan: Plan, config: Path, results: Path) -> str:
     """The text of the script, of a plan of this configuration."""
     lines = list(commands(plan, Outputs.under(results)))
     quoted = {name: shlex.quote(str(value)) for name, value in {"config": config, "results": results}.items()}
-    head = HEAD.format(name=plan.config.name, python=shlex.quote(sys.executable), jobs=len(lines), **quoted)
+    # A line break would end the comment, and what is behind it would be run.
+    said = {
+        name: " ".join(text.split()) for name, text in {"name": plan.config.name, "typed": quoted["config"]}.items()
+    }
+    head = HEAD.format(**said, python=shlex.quote(sys.executable), jobs=len(lines), **quoted)
     return head + "\n".join(lines) + "\n"
 
 
