@@ -95,6 +95,16 @@ def test_several_statistics_are_written_together(results, tmp_path):
     assert written("all", numbers, at) == "1.0 / 0.6"
 
 
+@pytest.mark.parametrize(
+    ("log10", "said"),
+    [(-0.0757207, "0.84"), (-2.0, "0.01"), (-3.44, "10^-3.4"), (-36.3, "10^-36"), (-3.6e61, "10^(-3.6e+61)")],
+)
+def test_logarithms_are_written_as_numbers_and_powers(tmp_path, log10, said):
+    tables.write("path_counts", [count(0, 1, 0.5) | {"log10_paths": log10}], tmp_path / "path_counts.parquet")
+    numbers = read(the_file(tmp_path, "  n: {table: path_counts, value: mean log10_paths, shown: power}\n"))
+    assert written("n", numbers, Tables({"default": tmp_path})) == said
+
+
 TABLE = (
     "  counts:\n    head: heads | of model\n    cells: {table: path_counts, value: sum proportion, shown: '{:.2f}', where: depth == 6}\n"
     "    rows: {one | m1: heads == 1, 'heads': [2]}\n"

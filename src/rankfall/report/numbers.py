@@ -44,7 +44,7 @@ class Number:
     where: str = ""
     by: str = ""
     of: str = "mean"  # of groups; several, "mean, std"; "all" writes each group's, with " / " between
-    shown: str = "{}"  # how it is written
+    shown: str = "{}"  # how it is written; "power": a logarithm to base 10 as the number itself, or as a power of ten
     digits: int | None = None  # significant digits that are kept
     run: str = "default"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,8 @@ def written(name: str, numbers: Numbers, tables: Tables) -> str:
     """The number as a page has it."""
     number = numbers.numbers[name]
     found = [_rounded(value, number.digits) for value in _values(name, numbers, tables)]
-    return " / ".join(map(number.shown.format, found)) if number.of == "all" else number.shown.format(*found)
+    shown: Callable[..., str] = _power if number.shown == "power" else number.shown.format
+    return " / ".join(map(shown, found)) if number.of == "all" else shown(*found)
 
 
 def written_table(name: str, numbers: Numbers, tables: Tables) -> str:
@@ -125,6 +126,13 @@ def written_table(name: str, numbers: Numbers, tables: Tables) -> str:
             return None
 
     return numbers.page_tables[name].written(cell)
+
+
+def _power(log10: float) -> str:
+    """10^log10 with two digits, as a power where it is small."""
+    if log10 > -3:
+        return f"{10**log10:.2g}"
+    return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:.0f}" if log10 > -1e6 else f"10^({log10:.1e})"
 
 
 def _rounded(value: Any, digits: int | None) -> Any:
