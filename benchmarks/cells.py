@@ -1,11 +1,13 @@
 """Cells an hour from configuration to table: a grid of sorting networks by the workflow, against a runner that starts one process a
-configuration with a clean module, two at a time. Of the runner's processes a sample is run, one of each architecture at the middle depth,
-whose cost is the mean over the depths; of the workflow all cells are.
+configuration with a clean module, two at a time, which evaluates as often. Of the runner's processes a sample is run, one of each
+architecture at the middle depth, whose cost is the mean over the depths; of the workflow all cells are.
 
 By a clock, for which the machine should be idle; and by the time of processors, which says the same on a busy one as if two were always
-at work. The engine is the fast one where it serves; kernels are compiled by then, or that is part of it.
+at work. The engine is the fast one where it serves; its kernels are compiled anew, which is part of it. What jobs of the workflow say that
+they used are rows of their own.
 """
 
+import re
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,7 @@ ARCHITECTURES: dict[str, Any] = {
     "SAN+MLP": {"residual": "none", "mlp_residual": "none", "mlp": "gelu"},
     "transformer": {"residual": "add", "mlp": "gelu"},
 }
+USED = re.compile(r"^([\d.]+) s of processors,", re.MULTILINE)
 RUNNER = "one process a configuration, two at a time"
 
 
@@ -36,6 +39,9 @@ def measure(results: Results) -> None:
     with tempfile.TemporaryDirectory() as folder:
         theirs = runner(sample, epochs, Path(folder))
         ours = workflow(config(names, depths, seeds, epochs), Path(folder) / "checkout")
+        for rule, seconds in spent(Path(folder) / "checkout" / "results" / "logs").items():
+            results.add("processors", seconds, "s", network=f"{count} sorting networks", variant=f"jobs of {rule}")
+    results.add("processors", ours.seconds, "s", network=f"{count} sorting networks", variant="workflow")
     for unit, their, our in (
         ("by a clock", theirs.clock, ours.clock),
         ("by two processors", theirs.seconds / 2, ours.seconds / 2),
@@ -66,6 +72,16 @@ def workflow(given: dict[str, Any], folder: Path) -> Used:
 
     made = Checkout.make(folder, given)
     return run(made.command()[1:], folder)
+
+
+def spent(logs: Path) -> dict[str, float]:
+    """Seconds of processors that jobs have used, by rule: the last line of a job's log."""
+    found: dict[str, float] = {}
+    for path in sorted(logs.rglob("*.log")):
+        if said := USED.search(path.read_text()):
+            rule = path.relative_to(logs).parts[0]
+            found[rule] = found.get(rule, 0.0) + float(said[1])
+    return found
 
 
 def config(names: list[str], depths: int, seeds: int, epochs: int) -> dict[str, Any]:

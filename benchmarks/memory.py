@@ -11,7 +11,7 @@ from benchmarks.record import Results
 SIZES = (1, 32, 128)
 TASKS: dict[str, dict[str, Any]] = {
     "sorting": {"task": "sorting"},
-    "masked_text": {"task": "masked_text", "train": 256, "vocabulary": 2000},
+    "masked_text": {"task": "masked_text", "train": 256, "vocabulary": 2000, "longer": None},
 }
 
 

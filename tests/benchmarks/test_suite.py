@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
+
+from rankfall.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks import clean, networks, processes  # noqa: E402
+from benchmarks import cells, clean, measures, memory, networks, processes  # noqa: E402
 from benchmarks.growth import exponent  # noqa: E402
 from benchmarks.limits import Limits  # noqa: E402
 from benchmarks.record import SCHEMA, Results  # noqa: E402
@@ -27,8 +30,10 @@ def test_the_clean_module_is_the_same_network(short: str) -> None:
 
 
 def test_the_clean_module_learns() -> None:
-    few = clean.train("SAN+skip", 1, 0, 1)
-    assert clean.train("SAN+skip", 1, 0, 12) > few + 0.1
+    found = clean.train("SAN+skip", 1, 0, 12)
+    losses, accuracies = found["course"][::2], found["course"][1::2]
+    assert len(losses) == 12 and losses[-1] < losses[0] and accuracies[-1] > accuracies[0] + 0.1
+    assert found["test"] == found["course"][-2:] and found["train"][1] > accuracies[0] + 0.1
 
 
 def test_what_a_command_leaves_behind_counts_too() -> None:
@@ -36,6 +41,15 @@ def test_what_a_command_leaves_behind_counts_too() -> None:
     busy = "import time\nwhile time.process_time() < 0.5: pass"
     code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}], stdout=subprocess.DEVNULL)"
     assert processes.run(["-c", code]).seconds > 0.5
+
+
+def test_configurations_of_benchmarks_are_valid() -> None:
+    """At full size, which no test runs: peak memory ended with a task that had been given longer sequences."""
+    options = yaml.safe_load((ROOT / "config.yaml").read_text())["measures"]
+    given = [memory.config(task, 3) for task in memory.TASKS]
+    given += [measures.config(measures.NAMES, options, measures.MANY)]
+    given += [cells.config(list(cells.ARCHITECTURES), cells.DEPTHS, cells.SEEDS, cells.EPOCHS)]
+    assert [len(make_plan(raw).cells) for raw in given] == [3, 3, measures.MANY, 400]
 
 
 def test_an_exponent_is_fitted() -> None:
