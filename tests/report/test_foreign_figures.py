@@ -129,7 +129,7 @@ def test_orders(read: Read, tmp_path: Path) -> None:
     assert why.str.startswith("depends on the draw").any()
     (tmp_path / "one").mkdir()
     alone = drawn("orders", read, tmp_path / "one", heads=1)
-    assert "entries (–) have none, for reasons that the table says." in alone.caption and alone.numbers is not None
+    assert "entries (–) have no order, for reasons that the table says." in alone.caption and alone.numbers is not None
     assert alone.numbers[alone.numbers.normaliser == "mylab:Differential"].reason.str.contains("RuntimeError").all()
     with pytest.raises(RankfallError, match="figure orders: no entry has 3 heads; there is: 1, 2"):
         drawn("orders", read, tmp_path, heads=3)

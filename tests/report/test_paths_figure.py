@@ -35,13 +35,13 @@ def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFram
 
 
 VERDICTS = {
-    "holds": (0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34], "holds in 1 of 1 panels: (net, converged, 6 layers)."),
-    "long paths carry": (0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9], "holds in 0 of 1 panels."),
-    "short paths carry little": (0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34], "holds in 0 of 1 panels."),
+    "holds": (0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34], "and long ones none, holds."),
+    "long paths carry": (0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9], "and long ones none, does not hold."),
+    "short paths carry little": (0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34], "and long ones none, does not hold."),
     "nothing learned": (
         0.3,
         [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34],
-        "in 1 the network itself is no better than chance.",
+        "cannot be seen: the network itself is no better than chance.",
     ),
 }
 

@@ -161,7 +161,7 @@ HEADLINES = (
     ),
     Headline(
         "step_ms",
-        "time of a training step",
+        "time of a training step (ms)",
         "use",
         "milliseconds of one optimiser step, as the network's share of the stack that it was trained in",
         "cells",

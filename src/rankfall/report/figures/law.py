@@ -158,6 +158,4 @@ def finding(each: "DataFrame", names: list[str]) -> str:
     rounded = exponents.dropna().round(2)
     cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
     said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({', '.join(cubed) or 'none'})"
-    return (
-        f"{said}; the residual ends at 10^{ends[lowest]:.4g} in {lowest} and at {10 ** ends[highest]:.3g} in {highest}."
-    )
+    return f"{said}; the residual ends at 10^{ends[lowest]:,.0f} in {lowest} and at {10 ** ends[highest]:.3g} in {highest}."

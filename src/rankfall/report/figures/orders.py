@@ -218,10 +218,11 @@ def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> 
     stated = both[both.theory.notna()]
     apart = f" (the largest distance from theory, over {len(stated)} entries, is {(stated.order - stated.theory).abs().max():.0e})"
     missing = int(both.order.isna().sum())
+    none = "1 entry (–) has" if missing == 1 else f"{missing} entries (–) have"
     return (
         f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
         f"({heads} head{'s' * (heads > 1)}): out ~ C in^p{apart if len(stated) else ''}. Of {len(grid)} attention layers "
         f"{counts[0]} are cubic "
         f"({', '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0"
-        + (f"; {missing} entries (–) have none, for reasons that the table says." if missing else ".")
+        + (f"; {none} no order, for reasons that the table says." if missing else ".")
     )

@@ -108,12 +108,20 @@ def verdict(table: "DataFrame", each: "DataFrame") -> dict[str, Any]:
 def found(verdicts: dict[str, dict[str, Any]]) -> str:
     """In how many panels the published shape holds, and in which."""
     said = [one["published shape"] for one in verdicts.values()]
-    names = [f"({title})" for title, one in verdicts.items() if one["published shape"] == "holds"]
+    names = [title for title, one in verdicts.items() if one["published shape"] == "holds"]
     guesses = said.count("no better than chance")
-    return (
-        "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, holds in "
-        f"{len(names)} of {len(said)} panels{': ' * bool(names)}{', '.join(names)}"
-        + (f"; in {guesses} the network itself is no better than chance." if guesses else ".")
+    shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, "
+    if len(said) == 1:
+        return (
+            shape
+            + {"no better than chance": "cannot be seen: the network itself is no better than chance"}.get(
+                said[0], said[0]
+            )
+            + "."
+        )
+    where = f" ({'; '.join(names)})" if names else ""
+    return f"{shape}holds in {len(names)} of {len(said)} panels{where}" + (
+        f"; in {guesses} the network itself is no better than chance." if guesses else "."
     )
 
 

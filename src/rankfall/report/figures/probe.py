@@ -217,8 +217,8 @@ def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> 
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
     apart = measured[~measured.agreement.isin(["agree"])]
     text = (
-        f"{n} equal tokens through {int(table.depth.iloc[0])} layers. Of {len(measured)} kinds of attention {whole} can tell all places "
-        f"apart, {one} none, {len(measured) - whole - one} some. Theory and random weights agree in {len(measured) - len(apart)}. "
+        f"Of {len(measured)} kinds of attention, given {n} equal tokens in {int(table.depth.iloc[0])} layers, {whole} can tell all places "
+        f"apart, {one} none, {len(measured) - whole - one} some; theory and random weights agree in {len(measured) - len(apart)}. "
     )
     if learned:
         possible = {index: pair for index, pair in learned.items() if table.theory_rows.get(index) == n}

@@ -47,7 +47,11 @@ def rho(
         panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
         references(panel, part, kind)
         ticked(panel, part)
-    grid.set(ylabel="test accuracy", xlabel="share of repeated tokens", ylim=(-0.03, 1.03))
+    grid.set(
+        ylabel="test accuracy",
+        xlabel="share of repeated tokens, spaced by the logarithm of the others",
+        ylim=(-0.03, 1.03),
+    )
     legend_below(grid, 3 if len(kinds) == 1 else 6)
     shape = table.iloc[0]
     caption = (
