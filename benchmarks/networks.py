@@ -22,7 +22,10 @@ from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
 ROOT = Path(__file__).parents[1]
-Name = str | tuple[tuple[str, int], ...]  # of a network of the default run, or sizes of the sorting network
+PUBLISHED = "workflow/presets/paper.yaml"
+Name = (
+    str | tuple[tuple[str, int], ...]
+)  # of a network of the default or the published run, or sizes of the sorting network
 HEADLINES = {  # the shapes that have a clean module
     "sorting": "sorting SAN+skip converged 6",
     "hull": "convex_hull SAN+skip hull 6",
@@ -30,10 +33,14 @@ HEADLINES = {  # the shapes that have a clean module
 }
 
 
-@cache
 def default() -> dict[str, Cell]:
-    """One cell for each network that the default run trains, by task, architecture, training and depth."""
-    raw = read(ROOT / "config.yaml")
+    return trained_by("config.yaml")
+
+
+@cache
+def trained_by(config: str) -> dict[str, Cell]:
+    """One cell for each network that a run trains, by task, architecture, training and depth."""
+    raw = read(ROOT / config)
     plan = make_plan(raw | {"compute": raw.get("compute", {}) | {"engine": "auto"}})
     found: dict[str, Cell] = {}
     for cell in plan.cells:
@@ -58,7 +65,9 @@ def sorting(sizes: tuple[tuple[str, int], ...]) -> Cell:
 
 
 def cell_of(name: Name) -> Cell:
-    return default()[name] if isinstance(name, str) else sorting(name)
+    if not isinstance(name, str):
+        return sorting(name)
+    return default()[name] if name in default() else trained_by(PUBLISHED)[name]
 
 
 def trained(cell: Cell, dropout: float | None) -> Training:

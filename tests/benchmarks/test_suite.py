@@ -14,7 +14,7 @@ from rankfall.plan import make_plan
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks import cells, clean, measures, memory, networks, processes  # noqa: E402
+from benchmarks import cells, clean, measures, memory, networks, processes, published  # noqa: E402
 from benchmarks.growth import exponent  # noqa: E402
 from benchmarks.limits import Limits  # noqa: E402
 from benchmarks.record import SCHEMA, Results  # noqa: E402
@@ -34,6 +34,10 @@ def test_the_clean_module_learns() -> None:
     losses, accuracies = found["course"][::2], found["course"][1::2]
     assert len(losses) == 12 and losses[-1] < losses[0] and accuracies[-1] > accuracies[0] + 0.1
     assert found["test"] == found["course"][-2:] and found["train"][1] > accuracies[0] + 0.1
+
+
+def test_the_longest_published_training_is_computed_by_the_fused_engine() -> None:
+    assert networks.cell_of(published.NAME).engine == "fused"
 
 
 def test_what_a_command_leaves_behind_counts_too() -> None:

@@ -73,15 +73,11 @@ def test_what_is_not_served_is_plain_and_said(name: str) -> None:
     assert "compute.engine" in line and why in line and "auto" in line
 
 
-def test_wide_networks_with_few_sequences_are_plain() -> None:
-    """Narrow ones, or with more sequences, are not."""
-
-    def refused(width: int, batch: int) -> bool:
-        config = changed("architectures/san/width", width, changed("trainings/short/batch", batch, asked("auto")))
-        plan = make_plan(changed("measures", {}, config))
-        return ("plain", f"batches of {batch} at width {width}") in engines.engines(plan.cells, plan.config.compute)
-
-    assert [refused(*sizes) for sizes in ((256, 8), (256, 9), (64, 8))] == [True, False, False]
+def test_wide_networks_with_few_sequences_are_served() -> None:
+    """Only the whole of a row has to fill vectors, not the sequences of one place."""
+    config = changed("architectures/san/width", 256, changed("trainings/short/batch", 4, asked("auto")))
+    plan = make_plan(changed("measures", {}, config))
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("fused", "")}
 
 
 def test_a_gpu_is_not_served() -> None:

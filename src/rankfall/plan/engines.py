@@ -23,9 +23,6 @@ PLAIN, FUSED = "plain", "fused"
 ROOT = "rankfall.train.fused.engine"
 TOKENS = 128  # the most that the fused engine was measured with
 SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
-# With few sequences, half of a vector of 16 is empty, and products of wide networks are as fast without: at width 250 and 8 sequences a
-# step took 340 ms, by autograd 240, at 128 tokens, and as long at 16.
-FEW, WIDE = 8, 192
 
 # Kind -> component -> digest of its code, with which the fused engine was tested (tests/train/fused/test_engine.py). Components of other
 # kinds do not matter to it.
@@ -101,8 +98,6 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
     batch = min(training.batch, samples)
     if batch < SEQUENCES:
         return f"batches of {batch}"
-    if batch <= FEW and architecture.width >= WIDE:
-        return f"batches of {batch} at width {architecture.width}"
     if tokens > TOKENS:
         return f"{tokens} tokens"
     for module, digest in REPEATED.items():

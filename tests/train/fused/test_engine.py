@@ -151,6 +151,11 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"batch": 30, "tokens": 8, "constant": 0},
     ),
     "a width that fills no vector": ({**TOKENS, "width": 250, "depth": 1}, {"dropout": 0.1}, {"batch": 5, "tokens": 3}),
+    "half a vector, and rows of 4,096 bytes": (
+        {**TOKENS, "width": 12, "depth": 2},
+        {"dropout": 0.1},
+        {"batch": 8, "tokens": 128},
+    ),
     "more than a vector, and one left over": ({**VECTORS, "width": 12, "depth": 3}, {}, {"batch": 33, "tokens": 4}),
     "a learned bias and a mask": (
         {**TOKENS, "width": 16, "depth": 2, "position": Component("toeplitz"), "mask": Component("causal")},

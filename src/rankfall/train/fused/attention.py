@@ -5,9 +5,9 @@ import numpy as np
 
 from rankfall.train.fused.arithmetic import exponential, f32
 from rankfall.train.fused.compiled import compiled, elementwise, inlined
-from rankfall.train.fused.products import linear, linear_inputs, linear_inputs_add, linear_weights, multiply, start
+from rankfall.train.fused.products import lanewise, linear, linear_inputs, linear_inputs_add, linear_weights, start
 from rankfall.train.fused.rotation import rotate
-from rankfall.train.fused.tile import LANES, LANEWISE
+from rankfall.train.fused.tile import LANES
 
 
 @elementwise
@@ -94,7 +94,7 @@ def attend(w, at, x, turns, turned, added, use, sequences, q, k, v, scores, weig
         for b in range(0, sequences, LANES):
             first, s, lanes = 4 * (h * size * row + b), start(scores) + 4 * (h * tokens * row + b), sequences - b
             a, c = start(k) + first, start(q) + first
-            multiply(LANEWISE, a, sequences, row, c, row, sequences, s, row, sequences, tokens, tokens, size, lanes)
+            lanewise(a, sequences, row, c, row, sequences, s, row, sequences, tokens, tokens, size, lanes)
     softmax(scores, added, use, f32(1 / np.sqrt(size)), sequences, weights)
 
 
@@ -107,7 +107,7 @@ def mix(w, at, weights, v, sequences, contexts, y):  # type: ignore[no-untyped-d
         for b in range(0, sequences, LANES):
             first, p, lanes = 4 * (h * size * row + b), start(weights) + 4 * (h * tokens * row + b), sequences - b
             a, c = start(v) + first, start(contexts) + first
-            multiply(LANEWISE, a, row, sequences, p, row, sequences, c, row, sequences, size, tokens, tokens, lanes)
+            lanewise(a, row, sequences, p, row, sequences, c, row, sequences, size, tokens, tokens, lanes)
     fill_up(contexts, tokens * sequences)
     linear(w, at[6:8], contexts, y)
 
@@ -124,10 +124,8 @@ def mix_inputs(w, g, at, dy, weights, v, contexts, sequences, dcontexts, dweight
             first, second, lanes = 4 * (h * size * row + b), 4 * (h * tokens * row + b), sequences - b
             dc, value, p = start(dcontexts) + first, start(v) + first, start(weights) + second
             dp, back = start(dweights) + second, start(dv) + first
-            multiply(
-                LANEWISE, value, sequences, row, dc, row, sequences, dp, row, sequences, tokens, tokens, size, lanes
-            )
-            multiply(LANEWISE, dc, row, sequences, p, sequences, row, back, row, sequences, size, tokens, tokens, lanes)
+            lanewise(value, sequences, row, dc, row, sequences, dp, row, sequences, tokens, tokens, size, lanes)
+            lanewise(dc, row, sequences, p, sequences, row, back, row, sequences, size, tokens, tokens, lanes)
 
 
 @inlined
@@ -139,12 +137,8 @@ def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, dv, sequences, dq, 
         for b in range(0, sequences, LANES):
             first, s, lanes = 4 * (h * size * row + b), start(dscores) + 4 * (h * tokens * row + b), sequences - b
             query, key, dquery, dkey = start(q) + first, start(k) + first, start(dq) + first, start(dk) + first
-            multiply(
-                LANEWISE, key, row, sequences, s, row, sequences, dquery, row, sequences, size, tokens, tokens, lanes
-            )
-            multiply(
-                LANEWISE, query, row, sequences, s, sequences, row, dkey, row, sequences, size, tokens, tokens, lanes
-            )
+            lanewise(key, row, sequences, s, row, sequences, dquery, row, sequences, size, tokens, tokens, lanes)
+            lanewise(query, row, sequences, s, sequences, row, dkey, row, sequences, size, tokens, tokens, lanes)
     if turned:
         rotate(dq, turns[0], heads, sequences, True)
         rotate(dk, turns[1], heads, sequences, True)

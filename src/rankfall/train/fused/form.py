@@ -178,3 +178,10 @@ def zeros(size: tuple[int, ...]) -> np.ndarray:
 def padded(count: int, unit: int = LANES) -> int:
     """The next multiple of a unit."""
     return -(-count // unit) * unit
+
+
+def row_of(tokens: int, sequences: int) -> int:
+    """Numbers of a row: whole vectors, and one more where rows would begin a multiple of 4,096 bytes apart: products read the same place
+    of many rows, and those would share few lines of the cache."""
+    row = padded(tokens * sequences)
+    return row if row % 1024 else row + LANES

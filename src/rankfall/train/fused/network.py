@@ -13,7 +13,7 @@ from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
 from rankfall.streams import words
 from rankfall.train.fused import form as names
-from rankfall.train.fused.form import Form, padded
+from rankfall.train.fused.form import Form, row_of
 
 ACTIVATIONS = {"none": names.NO_MLP, "gelu": names.GELU, "relu": names.RELU}
 LOSSES = {"classes": names.CLASSES, "values": names.VALUES, "masked_tokens": names.MASKED}
@@ -41,7 +41,7 @@ class Described:
         return Form(
             sequences=sequences,
             tokens=tokens,
-            row=padded(tokens * sequences),
+            row=row_of(tokens, sequences),
             width=a.width,
             heads=block.attention.heads,
             head_width=block.attention.head_width,

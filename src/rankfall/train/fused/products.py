@@ -7,6 +7,8 @@ from rankfall.train.fused.compiled import compiled, elementwise
 from rankfall.train.fused.tile import (
     COLUMNS,
     LANES,
+    LANEWISE,
+    LANEWISE_HALF,
     OVER_LANES,
     ROWS,
     WEIGHTS,
@@ -43,6 +45,15 @@ def multiply(kind, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, extra)
             tile(kind, ROWS, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
         for r in range(full_rows, rows):
             tile(kind, 1, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
+
+
+@compiled
+def lanewise(A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted):  # type: ignore[no-untyped-def]
+    """Such a product for each of the next sequences, as many as a vector has lanes or as are `wanted`."""
+    if wanted > LANES // 2:
+        multiply(LANEWISE, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted)
+    else:
+        multiply(LANEWISE_HALF, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted)
 
 
 @compiled

@@ -56,11 +56,12 @@ def store(builder: Any, value: Any, place: Any, align: int = 4) -> None:
 
 def store_some(builder: Any, value: Any, place: Any, count: Any) -> None:
     """The first `count` numbers of a vector, or all."""
-    places = ir.Constant(ir.VectorType(INT, LANES), list(range(LANES)))
-    some = builder.icmp_signed("<", places, spread(builder, count))
-    into = builder.inttoptr(place, VECTOR.as_pointer())
-    kinds = [VECTOR, into.type, SHORT, some.type]
-    name = f"llvm.masked.store.v{LANES}f32.p0"
+    lanes = value.type.count
+    places = ir.Constant(ir.VectorType(INT, lanes), list(range(lanes)))
+    some = builder.icmp_signed("<", places, spread_over(builder, count, lanes))
+    into = builder.inttoptr(place, value.type.as_pointer())
+    kinds = [value.type, into.type, SHORT, some.type]
+    name = f"llvm.masked.store.v{lanes}f32.p0"
     found = builder.module.globals.get(name)
     masked = found or ir.Function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
     builder.call(masked, [value, into, SHORT(4), some])
@@ -108,7 +109,8 @@ def add_numbers(builder: Any, sums: list[Any], first: int, count: int, place: An
 
 # What a tile does: A are numbers (weights) and the sums start at zero, at a bias for each row, or at C; A are vectors; or A are
 # vectors and C are numbers, to which the sums over the lanes are added; then neighbouring columns of C are neighbours in memory.
-WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, OVER_LANES = range(5)
+# LANEWISE_HALF has vectors of half the length: where few sequences are left, a whole vector would multiply mostly what is not wanted.
+WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, LANEWISE_HALF, OVER_LANES = range(6)
 
 
 @intrinsic(prefer_literal=True)
@@ -116,31 +118,32 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
     signature = types.void(kind, rows, columns, *(types.int64,) * 11)  # one function for each kind and size
     kind, rows, columns = (one.literal_value for one in (kind, rows, columns))
     places = [(r, n) for r in range(rows) for n in range(columns)]
+    vector = ir.VectorType(FLOAT, LANES // 2) if kind == LANEWISE_HALF else VECTOR
+    vectors = kind in (LANEWISE, LANEWISE_HALF, OVER_LANES)  # A are
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
         A, ar, ak, B, bk, bn, C, cr, cn, count, extra = args[3:]
         at = {(r, n): address(builder, C, (cr, r), (cn, n)) for r, n in places}
         if kind == WEIGHTS_ADD:
-            first = [load(builder, at[place], VECTOR) for place in places]
+            first = [load(builder, at[place], vector) for place in places]
         elif kind == WEIGHTS_BIAS:
             given = [spread(builder, load(builder, address(builder, extra, (INT(1), r)), FLOAT)) for r in range(rows)]
             first = [given[r] for r, n in places]
         else:
-            first = [ir.Constant(VECTOR, [0.0] * LANES)] * len(places)
+            first = [ir.Constant(vector, [0.0] * vector.count)] * len(places)
         before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         step_a, step_b = builder.mul(ak, INT(4)), builder.mul(bk, INT(4))
         builder.branch(loop)
         builder.position_at_end(loop)
         k, a, b = builder.phi(INT), builder.phi(INT), builder.phi(INT)
-        sums = [builder.phi(VECTOR) for _ in places]
+        sums = [builder.phi(vector) for _ in places]
         for phi, value in zip([k, a, b, *sums], [INT(0), A, B, *first]):
             phi.add_incoming(value, before)
-        columns_of_b = [load(builder, address(builder, b, (bn, n)), VECTOR) for n in range(columns)]
+        columns_of_b = [load(builder, address(builder, b, (bn, n)), vector) for n in range(columns)]
         found = []
         for r in range(rows):
             place = address(builder, a, (ar, r))
-            as_vector = kind in (LANEWISE, OVER_LANES)
-            row = load(builder, place, VECTOR) if as_vector else spread(builder, load(builder, place, FLOAT))
+            row = load(builder, place, vector) if vectors else spread(builder, load(builder, place, FLOAT))
             for n in range(columns):
                 term = builder.fmul(row, columns_of_b[n], flags=CONTRACT)
                 found.append(builder.fadd(sums[r * columns + n], term, flags=CONTRACT))
@@ -155,7 +158,7 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
                 add_numbers(builder, totals, r * columns, columns, at[r, 0])
         else:
             for place, value in zip(places, found):
-                if kind == LANEWISE:
+                if kind in (LANEWISE, LANEWISE_HALF):
                     store_some(builder, value, at[place], extra)
                 else:
                     store(builder, value, at[place])
