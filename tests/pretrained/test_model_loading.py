@@ -185,3 +185,32 @@ def test_minilm_is_a_real_pretrained_model():
 def test_sizes_are_read_in_one_vocabulary(family):
     loaded = load(ModelSource(family, config=CONFIGS[family]))
     assert (loaded.layers, loaded.width, loaded.heads) == (3, 24, 4)
+
+
+def test_layers_that_the_config_does_not_know_are_not_left_out(saved):
+    """A config of two layers beside weights of three gave the states of two; a head may be left out."""
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
+    assert "no place for the weights encoder.layer.2." in refused(ModelSource(str(saved), "pretrained"))
+
+
+def test_the_head_of_a_checkpoint_is_left_out(tmp_path):
+    import transformers
+
+    model = transformers.BertForMaskedLM(tiny("bert").model.config)
+    model.save_pretrained(tmp_path / "masked")
+    loaded = load(ModelSource(str(tmp_path / "masked"), "pretrained"))
+    assert torch.equal(
+        loaded.model.state_dict()["embeddings.word_embeddings.weight"], model.bert.embeddings.word_embeddings.weight
+    )
+
+
+def test_weights_that_are_no_numbers_are_named(saved):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(saved / "model.safetensors")
+    tensors["encoder.layer.1.output.dense.bias"][3] = torch.nan
+    save_file(tensors, saved / "model.safetensors", {"format": "pt"})
+    assert "encoder.layer.1.output.dense.bias have values that are not finite" in refused(
+        ModelSource(str(saved), "pretrained")
+    )

@@ -76,6 +76,10 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     else:
         (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
     ids = windows(documents(texts.source), encode, texts)
+    if int(ids.max()) >= vocabulary:
+        raise RankfallError(
+            f"the model's tokenizer gives the token {int(ids.max())}, and its vocabulary has {vocabulary}: they are of two models"
+        )
     before, _, after = encode("")
     pieces = {number: spell(number) for number in ids.unique().tolist()}
     return Batch({"input_ids": ids}, texts.source, name, pieces, frozenset((*before, *after)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +95,32 @@ def pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
         raise RankfallError(
             f"model {source.name!r}: {len(names)} weights are missing or misshapen in the checkpoint, first {names[0]}"
         )
+    check_whole(source, model, info.get("unexpected_keys", ()))
     return model.eval(), revision or str(getattr(config, "_commit_hash", None) or source.revision or "main")
+
+
+def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]) -> None:
+    """An error where a checkpoint has more layers than its config says, or weights that are no numbers. A head that is left out is neither:
+    no weight of the model has its name with other numbers.
+    """
+    own = {numberless(name) for name in model.state_dict()}
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    for name in sorted(unexpected):
+        form = numberless(name.removeprefix(prefix))
+        if "#" in form and form in own:
+            raise RankfallError(
+                f"model {source.name!r}: its config has no place for the weights {name}, of a layer: config and weights are of two models"
+            )
+    for name, weight in model.named_parameters():
+        if not bool(weight.isfinite().all()):
+            raise RankfallError(
+                f"model {source.name!r}: the weights {name} have values that are not finite (NaN or infinite)"
+            )
+
+
+def numberless(name: str) -> str:
+    """`layer.3.bias` -> `layer.#.bias`."""
+    return re.sub(r"(?<=\.)\d+(?=\.)", "#", name)
 
 
 def _fetched(source: ModelSource) -> Path:
