@@ -1,10 +1,13 @@
 """Guards what jobs import: heavy libraries only where numbers need them, whether or not a server has imported them before."""
 
 import importlib.util
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from helpers import config
 
 from rankfall.forks import server
 
@@ -54,3 +57,25 @@ def test_what_the_server_imports_ahead_is_there() -> None:
     names = [*server.AT_ONCE, *server.FIGURES, *server.NUMERICS, *server.FAST]
     assert len(names) > 15
     assert [name for name in names if importlib.util.find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    """Each job had read it, for a second or two of a processor; a server that compiles would start no job for half a minute."""
+    pytest.importorskip("numba")
+    from rankfall.train.fused import cache, engine
+
+    called: list[bool] = []
+    monkeypatch.setattr(cache, "is_whole", lambda folder: whole)
+    monkeypatch.setattr(engine, "prepare", lambda: called.append(True))
+    server.read_kernels()
+    assert called == [True] * whole
+
+
+@pytest.mark.parametrize("engine", ["auto", "plain"])
+def test_only_a_run_that_needs_the_fast_engine_reads_it(tmp_path: Path, engine: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(training={"epochs": 1}, compute={"engine": engine})))
+    pieces = server.pieces(str(path))
+    next(pieces)()
+    assert (server.read_kernels in pieces) is (engine == "auto")

@@ -210,12 +210,36 @@ def pieces(config: str) -> Iterator[Callable[[], object]]:
     yield lambda: plans.append(make_plan(config))
     plan = plans[0] if plans else None
     fast = plan is not None and any(cell.engine == "fused" for cell in plan.cells)
-    names = [*(FAST if fast else ()), *NUMERICS, *(FIGURES if plan and plan.figures else ())]
+    yield analyse_trials
+    if fast:
+        yield from (importing(name) for name in FAST)
+        yield read_kernels
+    names = [*NUMERICS, *(FIGURES if plan and plan.figures else ())]
     if plan and any("rankfall/pretrained/load.py" in measure.code for measure in plan.measures.values()):
         names += MODELS
     plans.clear()
-    for name in names:
-        yield lambda name=name: importlib.import_module(name)  # type: ignore[misc]
+    yield from (importing(name) for name in names)
+
+
+def importing(name: str) -> Callable[[], object]:
+    return lambda: importlib.import_module(name)
+
+
+def read_kernels() -> None:
+    """Has the machine code of the fast engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
+    would start, be it one that does without."""
+    from rankfall.train.fused import cache, engine
+
+    folder = cache.cache_folder()
+    if folder is not None and cache.is_whole(folder):
+        engine.prepare()
+
+
+def analyse_trials() -> None:
+    """Reads the sources of trials, which jobs of training and measuring find again by content."""
+    from rankfall.code.fingerprint import Sources
+
+    Sources().fingerprint(["rankfall.trial.kinds"])
 
 
 def main() -> None:

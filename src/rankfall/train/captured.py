@@ -73,6 +73,9 @@ class Captured:
         members.update(recording.graded.loss)
         return recording.graded
 
+    def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+        return objective(members.module, batch)
+
     def recording(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
         ident = (id(members), objective, batch.inputs.shape, batch.targets.shape, batch.targets is batch.inputs)
         if ident not in self.recordings:

@@ -67,7 +67,9 @@ def fit(
 def evaluate(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
     """Sums (K,) over a split of every metric and of the number of targets, without dropout."""
     found: dict[str, Tensor] = {}
+    trained = data.splits[split].inputs.shape[2] == data.train.inputs.shape[2]  # of the length that engines are for
     for batch in data.evaluated(split, members.seeds):
-        for name, value in sums_of(objective(members.module, batch)).items():
+        graded = members.grade(objective, batch) if trained else objective(members.module, batch)
+        for name, value in sums_of(graded).items():
             found[name] = found.get(name, torch.zeros_like(value, dtype=torch.float64)) + value
     return found

@@ -59,6 +59,10 @@ class StepEngine(Protocol):
         """As `Members.step`, whose results it must have but for rounding."""
         ...
 
+    def grade(self, members: "Members", objective: Objective, batch: Samples) -> Graded:
+        """As `Members.grade`, likewise; for samples of the length of those that steps are taken on."""
+        ...
+
 
 class Members:
     engine: StepEngine | None = None  # None: the plain engine, autograd, which serves everything
@@ -115,6 +119,12 @@ class Members:
         graded = objective(self.module, batch, drop)
         self.descend(graded.loss)
         return replace(graded, loss=graded.loss.detach())
+
+    def grade(self, objective: Objective, batch: Samples) -> Graded:
+        """The result on a batch that no step is taken on, without dropout."""
+        if self.engine is not None:
+            return self.engine.grade(self, objective, batch)
+        return objective(self.module, batch)
 
     def descend(self, loss: Tensor) -> None:
         """One step of the optimiser down the gradient of each member's own loss (K,)."""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,14 +17,13 @@ from rankfall.plan import make_plan
 from rankfall.store import Store
 from rankfall.train.progress import Progress
 
-pytest.importorskip("numba")
-from rankfall.train.fused import cache
+numba = pytest.importorskip("numba")
+from rankfall.train.fused import cache  # noqa: E402
 
 
 def kept(folder: Path) -> Path:
     """A file as numba leaves it."""
-    (folder / "fused_1").mkdir()
-    path = folder / "fused_1" / "step.nbc"
+    path = folder / "step.nbc"
     path.write_bytes(b"machine code")
     return path
 
@@ -42,6 +42,23 @@ def test_kept_code_is_whole_or_made_anew(tmp_path: Path, now: bytes | None) -> N
     assert not cache.is_whole(tmp_path)
     cache.clear(tmp_path)
     assert not path.exists()
+
+
+def test_sources_elsewhere_find_the_same_machine_code(tmp_path: Path) -> None:
+    """Every checkout, and every copy for a test, had compiled it anew."""
+    found = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "kernels.py"
+        path.write_text("def twice(x):\n    return 2 * x\n")
+        text: dict[str, Any] = {"__name__": "kernels"}
+        exec(compile(path.read_text(), str(path), "exec"), text)
+        entry: Any = numba.njit(text["twice"])
+        entry._cache = cache.cache_in(tmp_path, entry.py_func)
+        assert entry(21) == 42
+        found.append((sum(entry.stats.cache_hits.values()), sum(entry.stats.cache_misses.values())))
+    assert found == [(0, 1), (1, 0)]
+    assert cache.kept_files(tmp_path)
 
 
 @pytest.mark.parametrize("name", cache.STEERING)

@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,45 @@ def test_logits_are_made_a_part_of_the_places_at_a_time(rows: int, monkeypatch: 
     )
 
 
+@pytest.mark.parametrize("samples", [3, 32, 70])
+@pytest.mark.parametrize("name", EDGES)
+def test_samples_are_evaluated_as_by_the_plain_engine(name: str, samples: int) -> None:
+    """Without dropout, in any number, also for members that have stopped or diverged, of whom nothing is changed."""
+    architecture, training, batch = EDGES[name]
+    training = {**EXACT, "objective": objective_of(architecture), **training}
+    shape = shape_of(architecture, training, batch["tokens"])
+    members = made("fused", architecture, training, shape, [0, 1, 2])
+    members.fate[1], members.fate[2] = STOPPED, DIVERGED
+    before = {key: value.clone() for key, value in members.state().items()}
+    given = batch_of(members, shape, samples, batch["tokens"], batch.get("constant"))
+    if shape.targets == "classes":
+        given.targets[:, :2] = -1  # nothing is asked of some
+        if samples == 70:
+            given.targets[:, 32:64] = -1  # nor of any that are computed at once
+    objective = recipe.objective(Training("t", **training))
+    fused, plain = members.grade(objective, given), objective(members.module, given)
+    torch.testing.assert_close(fused.loss, plain.loss.detach(), rtol=2e-6, atol=1e-7)
+    assert torch.equal(fused.asked, plain.asked) and fused.sums.keys() == plain.sums.keys()
+    for name, value in {**plain.sums, **plain.asked_of}.items():
+        assert {**fused.sums, **fused.asked_of}[name].tolist() == value.tolist()
+    assert all(torch.equal(value, before[key]) for key, value in members.state().items())
+
+
+def test_where_nothing_is_asked_the_loss_is_no_number() -> None:
+    members = made("fused", {**TOKENS, "width": 4, "depth": 1}, EXACT, Shape("tokens", "classes", 2, 7, 6), [0])
+    given = batch_of(members, Shape("tokens", "classes", 2, 7, 6), 5, 2)
+    given.targets[:] = -1
+    found = members.grade(recipe.objective(Training("t", **EXACT)), given)
+    assert found.loss.isnan().all() and found.asked.tolist() == [0] and found.sums["accuracy"].tolist() == [0]
+
+
+def test_a_member_is_evaluated_to_the_bit_in_any_stack() -> None:
+    alone = trained("fused", [7])[1].tensors
+    among = trained("fused", [1, 2, 7, 3])[1].tensors
+    assert "test.loss" in alone
+    assert all(torch.equal(among[name][2:3], value) for name, value in alone.items())
+
+
 def objective_of(architecture: dict[str, Any]) -> Component:
     return Component("values" if architecture["head"].name == "regression" else "classes")
 
@@ -382,8 +422,8 @@ def test_training_goes_on_to_the_bit_from_any_step(objective: str) -> None:
 def test_a_whole_training_is_the_plain_one(objective: str) -> None:
     """28 steps of Adam: losses within 1e-4."""
     plain, fused = (trained(engine, [0, 1, 2], objective=objective) for engine in ("plain", "fused"))
-    for epoch in range(4):
-        of_epoch = [found[1].mean("train", "loss", epoch) for found in (plain, fused)]
+    for epoch, split in product(range(4), ("train", "test")):
+        of_epoch = [found[1].mean(split, "loss", epoch) for found in (plain, fused)]
         torch.testing.assert_close(*of_epoch, rtol=1e-4, atol=0.0)
 
 

@@ -1,7 +1,8 @@
 """Machine code of the kernels, compiled once a machine and kept for all processes in the user's cache folder.
 
-numba compares a source's time and size with those that it noted, which an edit may leave as they were. So the folder is named by the text
-of all modules that are compiled, as it was imported here, and by what compiles it; processes that need the same wait for the first.
+numba looks at the file of the function that is called from Python alone, and at where it lies. So the folder is named by the text of all
+modules that are compiled, as it was imported here, and by what compiles it: every checkout and environment with this text finds the same
+machine code, and processes that need it wait for the first.
 
 A process that compiles would run other code than one that reads the cache: it also holds each function as it was compiled alone, where
 sums may be taken in another order, and its calls find that one first. So a forked process compiles, and every other reads what it kept.
@@ -22,6 +23,7 @@ from typing import Any
 
 import llvmlite
 import numba
+from numba.core import caching
 
 from rankfall.errors import RankfallError
 from rankfall.train.fused.compiled import SETTINGS
@@ -40,11 +42,7 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
     check_settings()
     folder = cache_folder() or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
     with locked(folder / "lock"):
-        before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
-        try:
-            entry.enable_caching()
-        finally:
-            SETTINGS.CACHE_DIR = before
+        entry._cache = cache_in(folder, entry.py_func)
         given = arguments()
         if not is_whole(folder):
             clear(folder)
@@ -56,6 +54,34 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
         raise RankfallError(
             f"compiled code cannot be kept in {folder}: make room there, or set `compute: engine: plain`"
         )
+
+
+def cache_in(folder: Path, function: Any) -> Any:
+    """numba's cache of a function in this folder, wherever its source lies."""
+
+    class Place(caching._CacheLocator):  # type: ignore[misc]
+        def get_cache_path(self) -> str:
+            return str(folder)
+
+        def get_source_stamp(self) -> str:
+            return folder.name  # of all text
+
+        def get_disambiguator(self) -> str:
+            return "kept"
+
+        @classmethod
+        def from_function(cls, function: Any, file: str) -> "Place":
+            return cls()
+
+    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        def __init__(self, function: Any) -> None:
+            self._locator_classes = list[Any]([Place])
+            super().__init__(function)
+
+    class Kept(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+
+    return Kept(function)
 
 
 def check_settings() -> None:

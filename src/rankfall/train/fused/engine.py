@@ -6,6 +6,7 @@ members.step(objective, batch)
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,25 @@ from torch import Tensor
 
 from rankfall.design import Architecture, Training
 from rankfall.train.fused import cache, losses
-from rankfall.train.fused.form import CLASSES, OF_ENDS, OF_LAYER, VALUES, Form, Room, Scratch, room_for, scratch_for
+from rankfall.train.fused.form import (
+    CLASSES,
+    OF_ENDS,
+    OF_LAYER,
+    VALUES,
+    Form,
+    Room,
+    Scratch,
+    padded,
+    room_for,
+    scratch_for,
+)
 from rankfall.train.fused.network import OPTIMIZERS, Described
 from rankfall.train.fused.step import step_members
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
+EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 NO_KEYS = np.zeros((1, 2), np.uint64)
 EVERYWHERE = np.zeros((1, 1, 1), np.int64)
 
@@ -33,6 +46,7 @@ class Fused:
         network: Any = members.module
         self.described = Described(network, members.weights, architecture, training)
         self.layers, self.ends, self.sites = self.described.layers(), self.described.ends(), self.described.sites()
+        self.at_once = padded(min(training.batch, EVALUATED))
         self.optimizer = OPTIMIZERS[training.optimizer.name], rates_of(members.optimizer)
         self.hides = hiding(training)
         self.forms: dict[tuple[int, ...], Form] = {}
@@ -43,7 +57,29 @@ class Fused:
         """One batch for every member, shared among as many threads as torch would use; each network is computed by one of them alone, so
         that its numbers do not depend on their count."""
         inputs, targets, asked = self.given(batch)
-        form = self.form_of(members, batch, asked.shape[2] if self.hides else 0)
+        threshold = int(members.dropout.threshold) if members.dropout else 0
+        form = self.form_of(batch, asked.shape[2] if self.hides else 0, threshold, learned=True)
+        found = self.run(members, form, inputs, targets, asked)
+        members.step_count += 1
+        members.last_step += members.fate == RUNNING
+        return graded(torch.from_numpy(found), form.loss, batch.constant)
+
+    def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+        """As many samples at once as fill the room of a step, without dropout."""
+        if self.hides:
+            return objective(members.module, batch)
+        total = torch.zeros(len(members), losses.FOUND, dtype=torch.float64)
+        for inputs, targets in zip(batch.inputs.split(self.at_once, 1), batch.targets.split(self.at_once, 1)):
+            form = self.form_of(replace(batch, inputs=inputs, targets=targets), 0, 0, learned=False)
+            found = torch.from_numpy(self.run(members, form, inputs, targets, EVERYWHERE))
+            asked = found[:, losses.ASKED]
+            found[:, losses.LOSS] = (found[:, losses.LOSS] * asked).masked_fill(asked == 0, 0.0)
+            total += found
+        total[:, losses.LOSS] /= total[:, losses.ASKED]
+        return graded(total, form.loss, batch.constant)
+
+    def run(self, members: Members, form: Form, inputs: Tensor, targets: Tensor, asked: np.ndarray) -> np.ndarray:
+        """What the kernels find for each member (K, FOUND)."""
         dropout, count = members.dropout, len(members)
         decay = torch.zeros_like(members.lr) if members.decay is None else members.decay
         clip = torch.full_like(members.lr, torch.inf) if members.clip is None else members.clip
@@ -57,9 +93,7 @@ class Fused:
             *(self.optimizer, members.fate.numpy(), found),
         )
         self.shared(form, count, lambda first, last, room, work: step_members(first, last, *shared, room, work))
-        members.step_count += 1
-        members.last_step += members.fate == RUNNING
-        return graded(torch.from_numpy(found), form.loss, batch.constant)
+        return found
 
     def given(self, batch: Samples) -> tuple[Tensor, Tensor, np.ndarray]:
         """What the network sees, what is wanted of it, and where, if not everywhere."""
@@ -68,13 +102,14 @@ class Fused:
         seen, places, wanted = corrupt(batch, **self.hides)
         return seen, wanted, places.numpy()
 
-    def form_of(self, members: Members, batch: Samples, asked: int) -> Form:
+    def form_of(self, batch: Samples, asked: int, threshold: int, learned: bool) -> Form:
         sequences, tokens = batch.inputs.shape[1:3]
         size_in = batch.inputs.shape[3] if batch.inputs.dim() > 3 else 0
-        threshold = int(members.dropout.threshold) if members.dropout else 0
-        ident = sequences, tokens
+        ident = sequences, tokens, learned
         if ident not in self.forms:
-            self.forms[ident] = self.described.form(sequences, tokens, size_in, asked, batch.constant, threshold)
+            self.forms[ident] = self.described.form(
+                sequences, tokens, size_in, asked, batch.constant, threshold, learned
+            )
             self.fixed[tokens] = self.described.fixed(tokens)
         return self.forms[ident]
 

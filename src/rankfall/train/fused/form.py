@@ -22,6 +22,7 @@ MOST, LEAST = 2**18, 16  # logits at once, so that they stay in the cache, and p
 class Form(NamedTuple):
     """What all members and steps of one batch size have in common."""
 
+    learned: bool  # a step is taken; otherwise samples are evaluated, forward alone
     sequences: int
     tokens: int
     row: int  # tokens x sequences, filled up to whole vectors

@@ -30,7 +30,16 @@ class Described:
     architecture: Architecture
     training: Training
 
-    def form(self, sequences: int, tokens: int, size_in: int, asked: int, constant: int | None, threshold: int) -> Form:
+    def form(
+        self,
+        sequences: int,
+        tokens: int,
+        size_in: int,
+        asked: int,
+        constant: int | None,
+        threshold: int,
+        learned: bool,
+    ) -> Form:
         """For batches of so many sequences, of each of which so many places are asked for, or all (0)."""
         a, block, embedding = self.architecture, self.network.blocks[0], self.network.embedding
         keep, branch = shares(block.residual)
@@ -39,6 +48,7 @@ class Described:
         frozen: int | None = getattr(embedding, "frozen", None)
         head: Any = self.network.head
         return Form(
+            learned=learned,
             sequences=sequences,
             tokens=tokens,
             row=row_of(tokens, sequences),

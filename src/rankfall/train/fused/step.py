@@ -49,18 +49,20 @@ def add_scores_inputs(g, first, places, dadded):  # type: ignore[no-untyped-def]
 
 @inlined
 def outcome(w, g, ends, form, classes_wanted, values_wanted, room, work, found):  # type: ignore[no-untyped-def]
-    """From the last state to the loss over all tokens, and back."""
+    """From the last state to the loss over all tokens, and, where a step is taken, back."""
     read_out(w, ends, form, room)
     if form.loss == CLASSES:
         classes(room.outputs, classes_wanted, form.constant, work.doutputs, found)
     else:
         values(room.outputs, values_wanted, work.doutputs, found)
+    if not form.learned:
+        return
     read_out_inputs(w, g, ends, form, room, work)
 
 
 @inlined
 def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted, asked, parts, found, room, work):  # type: ignore[no-untyped-def]
-    """The gradient g (P,) of one member's loss, and what was found of its batch. `asked` (B, M): the only
+    """What is found of one member's batch, and, where a step is taken, the gradient g (P,) of its loss. `asked` (B, M): the only
     places that are read out, if not all are; `parts`: what is fixed (`places` and the like)."""
     fixed, given, places, turns = parts
     g[:] = 0
@@ -74,6 +76,8 @@ def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted
         answer(w, g, ends, form, asked, classes_wanted, room, work, found)
     else:
         outcome(w, g, ends, form, classes_wanted, values_wanted, room, work, found)
+    if not form.learned:
+        return
     for back in range(form.depth):
         layer = form.depth - 1 - back
         block_inputs(w, g, at[layer], layer, form, turns, room, work)
@@ -111,7 +115,7 @@ def step_members(  # type: ignore[no-untyped-def]
     lr, decay, clip = own
     kind, rates = optimizer
     for m in range(start, stop):
-        if fate[m] == STOPPED:
+        if form.learned and fate[m] == STOPPED:
             found[m] = np.nan  # it takes no part in any epoch after the one that ended it
             continue
         i, j, n = m if form.symbols else 0, 0 if form.loss == VALUES else m, m if form.loss == MASKED else 0
@@ -120,6 +124,8 @@ def step_members(  # type: ignore[no-untyped-def]
             draw_all(keys[m], sites, step, form, room, work)
         x, y = vectors[0 if form.symbols else m], numbers[m if form.loss == VALUES else 0]
         gradient(w, g, at, ends, form, index[i], x, wanted[j], y, asked[n], parts, found[m], room, work)
+        if not form.learned:
+            continue
         square = square_of(g)
         if fate[m] == RUNNING and not (np.isfinite(f32(found[m, LOSS])) and np.isfinite(square)):
             fate[m] = DIVERGED
