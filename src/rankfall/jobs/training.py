@@ -24,6 +24,7 @@ from rankfall.jobs.engine import (
 from rankfall.jobs.memory import members_at_once
 from rankfall.jobs.trials import refused_cells
 from rankfall.plan.engines import check_installed
+from rankfall.tasks._dataset import TRAIN
 from rankfall.train import recipe
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.device import large_blocks_apart
@@ -207,5 +208,6 @@ def ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict
     }
     nowhere = [split for split, found in final.items() if not math.isfinite(found["loss"])]
     if fate != DIVERGED and nowhere:
-        fate, reasons[DIVERGED] = DIVERGED, f"loss on {nowhere[0]} not finite after {steps} steps"
+        first = min(nowhere, key=lambda split: (split != TRAIN, split))  # in whatever order the splits were read
+        fate, reasons[DIVERGED] = DIVERGED, f"loss on {first} not finite after {steps} steps"
     return {"status": "diverged" if fate == DIVERGED else "done", "reason": reasons[fate], "steps": steps}
