@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rankfall import __version__
 from rankfall.code import loader
-from rankfall.disk import CAUSES, cause, silence
 from rankfall.errors import RankfallError
 from rankfall.forks.client import forked
 
@@ -48,19 +47,26 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `rankfall plan | head`: the reader has closed the pipe
-        silence()
-        return 0
     except OSError as error:
-        if error.errno not in CAUSES or (error.filename is None and error.errno not in UNWRITTEN):
-            raise
-        where = "cannot print all" if error.filename is None else error.filename
-        print(f"error: {where}: {cause(error)}", file=sys.stderr)
-        silence()
-        return 2
+        return ended_by(error)
 
 
 UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # of a stream
+
+
+def ended_by(error: OSError) -> int:
+    """The exit code where nothing more can be printed, or a file cannot be read or written, which is told in one line; else a bug."""
+    from rankfall.disk import CAUSES, cause, silence  # numbers depend on this file, so the loader has to see it
+
+    if isinstance(error, BrokenPipeError):  # `rankfall plan | head`: the reader has closed the pipe
+        silence()
+        return 0
+    if error.errno not in CAUSES or (error.filename is None and error.errno not in UNWRITTEN):
+        raise error
+    where = "cannot print all" if error.filename is None else error.filename
+    print(f"error: {where}: {cause(error)}", file=sys.stderr)
+    silence()
+    return 2
 
 
 def _verbs() -> dict[str, str]:
