@@ -17,6 +17,7 @@ from rankfall.errors import RankfallError
 from rankfall.jobs import training as job
 from rankfall.jobs.engine import Interrupted, Settings
 from rankfall.plan import Plan, engines, make_plan
+from rankfall.report.rows import cell_row
 from rankfall.store import Store
 from rankfall.train.progress import Progress
 
@@ -220,5 +221,20 @@ def test_a_network_whose_outputs_are_no_numbers_is_not_done(tmp_path: Path, monk
     run(plan, store)
     for found in store.find_cells([cell.key for cell in plan.cells]).values():
         assert math.isnan(found.record["final"]["test"]["loss"])
-        assert found.record["reason"] == "loss on train not finite after 0 steps"
+        assert found.record["reason"] == "loss on test not finite after 0 steps"
         assert found.record["status"] == "diverged"
+
+
+@pytest.mark.parametrize(("epochs", "told"), [(0, {"test"}), (1, {"train", "test"})])
+def test_an_untrained_network_is_evaluated_on_what_is_not_for_training(
+    epochs: int, told: set[str], tmp_path: Path
+) -> None:
+    """A large network would spend minutes on samples that say no more than the others."""
+    plan, store = plan_of(training={"epochs": epochs}), Store(tmp_path)
+    run(plan, store)
+    for cell in plan.cells:
+        record = store.find_cells([cell.key])[cell.key].record
+        row = cell_row(cell, record)
+        assert set(record["final"]) == told
+        assert math.isnan(row["train_loss"]) == math.isnan(row["train_accuracy"]) == ("train" not in told)
+        assert math.isfinite(row["test_loss"]) and 0 <= row["test_accuracy"] <= 1

@@ -204,10 +204,12 @@ def test_interrupted_at_the_keyboard(cluster: Cluster, checkout: ClusterCheckout
     """Ctrl-C takes the jobs out of the queue, with a checkpoint, and leaves no lock."""
     process = checkout.start()
     checkout.wait_until_in_the_middle()
-    finished = checkout.finished()
+    finished, job = checkout.finished(), only(cluster.running("train"))
     os.kill(process.pid, signal.SIGINT)
     assert checkout.finish(process).code != 0
-    wait_for("the end of the job", lambda: not checkout.pids())
+    # The controller hears of the end of a job a moment after its processes are gone.
+    wait_for("the end of the job", lambda: state(cluster, job) != "RUNNING" and not checkout.pids())
+    assert state(cluster, job) in ("COMPLETING", "CANCELLED")
     assert not cluster.running("train")
     done = finish(checkout, checkout.start())
     assert done.trained == CELLS - len(finished)

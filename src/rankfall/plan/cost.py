@@ -33,7 +33,8 @@ class Cost:
 def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:
     """Seconds that a cell takes as one member of a full stack."""
     steps, batch, length = steps_of(task, training)
-    looked = sizes(task)[0] + _size(task, "test", 0)
+    trained, tested = sizes(task)[0], _size(task, "test", 0)
+    looked = tested or trained if not training.epochs else trained + tested  # as in jobs/training.py
     forward = step_operations(architecture, looked, length) / 3 / RATE["plain"]
     return SETUP + steps * step_seconds(architecture, batch, length, engine) + forward
 

@@ -67,7 +67,7 @@ REPEATED: dict[str, str] = {
     "rankfall.nets.network": "92a103f90dc1",
     "rankfall.nets.dropout": "1f45a6e73491",
     "rankfall.train.dropout": "dab30a16f355",
-    "rankfall.train.members": "55fb2d71c353",
+    "rankfall.train.members": "c421dc75d339",
     "rankfall.train.philox": "94b0dc5efb15",
 }
 

@@ -44,7 +44,7 @@ def cell_row(cell: Cell, record: Mapping[str, Any]) -> Row:
     if "final" not in record:  # of a cell that failed
         return row
     ends = {
-        f"{split}_{metric}": record["final"][split].get(metric, math.nan)
+        f"{split}_{metric}": record["final"].get(split, {}).get(metric, math.nan)
         for split in ("train", TESTED)
         for metric in ("loss", "accuracy")
     }

@@ -12,7 +12,7 @@ recorder of operations on the processor (`tests/train/test_captured.py`), and th
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -63,6 +63,12 @@ class Captured:
         self.record = record
         self.name = "plain"  # until a step is recorded
         self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None: of this shape there is none
+
+    def together(self, members: int) -> int:
+        return 1  # a replay leaves its result where the one before left its own
+
+    def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
+        return [self.step(members, objective, batch) for batch in batches]
 
     def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         recording = self.recording(members, objective, batch)

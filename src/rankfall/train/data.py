@@ -5,8 +5,10 @@ The order of the samples is drawn anew each epoch from the stream (seed, "order"
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +18,7 @@ from rankfall.tasks._dataset import TRAIN, Dataset, Split, Splits
 from rankfall.train.device import to_device, waits
 from rankfall.train.objectives._base import Samples
 
+Value = TypeVar("Value")
 EVALUATED = 256  # samples of the training length at once, without gradients
 
 
@@ -119,6 +122,13 @@ def picked(split: Split, rows: Tensor, index: Tensor) -> Split:
 
 def on(values: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
     return to_device(values.to(dtype) if values.is_floating_point() else values, device)
+
+
+def grouped(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
+    """Lists of that many of them; the last may be shorter."""
+    left = iter(values)
+    while some := list(islice(left, size)):
+        yield some
 
 
 def steps_per_epoch(samples: int, batch: int) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rankfall.tasks._dataset import TEST, TRAIN
-from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.data import Data, grouped, steps_per_epoch
 from rankfall.train.history import TrainingHistory, sums_of
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Objective
@@ -50,8 +50,10 @@ def fit(
         # decided from the counted steps, because training may resume in the middle of the epoch.
         taking = (members.fate == RUNNING) | ((members.fate == DIVERGED) & (members.last_step >= epoch * steps))
         first = members.step_count - epoch * steps
-        for batch in data.epoch(members.seeds, epoch, course.batch, course.shuffle, first):
-            history.add(TRAIN, epoch, sums_of(members.step(objective, batch)), taking)
+        batches = data.epoch(members.seeds, epoch, course.batch, course.shuffle, first)
+        for some in grouped(batches, members.together):
+            for graded in members.steps(objective, some):
+                history.add(TRAIN, epoch, sums_of(graded), taking)
             if members.step_count < (epoch + 1) * steps:
                 after_step()
         last = epoch + 1 == course.epochs

@@ -55,8 +55,12 @@ class StepEngine(Protocol):
 
     name: str
 
-    def step(self, members: "Members", objective: Objective, batch: Samples) -> Graded:
-        """As `Members.step`, whose results it must have but for rounding."""
+    def together(self, members: int) -> int:
+        """How many steps of so many members it computes at once fastest; no result depends on it."""
+        ...
+
+    def steps(self, members: "Members", objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
+        """As `Members.steps`, whose results it must have but for rounding."""
         ...
 
     def grade(self, members: "Members", objective: Objective, batch: Samples) -> Graded:
@@ -107,11 +111,20 @@ class Members:
     def begin_epoch(self, epoch: int, epochs: int) -> None:
         self.lr_now = self.lr * self.column(schedule(epoch, epochs) for schedule in self.schedules)
 
-    def step(self, objective: Objective, batch: Samples) -> Graded:
-        """One batch for every member; what comes back is still on the device."""
+    @property
+    def together(self) -> int:
+        """How many batches `steps` had best be given at once."""
+        return 1 if self.engine is None else self.engine.together(len(self))
+
+    def steps(self, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
+        """A step for each batch, in order, of every member; what comes back is still on the device."""
         if self.engine is not None:
-            return self.engine.step(self, objective, batch)
-        return self.plain_step(objective, batch)
+            return self.engine.steps(self, objective, batches)
+        return [self.plain_step(objective, batch) for batch in batches]
+
+    def step(self, objective: Objective, batch: Samples) -> Graded:
+        """One step."""
+        return self.steps(objective, [batch])[0]
 
     def plain_step(self, objective: Objective, batch: Samples) -> Graded:
         """Through autograd."""

@@ -10,6 +10,8 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -393,19 +395,29 @@ def trained(
     return members, history, kept
 
 
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 OBJECTIVES = pytest.mark.parametrize("objective", ["classes", "masked_tokens"])
 
 
 @OBJECTIVES
 def test_a_member_is_the_same_to_the_bit_in_any_stack_and_with_any_number_of_threads(objective: str) -> None:
+    """Of five members on two threads the one in the middle changes threads from step to step."""
     alone = trained("fused", [7], objective=objective)[0].weights[0]
-    assert torch.equal(trained("fused", [1, 2, 7, 3, 4], objective=objective)[0].weights[2], alone)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        assert torch.equal(trained("fused", [1, 2, 7, 3, 4], objective=objective)[0].weights[2], alone)
-    finally:
-        torch.set_num_threads(before)
+    one, history, _ = trained("fused", [1, 2, 7, 3, 4], objective=objective)
+    with threads(2):
+        two, same, kept = trained("fused", [1, 2, 7, 3, 4], objective=objective)
+    assert torch.equal(one.weights[2], alone) and torch.equal(two.weights, one.weights)
+    assert all(torch.equal(value, same.tensors[name]) for name, value in history.tensors.items())
+    assert list(kept) == [2, 4, 6, 7, *range(9, 15, 2), 14, *range(16, 22, 2), 21, *range(23, 28, 2), 28]
 
 
 @OBJECTIVES
@@ -434,6 +446,9 @@ def test_members_diverge_and_stop_as_with_the_plain_engine() -> None:
         plain, fused = (
             trained(engine, [0, 1, 2], rates=rates, optimizer=Component("sgd"), **own) for engine in ("plain", "fused")
         )
+        with threads(2):
+            shared = trained("fused", [0, 1, 2], rates=rates, optimizer=Component("sgd"), **own)
+        assert all(torch.equal(value, shared[0].state()[name]) for name, value in fused[0].state().items())
         assert fused[0].fate.tolist() == plain[0].fate.tolist()
         assert fused[0].fate[1] == DIVERGED and (fused[0].fate[0] == (STOPPED if own else RUNNING))
         assert fused[0].last_step.tolist() == plain[0].last_step.tolist()

@@ -11,9 +11,18 @@ def cells() -> Table:
         (
             Column("steps", "int", "optimiser steps that counted", unit="steps"),
             Column(
-                "train_loss", "float", "loss on the training set at the end, without dropout", unit="nats", nan=True
+                "train_loss",
+                "float",
+                "loss on the training set at the end, without dropout; NaN if untrained",
+                unit="nats",
+                nan=True,
             ),
-            Column("train_accuracy", "float", "accuracy on the training set at the end; NaN for regression", nan=True),
+            Column(
+                "train_accuracy",
+                "float",
+                "accuracy on the training set at the end; NaN for regression, and if untrained",
+                nan=True,
+            ),
             Column("test_loss", "float", "loss on the test set at the end", unit="nats", nan=True),
             Column("test_accuracy", "float", "accuracy on the test set at the end; NaN for regression", nan=True),
             Column("chance", "float", "test accuracy of the best guess that never sees an input", nan=True),

@@ -5,8 +5,8 @@ members.engine = Fused(members, architecture, trainings[0])
 members.step(objective, batch)
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Architecture, Training
-from rankfall.train.fused import cache, losses
+from rankfall.train.data import grouped
+from rankfall.train.fused import cache, losses, shares
 from rankfall.train.fused.form import (
     CLASSES,
     OF_ENDS,
@@ -38,6 +39,15 @@ NO_KEYS = np.zeros((1, 2), np.uint64)
 EVERYWHERE = np.zeros((1, 1, 1), np.int64)
 
 
+@dataclass(frozen=True)
+class Launch:
+    """The kernels' arguments for one batch of all members, among them where what is found goes (K, FOUND)."""
+
+    form: Form
+    shared: tuple[Any, ...]
+    found: np.ndarray
+
+
 class Fused:
     name = "fused"
 
@@ -53,47 +63,79 @@ class Fused:
         self.fixed: dict[int, Any] = {}
         self.rooms: dict[Form, list[tuple[Room, Scratch]]] = {}
 
-    def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
-        """One batch for every member, shared among as many threads as torch would use; each network is computed by one of them alone, so
-        that its numbers do not depend on their count."""
-        inputs, targets, asked = self.given(batch)
+    def together(self, members: int) -> int:
+        return shares.together(members, workers(members))
+
+    def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
+        """One batch after another for every member, shared among as many threads as torch would use; a step of a network is computed by
+        one of them alone, so that its numbers do not depend on their count."""
         threshold = int(members.dropout.threshold) if members.dropout else 0
-        form = self.form_of(batch, asked.shape[2] if self.hides else 0, threshold, learned=True)
-        found = self.run(members, form, inputs, targets, asked)
-        members.step_count += 1
-        members.last_step += members.fate == RUNNING
-        return graded(torch.from_numpy(found), form.loss, batch.constant)
+        launches: list[Launch] = []
+        for batch in batches:
+            inputs, targets, asked = self.given(batch)
+            form = self.form_of(batch, asked.shape[2] if self.hides else 0, threshold, learned=True)
+            launches.append(self.arguments(members, form, inputs, targets, asked, members.step_count + len(launches)))
+        running = self.compute(members, launches)
+        members.step_count += len(launches)
+        members.last_step += running.sum(0)
+        return [
+            graded(torch.from_numpy(one.found), one.form.loss, batch.constant) for one, batch in zip(launches, batches)
+        ]
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """As many samples at once as fill the room of a step, without dropout."""
         if self.hides:
             return objective(members.module, batch)
         total = torch.zeros(len(members), losses.FOUND, dtype=torch.float64)
-        for inputs, targets in zip(batch.inputs.split(self.at_once, 1), batch.targets.split(self.at_once, 1)):
-            form = self.form_of(replace(batch, inputs=inputs, targets=targets), 0, 0, learned=False)
-            found = torch.from_numpy(self.run(members, form, inputs, targets, EVERYWHERE))
-            asked = found[:, losses.ASKED]
-            found[:, losses.LOSS] = (found[:, losses.LOSS] * asked).masked_fill(asked == 0, 0.0)
-            total += found
+        parts = zip(batch.inputs.split(self.at_once, 1), batch.targets.split(self.at_once, 1))
+        for some in grouped(parts, self.together(len(members))):
+            launches = []
+            for inputs, targets in some:
+                form = self.form_of(replace(batch, inputs=inputs, targets=targets), 0, 0, learned=False)
+                launches.append(self.arguments(members, form, inputs, targets, EVERYWHERE, members.step_count))
+            self.compute(members, launches)
+            for one in launches:
+                found = torch.from_numpy(one.found)
+                asked = found[:, losses.ASKED]
+                found[:, losses.LOSS] = (found[:, losses.LOSS] * asked).masked_fill(asked == 0, 0.0)
+                total += found
         total[:, losses.LOSS] /= total[:, losses.ASKED]
         return graded(total, form.loss, batch.constant)
 
-    def run(self, members: Members, form: Form, inputs: Tensor, targets: Tensor, asked: np.ndarray) -> np.ndarray:
-        """What the kernels find for each member (K, FOUND)."""
-        dropout, count = members.dropout, len(members)
+    def arguments(
+        self, members: Members, form: Form, inputs: Tensor, targets: Tensor, asked: np.ndarray, step: int
+    ) -> Launch:
+        dropout = members.dropout
         decay = torch.zeros_like(members.lr) if members.decay is None else members.decay
         clip = torch.full_like(members.lr, torch.inf) if members.clip is None else members.clip
         slots = [slot.numpy() for slot in members.slots]
-        found = np.zeros((count, losses.FOUND))
+        found = np.zeros((len(members), losses.FOUND))
         shared = (
             *(members.weights.detach().numpy(), members.grads.numpy(), (slots[0], slots[-1])),
             *(self.layers, self.ends, form, as_both(inputs), (*as_both(targets), asked), self.fixed[form.tokens]),
-            *(np.array(dropout.keys) if dropout else NO_KEYS, self.sites, members.step_count),
+            *(np.array(dropout.keys) if dropout else NO_KEYS, self.sites, step),
             (*(column.squeeze(1).numpy() for column in (members.lr_now, decay, clip)),),
             *(self.optimizer, members.fate.numpy(), found),
         )
-        self.shared(form, count, lambda first, last, room, work: step_members(first, last, *shared, room, work))
-        return found
+        return Launch(form, shared, found)
+
+    def compute(self, members: Members, launches: Sequence[Launch]) -> Tensor:
+        """Fills in what is found, and says which members were running after each of the steps (steps, K)."""
+        count, fate = len(members), members.fate.numpy()
+        running = np.zeros((len(launches), count), bool)
+        given = shares.shares(count, len(launches), workers(count))
+        for form in {one.form for one in launches}:
+            rooms = self.rooms.setdefault(form, [])
+            while len(rooms) < len(given):
+                rooms.append((room_for(form), scratch_for(form)))
+
+        def compute(first: int, last: int, step: int, thread: int) -> None:
+            one = launches[step]
+            step_members(first, last, *one.shared, *self.rooms[one.form][thread])
+            running[step, first:last] = fate[first:last] == RUNNING
+
+        shares.compute_shares(given, len(launches), compute)
+        return torch.from_numpy(running)
 
     def given(self, batch: Samples) -> tuple[Tensor, Tensor, np.ndarray]:
         """What the network sees, what is wanted of it, and where, if not everywhere."""
@@ -113,17 +155,9 @@ class Fused:
             self.fixed[tokens] = self.described.fixed(tokens)
         return self.forms[ident]
 
-    def shared(self, form: Form, count: int, task: Any) -> None:
-        workers = max(1, min(torch.get_num_threads(), count))
-        rooms = self.rooms.setdefault(form, [])
-        while len(rooms) < workers:
-            rooms.append((room_for(form), scratch_for(form)))
-        edges = [count * i // workers for i in range(workers + 1)]
-        if workers == 1:
-            task(0, count, *rooms[0])
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda i: task(edges[i], edges[i + 1], *rooms[i]), range(workers)))
+
+def workers(members: int) -> int:
+    return max(1, min(torch.get_num_threads(), members))
 
 
 def prepare() -> None:
@@ -132,7 +166,7 @@ def prepare() -> None:
 
 
 def of_its_types() -> tuple[Any, ...]:
-    """Arguments of the types that `Fused.step` has, for no member at all."""
+    """Arguments of the types that `Fused.arguments` gives, for no member at all."""
     form = Form(**{name: kind(1) for name, kind in Form.__annotations__.items()})
     row, index, f = np.zeros((0, 1), np.float32), np.zeros((1, 1, 1), np.int64), np.zeros(0, np.float32)
     places = np.zeros((1, 1), np.float32), np.zeros((1, 1, 1), np.float32), index, np.zeros((1, 1, 1), np.float32)
