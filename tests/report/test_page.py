@@ -193,6 +193,11 @@ def test_every_table_has_a_chart() -> None:
     assert len({chart.name for chart in CHARTS}) == len(CHARTS)
 
 
+def test_what_names_an_axis_is_a_menu() -> None:
+    assert {chart.name for chart in CHARTS if chart.named_by} == {"training"}
+    assert all(chart.named_by in ("", *chart.choose) for chart in CHARTS)
+
+
 def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
     text, drawn = charted_page(tmp_path)
     main = block(text, "main")

@@ -339,6 +339,81 @@ def test_tables_are_downloaded_whole(opened: Opened, folder: Path) -> None:
     assert (folder / "report" / href).resolve() == (folder / "tables" / "residuals.parquet").resolve()
 
 
+AGAIN = """async ([name, change]) => {
+    const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
+    new Function("panel", "cells", change)(panel, window.rankfall.cells);
+    panel.box.querySelector(".controls").replaceChildren();
+    const again = (window.rankfall.panels[found] = new panel.constructor(panel.box, panel.chart));
+    await again.pending;
+}"""
+
+
+def test_a_menu_of_nothing_but_none_is_hidden(opened: Opened) -> None:
+    """Settings that only trained networks have: for the untrained there is nothing to choose."""
+    box = opened.chart("residual")
+    label = box.locator("label", has=opened.page.locator("[data-choose=apart]"))
+    assert label.count() == 0
+    wider = (
+        "for (const cell of cells) if (cell.training === 'short') cell.apart = cell.seed < 2 ? 'width 32' : 'width 64'"
+    )
+    opened.page.evaluate(AGAIN, ["residual", wider])
+    for training, shown in (("init", False), ("short", True)):
+        box.locator("[data-choose=training]").select_option(training)
+        assert label.is_visible() == shown, training
+
+
+def test_what_cannot_be_chosen_is_said(opened: Opened) -> None:
+    assert "Everywhere task: sorting, depth: 6." in opened.chart("residual").locator("[role=status]").first.inner_text()
+
+
+def test_no_two_lines_share_a_colour(opened: Opened) -> None:
+    """However many there are: 12 spare colours are not enough for 60 lines that would all be of one colour."""
+    opened.chart("residual")
+    drawn = opened.page.evaluate(
+        """() => {
+            const panel = window.rankfall.panels.find((one) => one.chart.name === "residual");
+            panel.lines = ["SAN", ...Array.from({ length: 59 }, (_, at) => `made up ${at}`)];
+            panel.paint();
+            return panel.lines.map((line) => panel.colours[line]);
+        }"""
+    )
+    assert len(set(drawn)) == 60 and all(re.fullmatch("#[0-9a-fA-F]{6}", one) for one in drawn)
+
+
+def test_the_axis_says_which_metric_is_shown(opened: Opened) -> None:
+    box = opened.chart("training")
+    for metric in ("loss", "accuracy"):
+        box.locator("[data-choose=metric]").select_option(metric)
+        opened.settle("training")
+        assert metric in box.locator(".view svg text").all_text_contents(), metric
+
+
+def test_nothing_of_a_chart_is_cut_off_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    """Titles of axes are folded, and a grid of many columns is scrolled instead of squeezed."""
+    text, _ = charted_page(tmp_path)
+    (tmp_path / "index.html").write_text(text)
+    found = Opened(browser, tmp_path / "index.html", "small")
+    cut = """(view) => {
+        const svg = view.querySelector("svg").getBoundingClientRect();
+        return [...view.querySelectorAll("svg .role-axis-title text, svg .role-axis-label text")].filter((one) => {
+            const box = one.getBoundingClientRect();
+            return box.left < svg.left - 1 || box.right > svg.right + 1 || box.top < svg.top - 1 || box.bottom > svg.bottom + 1;
+        }).map((one) => one.textContent);
+    }"""
+    for name in found.charts():
+        assert found.chart(name).locator(".view").evaluate(cut) == [], name
+    wide = (  # 20 columns, and nothing to choose
+        "const { chart } = panel; chart.data.rows = 20;"
+        "for (const name of Object.keys(chart.data.columns)) chart.data.columns[name] = { values: Array(20).fill(1) };"
+        "chart.data.columns[chart.x].values = Array.from({ length: 20 }, (_, at) => at);"
+    )
+    found.page.evaluate(AGAIN, ["probe", wide])
+    view = found.chart("probe").locator(".view")
+    assert view.locator("svg").bounding_box()["width"] >= 20 * 30
+    assert view.get_attribute("tabindex") == "0"  # to be scrolled without a mouse
+    found.context.close()
+
+
 def test_light_and_dark(opened: Opened) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     light = opened.page.evaluate(paper)

@@ -211,8 +211,8 @@ def bundle() -> str:
 
 
 RESIDUAL = (
-    "The <em>residual</em> of a layer is what is left of the differences between tokens, as a share of their size: 1 where they differ as "
-    "much as they can, 0 where all are one vector, which is rank collapse."
+    "The <em>residual</em> of a layer is what is left of the tokens' vectors without their mean, as a share of their size: about 1 where "
+    "they have nothing in common, 0 where all are one vector, which is rank collapse."
 )
 SCORECARD = (
     "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.variants import placed
@@ -150,17 +151,6 @@ def law(read: Read) -> Iterator[Finding]:
     )
 
 
-def paths(read: Read) -> Iterator[Finding]:
-    yield from range_of(
-        read,
-        "short_paths",
-        "Do short paths do the work?",
-        "Paths through at most a third of the layers make {least} of the way from chance to the network's own accuracy in {lowest}, and "
-        "{most} in {highest}.",
-        percent,
-    )
-
-
 def probe(read: Read) -> Iterator[Finding]:
     table = read("probe")
     if table is None:
@@ -174,53 +164,6 @@ def probe(read: Read) -> Iterator[Finding]:
             "all places the same: no training can teach these a place.",
             "position",
         )
-
-
-def longer(read: Read) -> Iterator[Finding]:
-    yield from range_of(
-        read,
-        "kept",
-        "What happens on longer text?",
-        "At about 4 times the trained length {highest} keeps {most} of its accuracy, {lowest} {least}.",
-        percent,
-    )
-
-
-def identity(read: Read) -> Iterator[Finding]:
-    yield from range_of(
-        read,
-        "identity_rate",
-        "Can a token still be found in the last layer?",
-        "A linear map finds {most} of the tokens in {highest}, and {least} in {lowest}.",
-        percent,
-    )
-    yield from range_of(
-        read,
-        "own_share",
-        "How much of a vector is its own token?",
-        "At the last layer {most} in {highest}, and {least} in {lowest}.",
-        percent,
-    )
-
-
-def learned(read: Read) -> Iterator[Finding]:
-    yield from range_of(
-        read,
-        "over_chance",
-        "What did they learn?",
-        "Test accuracy is {most} above that of a guess in {highest}, and {least} in {lowest}.",
-        lambda value: f"{value:.2f}",
-    )
-
-
-def cost(read: Read) -> Iterator[Finding]:
-    yield from range_of(
-        read,
-        "step_ms",
-        "What does it cost?",
-        "A training step of one network takes from {least} ({lowest}) to {most} ({highest}); sizes differ, the scorecard says which.",
-        lambda value: f"{value:.1f} ms",
-    )
 
 
 def published(read: Read) -> Iterator[Finding]:
@@ -238,7 +181,7 @@ def published(read: Read) -> Iterator[Finding]:
         )
 
 
-def range_of(read: Read, column: str, question: str, text: str, written: Callable[[float], str]) -> Iterator[Finding]:
+def range_of(column: str, read: Read) -> Iterator[Finding]:
     """The highest and the lowest of a column of the scorecard, among architectures measured at the setting that most were."""
     scores = read("scorecard")
     if scores is None:
@@ -251,8 +194,9 @@ def range_of(read: Read, column: str, question: str, text: str, written: Callabl
     if len(known) < 2:
         return
     high, low = known.loc[known[column].idxmax()], known.loc[known[column].idxmin()]
+    study, question, text, written = RANGES[column]
     answer = text.format(most=written(high[column]), highest=name(high), least=written(low[column]), lowest=name(low))
-    yield Finding(question, f"{answer} ({known[f'{column}_at'].iloc[0]})", STUDY_OF[column])
+    yield Finding(question, f"{answer} ({known[f'{column}_at'].iloc[0]})", study)
 
 
 def is_are(count: int) -> str:
@@ -271,23 +215,57 @@ def name(row: Series) -> str:
     return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
 
 
-STUDY_OF = {
-    "short_paths": "rank",
-    "kept": "position",
-    "identity_rate": "identity",
-    "own_share": "identity",
-    "over_chance": "use",
-    "step_ms": "use",
+RANGES: dict[
+    str, tuple[str, str, str, Callable[[float], str]]
+] = {  # of a column: study, question, answer, how a number is written
+    "short_paths": (
+        "rank",
+        "Do short paths do the work?",
+        "Paths through at most a third of the layers make {least} of the way from chance to the network's own accuracy in {lowest}, and "
+        "{most} in {highest}.",
+        percent,
+    ),
+    "kept": (
+        "position",
+        "What happens on longer text?",
+        "At about 4 times the trained length {highest} keeps {most} of its accuracy, {lowest} {least}.",
+        percent,
+    ),
+    "identity_rate": (
+        "identity",
+        "Can a token still be found in the last layer?",
+        "A linear map finds {most} of the tokens in {highest}, and {least} in {lowest}.",
+        percent,
+    ),
+    "own_share": (
+        "identity",
+        "How much of a vector is its own token?",
+        "At the last layer {most} in {highest}, and {least} in {lowest}.",
+        percent,
+    ),
+    "over_chance": (
+        "use",
+        "What did they learn?",
+        "Test accuracy less that of the best guess is {most} in {highest} and {least} in {lowest}.",
+        "{:.2f}".format,
+    ),
+    "step_ms": (
+        "use",
+        "What does it cost?",
+        "A training step of one network takes from {least} ({lowest}) to {most} ({highest}); sizes differ, the scorecard says which.",
+        "{:.1f} ms".format,
+    ),
 }
-ASKED = (
+ASKED: tuple[Callable[[Read], Iterator[Finding]], ...] = (
     collapse,
-    cost,
+    partial(range_of, "step_ms"),
     orders,
     law,
-    paths,
+    partial(range_of, "short_paths"),
     probe,
-    longer,
-    identity,
-    learned,
+    partial(range_of, "kept"),
+    partial(range_of, "identity_rate"),
+    partial(range_of, "own_share"),
+    partial(range_of, "over_chance"),
     published,
 )  # who collapses and what it costs come first

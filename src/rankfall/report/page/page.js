@@ -4,6 +4,7 @@
   const byId = (id) => document.getElementById(id);
   const LINES = 16; // that a chart begins with: all can be chosen
   const SCORES = 300; // rows of the scorecard at once
+  const TECHNICAL = ["definition", "dtype"]; // of interest only where there is a choice
   const TABLE_ROWS = 400; // of a chart's numbers, in the page: all are in the CSV
 
   // ---- data ----
@@ -49,6 +50,7 @@
     const size = Math.abs(value);
     return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(digits - 1).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(digits)));
   }
+  const blank = (value) => value === null || value === undefined || value === "";
   const unique = (values) => [...new Set(values)];
   const inOrder = (values) => values.sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true })));
   const dark = () => {
@@ -63,6 +65,21 @@
     if (light > 0.45) return colour;
     const mix = light < 0.2 ? 0.75 : 0.4;
     return "#" + parts.map((part) => Math.round(part + (255 - part) * mix).toString(16).padStart(2, "0")).join("");
+  }
+  // Colour number `at` of any number: hues by the golden angle, so that neighbours are far apart, in three lightnesses.
+  function hue(at) {
+    const angle = at * 137.508, light = [0.4, 0.56, 0.27][at % 3], reach = 0.6 * Math.min(light, 1 - light);
+    const part = (n) => light - reach * Math.max(-1, Math.min(((n + angle / 30) % 12) - 3, 9 - ((n + angle / 30) % 12), 1));
+    return "#" + [part(0), part(8), part(4)].map((one) => Math.round(255 * one).toString(16).padStart(2, "0")).join("");
+  }
+  // An axis' title in lines of at most so many pixels.
+  function folded(title, pixels) {
+    const most = Math.max(12, Math.floor(pixels / 6.6)), lines = [""];
+    for (const word of title.split(" ")) {
+      const longer = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
+      if (longer.length > most && lines.at(-1)) lines.push(word); else lines[lines.length - 1] = longer;
+    }
+    return lines.length > 1 ? lines : title;
   }
   function saved(name, text, type) {
     const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
@@ -94,8 +111,7 @@
     });
     table.replaceChildren(make("thead", {}, head, line), body);
     const compare = (a, b) => {
-      const missing = (value) => value === null || value === undefined || value === "";
-      if (missing(a) || missing(b)) return missing(a) - missing(b);
+      if (blank(a) || blank(b)) return blank(a) - blank(b);
       const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
       return state.down ? -order : order;
     };
@@ -335,7 +351,7 @@
 
   class Panel {
     constructor(box, chart) {
-      Object.assign(this, { box, chart, get: columns(chart.data), off: new Set(), chosen: {}, mode: "mean", scale: chart.scale, menus: [] });
+      Object.assign(this, { box, chart, get: columns(chart.data), off: new Set(), chosen: {}, mode: "mean", scale: chart.scale, menus: [], fixed: [] });
       const cell = this.get.cell;
       this.field = (name) => {
         if (cell && !this.get[name]) return (row) => CELLS[cell(row)][name];
@@ -346,6 +362,11 @@
       this.y = this.get[chart.measured];
       this.controls();
       this.choose(0);
+    }
+    seeds() {
+      const get = this.field("seed"), found = new Set();
+      for (let row = 0; get && row < this.chart.data.rows; row++) found.add(get(row));
+      return found.size;
     }
     rows() { // those of the menus
       const tests = this.menus.map((menu) => [this.field(menu.name), this.chosen[menu.name]]);
@@ -359,13 +380,19 @@
         const get = this.field(name), all = new Set();
         if (!get) continue;
         for (let row = 0; row < this.chart.data.rows && all.size < 2; row++) all.add(get(row));
-        if (all.size < 2) continue;
+        const title = DATA.menus[name] || name.replaceAll("_", " ");
+        if (all.size < 2) {
+          const [only] = all;
+          this.chosen[name] = only;
+          if (!blank(only) && !TECHNICAL.includes(name)) this.fixed.push(`${title}: ${written(only)}`); // nothing to choose, but to know
+          continue;
+        }
         const select = make("select", { "data-choose": name, onchange: () => { this.chosen[name] = menu.values[select.selectedIndex]; this.choose(at + 1); } });
-        const at = this.menus.length, menu = { name, select, values: [] };
+        const at = this.menus.length, menu = { name, select, values: [], label: make("label", {}, title, select) };
         this.menus.push(menu);
-        holder.append(make("label", {}, DATA.menus[name] || name.replaceAll("_", " "), select));
+        holder.append(menu.label);
       }
-      if (this.chart.kind !== "grid" && (this.chart.networks || this.get.seed)) {
+      if (this.chart.kind !== "grid" && this.seeds() > 1) {
         const select = make("select", { "data-mode": "", onchange: () => { this.mode = select.value; this.draw(); } }, make("option", { value: "mean" }, "mean and deviation"), make("option", { value: "each" }, "every seed"));
         holder.append(make("label", {}, "seeds", select));
       }
@@ -386,7 +413,8 @@
           const lines = new Map();
           for (const row of kept) { const value = get(row); (lines.get(value) || lines.set(value, new Set()).get(value)).add(this.lineOf(row)); }
           menu.values = inOrder([...lines.keys()]);
-          menu.select.replaceChildren(...menu.values.map((value) => make("option", {}, value === null || value === "" ? "none" : written(value))));
+          menu.select.replaceChildren(...menu.values.map((value) => make("option", {}, blank(value) ? "none" : written(value))));
+          menu.label.hidden = menu.values.length === 1 && blank(menu.values[0]); // of the others this network has no more settings
           const start = this.chart.start[menu.name];
           if (this.chosen[menu.name] === undefined && menu.values.includes(start)) this.chosen[menu.name] = start;
           if (!menu.values.includes(this.chosen[menu.name])) this.chosen[menu.name] = menu.values.reduce((best, one) => (lines.get(one).size >= lines.get(best).size ? one : best), menu.values[0]);
@@ -423,15 +451,21 @@
           band: this.mode === "each" || n < 2 ? "one number" : `± ${written(deviation)} over ${n} seeds` };
       }).sort((a, b) => (a.group < b.group ? -1 : a.group > b.group ? 1 : a.x < b.x ? -1 : 1));
     }
-    // Of an architecture, the same everywhere; where two lines of a chart would share one, the second has a spare one.
+    // Of an architecture, the same everywhere; where two lines of a chart would share one, the second has a spare one. No two are alike.
     paint() {
       const spare = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7B4EA3", "#A89200", "#882255", "#2A9D8F", "#8C564B", "#332288"];
       const wanted = this.lines.map((line) => DATA.colours[line]), taken = new Set(wanted);
       const given = new Set();
+      const spares = (function* () { yield* spare; for (let at = 0; ; at++) yield hue(at); })();
+      const another = () => {
+        let one;
+        for (let tries = 0; tries < 1000; tries++) if (!taken.has((one = spares.next().value)) && !given.has(one)) break; // there are but so many
+        return one;
+      };
       this.colours = {};
       this.lines.forEach((line, at) => {
         let colour = wanted[at];
-        if (!colour || given.has(colour)) colour = spare.find((one) => !taken.has(one) && !given.has(one)) || colour || spare[at % spare.length];
+        if (!colour || given.has(colour)) colour = another();
         given.add(colour);
         this.colours[line] = shown(colour);
       });
@@ -465,7 +499,7 @@
       const networks = new Set(marks.flatMap((mark) => mark.cells.map((cell) => cell.key))).size;
       const select = this.chart.networks ? " Select a point for the networks behind it." : "";
       const none = this.off.size && this.lines && this.off.size >= this.lines.length ? "Nothing to show: choose lines above." : "Nothing to show: on a logarithmic scale only values above 0 have a place.";
-      this.box.querySelector("[role=status]").textContent = marks.length ? `${plural(marks.length, "point")}${networks ? ` of ${plural(networks, "network")}` : ""}.${select}` : none;
+      this.box.querySelector("[role=status]").textContent = marks.length ? `${plural(marks.length, "point")}${networks ? ` of ${plural(networks, "network")}` : ""}.${select}${this.fixed.length ? ` Everywhere ${this.fixed.join(", ")}.` : ""}` : none;
       this.numbers(marks);
       this.pending = this.vega(marks);
     }
@@ -475,7 +509,7 @@
         const table = make("table"), grid = this.chart.kind === "grid";
         const heads = [{ title: grid ? this.chart.y_title : this.chart.line.replaceAll("_", " "), get: (mark) => (grid ? mark.y : mark.line) }];
         if (this.chart.kind !== "points") heads.push({ title: this.chart.x_title, get: (mark) => mark.x });
-        heads.push({ title: this.chart.measured_title, get: (mark) => mark.mean });
+        heads.push({ title: this.chosen[this.chart.named_by] || this.chart.measured_title, get: (mark) => mark.mean });
         if (!grid) heads.push({ title: "standard deviation", get: (mark) => (mark.n > 1 ? mark.deviation : null) }, { title: "seeds", get: (mark) => mark.n });
         if (this.chart.networks) heads.push({ title: "networks", get: (mark) => mark.cells.length, cell: (mark) => make("td", {}, make("button", { type: "button", onclick: () => this.select(mark) }, `show ${mark.cells.length}`)) });
         sortable(table, heads, marks, { most: TABLE_ROWS });
@@ -493,13 +527,18 @@
       await LIBRARY;
       const style = getComputedStyle(document.documentElement), ink = style.getPropertyValue("--ink").trim(), line = style.getPropertyValue("--line").trim();
       this.colours = this.colours || {};
+      const inner = make("div");
       const lines = unique(marks.map((mark) => mark.line)), spec = structuredClone(this.chart.spec);
       const domain = lines, range = lines.map((one) => this.colour(one));
+      const wide = this.box.querySelector(".view").clientWidth - 70, named = this.chosen[this.chart.named_by];
       for (const layer of spec.layer) {
         const { color, x, y, tooltip } = layer.encoding;
+        if (named && y.title) y.title = named;
+        for (const [axis, room] of [[x, wide], [y, 300]]) if (axis.title) axis.title = folded(axis.title, room);
         if (tooltip && !this.chart.networks) layer.encoding.tooltip = tooltip.filter((one) => one.field !== "keys");
         if (color && color.field === "line") color.scale = { domain, range };
         if (this.chart.kind === "lines") y.scale = this.scale === "log" ? { type: "log" } : { type: this.scale, zero: false };
+        if (this.scale === "log") y.axis = { ...y.axis, gridOpacity: { condition: { test: "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6", value: 1 }, value: 0.3 } };
         if (this.chart.kind === "lines" && marks.every((mark) => Number.isInteger(mark.x))) x.axis = { ...x.axis, tickMinStep: 1, format: "d" };
         if (this.chart.kind === "points") {
           y.sort = unique([...marks].sort((a, b) => b.mean - a.mean).map((mark) => mark.line));
@@ -512,23 +551,29 @@
         if (tooltip && this.chart.kind === "lines" && marks.length > 60 * unique(marks.map((mark) => mark.group)).length) layer.mark.size = 12; // hundreds of points a line
         if (this.chart.kind === "lines" && this.chart.x === "times") x.scale = { type: "log", base: 2 };
       }
+      const low = Math.min(...marks.map((mark) => mark.low)), high = Math.max(...marks.map((mark) => mark.high));
+      if (this.chart.kind === "lines" && low === high && this.scale === "linear") { // one value: in the middle of an axis
+        for (const layer of spec.layer) layer.encoding.y.scale.domain = low ? [low - Math.abs(low) / 2, low + Math.abs(low) / 2] : [-1, 1];
+      }
       const sizes = marks.map((mark) => mark.mean), middle = (Math.min(...sizes) + Math.max(...sizes)) / 2;
       if (this.chart.kind === "points") spec.height = 24 * lines.length + 20;
       if (this.chart.kind === "grid") {
         spec.height = 24 * unique(marks.map((mark) => mark.y)).length + 90;
+        inner.style.minWidth = `${30 * unique(marks.map((mark) => mark.x)).length + 150}px`; // squares that a number has room in
         marks = marks.map((mark) => ({ ...mark, y: String(mark.y), x: String(mark.x), dark: mark.mean <= middle }));
       }
       spec.config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelLimit: 170, labelFlush: false }, legend: { labelColor: ink, titleColor: ink }, text: { color: ink } };
       spec.data = { name: "rows" };
       spec.datasets = { rows: marks.map(({ cells, numbers, ...mark }, at) => ({ ...mark, at })) };
       spec.description = `${this.chart.title}. ${marks.length} points; the same numbers are in the table below it.`;
-      const holder = this.box.querySelector(".view"), inner = make("div");
+      const holder = this.box.querySelector(".view");
       const turn = (this.turn = (this.turn || 0) + 1);
       if (this.result) this.result.finalize();
       holder.replaceChildren(inner);
       const result = await window.vegaEmbed(inner, spec, { actions: false, renderer: marks.length > 3000 ? "canvas" : "svg", tooltip: { theme: dark() ? "dark" : "light" } });
       if (turn !== this.turn) return;
       this.result = result;
+      if (holder.scrollWidth > holder.clientWidth) holder.tabIndex = 0; else holder.removeAttribute("tabindex"); // scrolled by keyboard too
       result.view.addEventListener("click", (event, item) => {
         const at = item && item.datum && item.datum.at;
         if (at !== undefined && this.shownMarks[at].cells.length) this.select(this.shownMarks[at]);

@@ -72,7 +72,10 @@ def grid(alt: Any) -> Any:
     y = alt.Y("y:N", title="@y@")
     tip = [alt.Tooltip("y:N", title="@y@"), alt.Tooltip("x:N", title="@x@"), alt.Tooltip("value:N", title="@value@")]
     squares = rows.mark_rect().encode(
-        x=x, y=y, color=alt.Color("mean:Q", title="@value@", scale=alt.Scale(scheme="cividis")), tooltip=tip
+        x=x,
+        y=y,
+        color=alt.Color("mean:Q", title="@value@", scale=alt.Scale(scheme="cividis"), legend=alt.Legend(orient="top")),
+        tooltip=tip,
     )
     words = rows.mark_text(fontSize=11).encode(
         x=x,

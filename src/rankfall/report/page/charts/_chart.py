@@ -12,6 +12,9 @@ from typing import Any, Literal
 
 NETWORK = ("task", "training", "depth", "apart")  # what networks of one architecture differ in
 MODEL = ("model", "phase", "definition", "text", "length", "dtype")  # what measurements of models differ in
+COMPONENTS: dict[str, Any] = {  # a square for each way to weigh tokens and each position encoding
+    "x": "position", "y": "normaliser", "x_title": "position encoding", "y_title": "normaliser", "kind": "grid", "line": "normaliser",
+}  # fmt: skip
 MENUS = {  # where a column's name does not say what is chosen
     "apart": "other settings",
     "evaluation": "attention of a path",
@@ -55,6 +58,7 @@ class Chart:
     scale: Literal["linear", "log", "symlog"] = "linear"
     value: str = ""  # of a grid: what the colour is
     value_title: str = ""
+    named_by: str = ""  # the menu whose value says what y is
     start: Mapping[str, Any] = field(default_factory=dict)  # menus' first choice, where there is such a value
 
     @property

@@ -23,7 +23,7 @@ IDENTITY = (
         "model_free",
         "identity",
         "Free directions of attention weights of real models",
-        "The same of models, by the length of the text: weights over more tokens than a head has dimensions always have some.",
+        "The same for real models, by the length of the text: weights over more tokens than a head has dimensions always have some.",
         "model_attention_identity",
         "layer",
         "value",
@@ -59,7 +59,7 @@ IDENTITY = (
         "model_identity",
         "identity",
         "Tokens of real models found again, by layer",
-        "The same of models, as they are (transformer) or with parts left out.",
+        "The same for real models, as they are (transformer) or with parts left out.",
         "model_token_identity",
         "layer",
         "rate",
@@ -88,8 +88,8 @@ IDENTITY = (
         "model_own_share",
         "identity",
         "Own share of a token's state in real models",
-        "The same of models, a line a way to attribute: derivatives (jacobian), attention weights, norms of what is added, or taking the "
-        "token out (ablation).",
+        "The same for real models, one line for each way to attribute: derivatives (jacobian), attention weights, norms of what is "
+        "added, or taking the token out (ablation).",
         "model_attribution",
         "layer",
         "value",

@@ -1,6 +1,6 @@
 """Charts of position: places told apart, longer texts, offsets, influence."""
 
-from rankfall.report.page.charts._chart import NETWORK, Chart
+from rankfall.report.page.charts._chart import COMPONENTS, NETWORK, Chart
 
 POSITION = (
     Chart(
@@ -9,12 +9,7 @@ POSITION = (
         "Places that attention can tell apart",
         "Equal tokens go in: how many different vectors come out, at random weights. Where it is 1, no training can name a place.",
         "probe",
-        "position",
-        "normaliser",
-        "position encoding",
-        "normaliser",
-        kind="grid",
-        line="normaliser",
+        **COMPONENTS,
         choose=("attention", "mask", "sentinels", "tokens", "depth"),
         start={"attention": "multihead", "mask": "none", "sentinels": "none"},
         value="untrained_rows",
@@ -78,7 +73,7 @@ POSITION = (
         "cell_influence",
         "position",
         "Influence of each place on the last token, trained",
-        "The same of networks of this run, after each of their layers.",
+        "The same for networks of this run, after each of their layers.",
         "cell_influence",
         "place",
         "share",

@@ -1,16 +1,16 @@
 """Charts of rank: residuals by layer, orders of contraction, paths."""
 
-from rankfall.report.page.charts._chart import MODEL, NETWORK, Chart
+from rankfall.report.page.charts._chart import COMPONENTS, MODEL, NETWORK, Chart
 
-TALL = "residual (1: as different as can be, 0: equal)"
+TALL = "residual (1: nothing in common, 0: all equal)"
 RESIDUAL = {"place": "state", "matrix_norm": "composite", "centre": "mean", "quantity": "residual"}
 RANK = (
     Chart(
         "residual",
         "rank",
         "Residual by layer",
-        "How different the tokens still are: 1 where they differ as much as they can, 0 where all are one vector. A line that falls "
-        "is an architecture that collapses.",
+        "How different the tokens still are: what is left of their vectors without their mean, as a share. About 1: they have nothing in "
+        "common; 0: all are one vector. A line that falls is an architecture that collapses.",
         "residuals",
         "layer",
         "value",
@@ -38,12 +38,7 @@ RANK = (
         "By what turns scores into weights (rows) and how places enter the scores (columns), without skip connections and MLPs. 3: "
         "residuals are cubed in every layer, so rank is lost doubly exponentially; 1: they shrink by a factor; 0: they do not vanish.",
         "orders",
-        "position",
-        "normaliser",
-        "position encoding",
-        "normaliser",
-        kind="grid",
-        line="normaliser",
+        **COMPONENTS,
         choose=("attention", "mask", "sentinels", "heads"),
         start={"attention": "multihead", "mask": "none", "sentinels": "none"},
         where={"block": "attention alone", "quantity": "res", "biases": True},

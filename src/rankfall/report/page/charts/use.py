@@ -59,6 +59,7 @@ USE = (
         "value",
         choose=(*NETWORK, "split", "metric"),
         where={"trained": True},
+        named_by="metric",
         start={"split": "test", "metric": "accuracy"},
     ),
 )
