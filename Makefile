@@ -32,7 +32,7 @@ smoke:
 	@$(MAKE) --no-print-directory run CONFIG=workflow/presets/smoke.yaml
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(or $(ARGS),-n auto --maxprocesses 8)
+	@$(BIN)/python -m pytest $(or $(ARGS),-n auto --maxprocesses 8 --dist loadfile)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)

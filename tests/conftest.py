@@ -6,8 +6,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sharing
 
 from rankfall.code import loader
 
@@ -18,6 +20,15 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for every p
 # A shell starts its background jobs deaf to Ctrl-C, and everything they start; the tests that press it need to be heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    items[:] = sharing.longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return sharing.scheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 # Folders as text: they are compared with the files of all modules around each test. The checkout itself may be a temporary one.
@@ -31,10 +42,13 @@ def modules_of_a_test_end_with_it() -> Iterator[None]:
     before, path = dict(sys.modules), list(sys.path)
     yield
     sys.path[:] = path
-    for name, module in list(sys.modules.items()):
-        if name not in before and _temporary(module):
+    # Only where something changed is it looked at closer: there are thousands of modules, and thousands of tests.
+    for name in sys.modules.keys() - before.keys():
+        if _temporary(sys.modules[name]):
             del sys.modules[name]
-    sys.modules.update({name: module for name, module in before.items() if not _temporary(module)})
+    for name, module in before.items():
+        if sys.modules.get(name) is not module and not _temporary(module):
+            sys.modules[name] = module
 
 
 def _temporary(module: object) -> bool:
