@@ -57,6 +57,19 @@ def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
     assert len(points.get_offsets()) == 2 * STEPS  # seed 0 alone
 
 
+def test_where_both_points_end_is_marked() -> None:
+    """Open marks at the start; filled ones at the end, which are one in the other where the points have met."""
+    apart, together = (
+        circle(lambda name: TABLE, architectures=["SAN+skip"]),
+        circle(lambda name: TABLE, architectures=["SAN"]),
+    )
+    for picture, ends in ((apart, {0.3, -0.3}), (together, {0.0})):
+        marks = [line for line in picture.figure.axes[0].lines if line.get_marker() in ("o", "s")]
+        filled = [line for line in marks if line.get_fillstyle() == "full"]
+        assert len(marks) == 4 and len(filled) == 2
+        assert {round(float(line.get_xdata()[0]), 9) for line in filled} == ends
+
+
 def test_what_is_asked_for() -> None:
     found = circle(lambda name: TABLE, architectures=["SAN+skip"], width=64, seed=1)
     assert found.numbers is not None

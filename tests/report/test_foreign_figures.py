@@ -140,7 +140,7 @@ def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
     assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 8 layers" for name in OWN}
     picture = drawn("residuals", read, tmp_path)
     assert picture.numbers is not None and set(picture.numbers.architecture) == set(OWN)
-    assert "lines end where rows are equal to the last digit" in picture.caption
+    assert "rows that are equal to the last digit are drawn at the smallest value there is" in picture.caption
     assert any(line.get_markerfacecolor() == "white" for line in picture.figure.axes[0].lines)
 
 

@@ -1,5 +1,6 @@
 """Guards that the law on real weights draws what was measured, says what it leaves out, and is never empty."""
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -33,6 +34,16 @@ def test_all_that_was_measured_is_drawn() -> None:
     ends = found.numbers[found.numbers.layer == 4].set_index("variant").log10_residual
     assert dict(ends) == pytest.approx(dict.fromkeys(labels(found)[:3], -0.1 * 3.0**4))
     assert "of bert, init ends lowest, at 10^-8 after 4 layers, with a local exponent of 3.00" in found.caption
+
+
+def test_a_residual_near_1_has_its_place() -> None:
+    """0.95 is between 0.9 and 0.99 of the axis, whose large residuals are at the top."""
+    near = table("SAN+skip").assign(log10_residual=math.log10(0.95), direct=0.95)
+    (panel,) = model_law(lambda name: near).figure.axes
+    places = dict(zip([text.get_text() for text in panel.get_yticklabels()], panel.get_yticks()))
+    heights = {float(y) for line in panel.lines if len(line.get_xdata()) == 5 for y in line.get_ydata()}
+    assert len(heights) == 1 and panel.yaxis_inverted()
+    assert places["0.99"] < heights.pop() < places["0.9"] < places["$10^{-1}$"]
 
 
 def test_only_what_is_asked_for_is_drawn() -> None:

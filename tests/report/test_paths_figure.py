@@ -72,12 +72,12 @@ def test_the_caption_says_how_much_of_the_bands_is_the_draw() -> None:
     def share(rows: pd.DataFrame) -> str:
         return draws(rows.assign(panel="net"))
 
-    assert share(table(0.9, [0.5, 0.7])) == "100% of their variance"
+    assert share(table(0.9, [0.5, 0.7])) == "100%"
     apart = table(0.9, [0.5, 0.7])
     apart.loc[apart.kind == "path", "accuracy"] += 0.1 * (apart.seed - 1)
     # Means 0.39, 0.5, 0.61: variance 0.0121; the draw's share is 0.04 / 3 / 4 / 0.0121.
-    assert share(apart) == "28% of their variance"
-    assert share(apart[apart.repeat.isna() | (apart.repeat == 0)]) == "not known by itself"
+    assert share(apart) == "28%"
+    assert share(apart[apart.repeat.isna() | (apart.repeat == 0)]) == "an unknown share"
 
 
 def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:

@@ -94,3 +94,4 @@ def test_matrices_are_those_of_the_head_that_differs_most() -> None:
     ]  # row i, column j: c of i - j
     assert len([one for one in lines.lines if len(one.get_xdata())]) == 3
     assert "C of URPE on places differs most, from 0.50 to 2.00" in picture.caption
+    assert [text.get_text() for text in picture.figure.legends[0].get_texts()] == ["head 1", "head 2"]

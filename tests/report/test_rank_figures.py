@@ -93,9 +93,32 @@ def test_sweep(tmp_path: Path) -> None:
 def test_residuals(tmp_path: Path) -> None:
     rows = rows_of("residuals", residual="none", position="none")
     picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
-    assert "After 4 layers less than 1% is left, on average, in net; no architecture keeps more." in saved(
-        picture, tmp_path
-    )
+    assert "After 4 layers less than 1% of it is left in 1 of 1 networks of net." in saved(picture, tmp_path)
+
+
+def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path) -> None:
+    """Two of three networks collapse to equal rows, and one keeps all: the line falls, where the mean of those that are left would rise."""
+    (row, *_) = [row for row in rows_of("residuals") if row["quantity"] == "residual" and row["place"] == "state"]
+    course = {0: (1.0, 1e-8, 0.0), 1: (1.0, 1e-6, 0.0), 2: (1.0, 1.0, 1.0)}
+    rows = [
+        row | {"matrix_norm": "composite", "centre": "mean", "seed": seed, "key": str(seed) * 64, "layer": layer, "value": value}
+        for seed, values in course.items()
+        for layer, value in enumerate(values)
+    ]  # fmt: skip
+    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
+    assert "After 2 layers less than 1% of it is left in 2 of 3 networks of net." in picture.caption
+    (line,) = [line for line in picture.figure.axes[0].lines if len(line.get_xdata()) == 3]
+    # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
+    assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
+    assert picture.numbers.seeds.tolist() == [3, 3, 3]
+
+
+def test_a_plain_pass_is_in_the_caption_where_it_is_in_the_picture(tmp_path: Path) -> None:
+    rows = rows_of("law", residual="none", position="none")
+    plain = [row | {"method": "float64", "method_reason": "made up"} for row in rows]
+    for made, said in ((rows, False), (plain, True)):
+        caption = components.load("figure", "law")(reader(tmp_path, "law", made), architectures=["net"]).caption
+        assert ("dashed: a plain float64 pass" in caption) == said
 
 
 def test_decomposition(tmp_path: Path) -> None:

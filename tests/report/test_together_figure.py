@@ -45,6 +45,18 @@ def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tm
     assert together_go["mean"].tolist() == [pytest.approx(1)] and together_go.seeds.tolist() == [2]
 
 
+def test_a_residual_of_0_is_in_the_mean() -> None:
+    found = tables()
+    residuals = found["residuals"]
+    lowest = residuals.value.min()
+    last = (residuals.architecture == "SAN") & (residuals.layer == DEPTH)
+    found["residuals"] = residuals.assign(value=residuals.value.where(~(last & (residuals.seed == 0)), 0.0))
+    numbers = together(found.__getitem__).numbers
+    assert numbers is not None
+    end = numbers[(numbers.quantity == "residual") & (numbers.architecture == "SAN") & (numbers.layer == DEPTH)]
+    assert end.seeds.tolist() == [2, 2] and end["mean"].tolist() == pytest.approx([lowest] * 2)
+
+
 def test_rank_correlation_by_hand() -> None:
     assert spearman(pd.Series([1, 2, 3, 4]), pd.Series([10, 30, 20, 40])) == pytest.approx(1 - 6 * 2 / (4 * 15))
     assert spearman(pd.Series([1, 2, 3]), pd.Series([9, 4, 1])) == -1

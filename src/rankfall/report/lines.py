@@ -144,6 +144,13 @@ def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "se
     return found.rename(columns={"std": f"{kind} {unit}s", "count": f"{unit}s"}).reset_index()
 
 
+def floored(values: "Series") -> "Series":
+    """Values on a logarithmic axis, where 0 has no place: it is drawn at the smallest value that is not 0. Left out, the mean of a point
+    would be that of what has not collapsed yet, and a line would rise where networks fall out of it."""
+    above = values[values > 0]
+    return values.where(values > 0, above.min()) if len(above) else values
+
+
 def steps(names: Iterable[Any]) -> dict[Any, str]:
     """Colours of what is no architecture, in order: a scale where there are more than can be told apart."""
     from seaborn import color_palette

@@ -97,4 +97,5 @@ def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
         if len(last)
         else ["no network"]
     )
-    return f"After the last layer a linear map finds the token among {CANDIDATES[candidates]} most often in {' and least in '.join(said)}."
+    among = CANDIDATES[candidates]
+    return f"After the last layer a linear map finds the token among the {among} most often in {' and least in '.join(said)}."

@@ -66,11 +66,13 @@ def drawn(networks: "dict[str, DataFrame]", published: bool = False) -> Picture:
         ]
         methods(row[3], others.assign(method=others.other.where(others.method == "jacobian", others.method)), "method")
         row[2].set_ylim(-0.03, 1.03)
-        row[3].set_ylim(-0.45, 1.03)
         for axis in row:
             axis.set_xticks(layers, [str(layer) if layer in ticks(layers) else "" for layer in layers])
             axis.set(xlabel="", ylabel="")
         row[0].set_ylabel(name.replace(", ", ",\n"))
+    lowest = min(-0.03, *(row[3].get_ylim()[0] for row in axes))
+    for row in axes:
+        row[3].set_ylim(lowest, 1.03)
     for axis, title in zip(axes[0], TITLES):
         axis.set_title(title)
     for axis in axes[-1]:
@@ -80,8 +82,7 @@ def drawn(networks: "dict[str, DataFrame]", published: bool = False) -> Picture:
         "Where each token's state comes from, by layer: share of its own input in norms of whole Jacobian blocks (box: "
         "quartiles, whiskers: 5 "
         f"and 95% of tokens{'; crosses: published medians, second-hand' * published}), shares of other tokens by distance, how "
-        "often another "
-        "token has the largest share, and rank correlation of methods over other tokens. "
+        "often another token has the largest share, and how alike methods and the Jacobian rank the other tokens. "
     )
     quantities = [*SHARES, "not first", "spearman of others"]
     parts = [part[part.quantity.isin(quantities)].assign(network=name) for name, part in networks.items()]

@@ -62,9 +62,11 @@ def circle(
             marker=None,
         )
         bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
-        bottom.set(
-            ylim=(0, 2), ylabel="distance of the points\nover that at the start" if number % columns == 0 else ""
-        )
+        bottom.set(ylabel="distance of the points\nover that at the start" if number % columns == 0 else "")
+    shown_panels = [axes[2 * (number // columns) + 1][number % columns] for number in range(len(pairs))]
+    top_most = max(1.1, *(panel.get_ylim()[1] for panel in shown_panels))
+    for panel in shown_panels:
+        panel.set_ylim(0, top_most)
     for row in range(2):
         for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
             left.set_visible(False)
@@ -73,9 +75,9 @@ def circle(
     below(figure, handles)
     last = met(table)
     caption = (
-        f"Roll-outs on the circle, training {training}: above, both points (circle and square mark the start) at width "
-        f"{shown}, seed {seed}, "
-        f"light to dark with time; below, their distance, median and quartiles over {table.seed.nunique()} seeds. "
+        f"Roll-outs on the circle, training {training}: above, both points at width {shown}, seed {seed}, light to dark with "
+        "time (circle and square: open at the start, filled at the end, one in the other where "
+        f"the points have met); below, their distance, median and quartiles over {table.seed.nunique()} seeds. "
         f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{most(last)}."
     )
     return Picture(figure, caption, last)
@@ -113,6 +115,9 @@ def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
     drawn = panel.scatter(ordered.x, ordered.y, c=ordered.step, cmap="viridis_r", s=5, linewidth=0, zorder=2)
     for marker, one in zip(MARKERS, start.sort_values("token").itertuples()):
         panel.plot([one.x], [one.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
+    end = table[table.step == table.step.max()].sort_values("token", ascending=False)
+    for (marker, colour, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
+        panel.plot([one.x], [one.y], marker, color=colour, markeredgecolor="black", markersize=size, zorder=4)
     panel.set_xlim(-limit, limit)
     panel.set_ylim(-limit, limit)
     panel.set_aspect("equal")

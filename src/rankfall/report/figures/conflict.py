@@ -62,7 +62,9 @@ def conflict(
     figure, axes = canvas(1, 1, WIDTH, 4.2)
     (axis,) = axes[0]
     for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
-        axis.errorbar(point["rows"], point["kept"], point["deviation"], color="#999999", linewidth=1, zorder=1)
+        axis.errorbar(
+            point["rows"], point["kept"], point["deviation"], color="#999999", linewidth=1, capsize=4, zorder=1
+        )
         size = area(best - point["accuracy"])
         colour = look(point["order"])[0]
         axis.scatter(point["rows"], point["kept"], size, colour, edgecolors="#333333", linewidths=0.7, zorder=2)

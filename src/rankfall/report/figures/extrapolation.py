@@ -40,7 +40,7 @@ def extrapolation(
     trained = sorted(drawn.trained_length.unique())
     grid = drawn_in(shown, drawn, "length", quantity)
     for length in trained:
-        grid.refline(x=length, color="#bbbbbb", linestyle="-", label="trained length")
+        grid.refline(x=length, color="#bbbbbb", linestyle="-", label="trained length", zorder=1)
     if quantity == "accuracy":
         grid.refline(y=drawn.chance.mean(), color=CHANCE, linestyle="--", label="chance")
     grid.set(xscale="log", xlabel="length of the tested windows (tokens)", ylabel=LABELS[quantity])

@@ -54,8 +54,8 @@ def influence(
     caption = (
         "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
         "the band on the right "
-        f"is one standard deviation over {cells.seed.nunique()} seeds. At birth the rank correlation with uniform averaging is "
-        f"{found.spearman.mean():.3f}, and the first half of the places has this share of the influence on trained networks: {halves}."
+        f"is one standard deviation over {cells.seed.nunique()} seeds. On the left the rank correlation with uniform averaging is "
+        f"{found.spearman.mean():.3f}; on the right the first half of the places has this share of the influence: {halves}."
     )
     return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
 

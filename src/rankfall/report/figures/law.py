@@ -1,6 +1,6 @@
 """The law of rank collapse, without a rounding floor: residuals by layer, and how loose the bounds are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,11 +52,15 @@ def law(
     each = seeded(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
+    cut = (
+        "; dashed: a plain float64 pass, which ends with a cross where it is rounding noise"
+        if (methods == PLAIN).any()
+        else ""
+    )
     caption = (
         f"Left: residual by layer of networks of training {training} on {task}, means over {table.seed.nunique()} seeds on an axis of "
         "log10(-log10 residual), on which doubly exponential collapse is a straight line (bands: one standard deviation over "
-        "seeds; dashed: "
-        "a plain float64 pass, which ends with a cross where it is rounding noise); right: decades by which bounds on one "
+        f"seeds{cut}); right: decades by which bounds on one "
         "layer are too high. " + finding(seeded(clear, "log10_residual", "exponent"), names)
     )
     return Picture(figure, caption, points.merge(about, on="architecture"))
@@ -92,12 +96,20 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
     for name in cut & set(each.architecture):
         line = each[each.architecture == name].groupby("layer").height.mean()
         panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours([name])[name], markersize=8)
-    lowest = each.log10_residual.min()
+    panel.set(xlabel="layer", ylabel="residual |res(X)| / |X|")
+    towered([panel], float(each.log10_residual.min()))
+
+
+def towered(panels: "Sequence[Axes]", lowest: float) -> None:
+    """Labels for heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
     marks = spaced(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
     high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
-    panel.set_yticks([*twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks])
-    panel.invert_yaxis()
-    panel.set(xlabel="layer", ylabel="residual |res(X)| / |X|")
+    for panel in panels:
+        panel.set_yticks(
+            [*twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks]
+        )
+        if not panel.yaxis_inverted():
+            panel.invert_yaxis()
 
 
 def references(panel: "Axes", each: "DataFrame", names: list[str]) -> None:

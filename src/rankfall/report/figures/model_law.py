@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
 from rankfall.report.colours import colours
+from rankfall.report.figures.law import towered, twice
 from rankfall.report.figures.models import VARIANTS, short
 from rankfall.report.lines import legend_below, lines
 from rankfall.report.style import Picture
@@ -39,8 +40,8 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
         table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
     )
     long = points.melt(["panel", "variant", "layer"], ["log10_residual", "direct"], "pass", "log10")
-    long = long[(long.log10 < -0.05) & ((long["pass"] != "direct") | (long.log10 > -299))]
-    long = long.assign(height=np.log10(-long.log10.astype(float)))
+    long = long[long.log10.notna() & ((long["pass"] != "direct") | (long.log10 > -299))]
+    long = long.assign(height=twice(long.log10.astype(float)))
     names = sorted(points.panel.unique())
     grid = lines(
         long, "layer", "height", "variant", colours(variants), col="panel", col_order=names, col_wrap=3,
@@ -51,12 +52,13 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
         slope(panel, points[points.panel == name])
         for digits in FLOORS.values():
             panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
-    grid.set(ylabel="log10 of -log10 residual")
+    towered(list(grid.axes.flat), float(long.log10.min()))
+    for panel in grid.axes[:, 0] if grid.axes.ndim > 1 else grid.axes[:1]:
+        panel.set_ylabel("residual |res(X)| / |X|")
     legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
     caption = (
-        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over seeds and samples: a "
-        "cubic law is a "
-        "line of the grey slope, and residuals above 0.9 have no place on this axis. "
+        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over seeds and samples, on an axis "
+        "of log10(-log10 residual), on which a cubic law is a line of the grey slope. "
     )
     return Picture(grid.figure, caption + finding(points), points)
 
@@ -68,7 +70,7 @@ def finding(points: "DataFrame") -> str:
     low = points[(points.panel == lowest.panel) & (points.variant == lowest.variant) & (points.log10_residual < -2)]
     pace = low.exponent.astype(float).median()
     known = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
-    return f"{lowest.variant} of {lowest.panel} ends lowest, at 10^{lowest.log10_residual:.0f} after {int(lowest.layer)} layers{known}."
+    return f"{lowest.variant} of {lowest.panel} ends lowest, at 10^{lowest.log10_residual:,.0f} after {int(lowest.layer)} layers{known}."
 
 
 def slope(panel: "Axes", points: "DataFrame") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import on, steps
+from rankfall.report.lines import below, labelled, on, steps
 from rankfall.report.selection import among, finished, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -35,7 +35,7 @@ def offsets(
     one = table[(table.seed == seed) & table.layer.isna()]
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
-    figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.2)
+    figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)
     for row, (task, architecture, key) in zip(axes, cells):
         for column, which in enumerate(kinds):
             part = one[(one.key == key) & (one.which == which)]
@@ -48,6 +48,8 @@ def offsets(
             on(left, part, "offset", "value", "of_head", steps(sorted(part.of_head.unique())), marker=None)
             left.set(title=f"{task}, {architecture}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
             matrix(right, part, which)
+    lines = [panel for row in axes for panel in row[::2]]
+    below(figure, {f"head {name}": handle for name, handle in labelled(lines, ("of_head",)).items()}, 8)
     spans = table.groupby(["task", "architecture", "which"]).value.agg(["min", "max"])
     widest = (spans["max"] - spans["min"]).idxmax()
     caption = (
@@ -75,5 +77,5 @@ def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
     sns.heatmap(
         values, ax=panel, cmap="RdBu_r", center=NEUTRAL[which], square=True, cbar_kws={"shrink": 0.7}, xticklabels=every, yticklabels=every
     )  # fmt: skip
-    panel.set(title=f"{which}, head {head}", xlabel="j", ylabel="i")
+    panel.set(title=f"{which}, head {head}", xlabel="place j", ylabel="place i")
     panel.tick_params(length=0, rotation=0)

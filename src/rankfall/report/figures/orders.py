@@ -213,7 +213,7 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
 
 def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> str:
     """What was found, with counts and agreement with theory; everything else is in the numbers."""
-    cubic = sorted(set(grid[grid.order > 1.5].normaliser))
+    cubic = [called(name) for name in sorted(set(grid[grid.order > 1.5].normaliser))]
     counts = [int((grid.order.round() == p).sum()) for p in (3, 1, 0)]
     stated = both[both.theory.notna()]
     apart = f" (the largest distance from theory, over {len(stated)} entries, is {(stated.order - stated.theory).abs().max():.0e})"
@@ -223,6 +223,6 @@ def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> 
         f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
         f"({heads} head{'s' * (heads > 1)}): out ~ C in^p{apart if len(stated) else ''}. Of {len(grid)} attention layers "
         f"{counts[0]} are cubic "
-        f"({', '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0"
+        f"({'; '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0"
         + (f"; {none} no order, for reasons that the table says." if missing else ".")
     )

@@ -56,12 +56,12 @@ def paths(
             values = table[(table.panel == title) & (table.kind == kind)].groupby("seed").accuracy.mean()
             band_across(panel, values, label, colour, style)
         panel.set_xticks(sorted(each[each.panel == title].length.unique()))
-    grid.set(ylim=(0, 1.03), xlabel="path length", ylabel="accuracy per token")
+    grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
     caption = (
         f"Accuracy on {task} of sums of random paths of one length ({evaluation} attention): means over {table.seed.nunique()} seeds, "
-        f"bands one standard deviation over seeds, whose draw of paths is {draws(table)}. "
+        f"bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths). "
         f"{found(verdicts)}"
     )
     return Picture(grid.figure, caption, numbers(table, each, verdicts))
@@ -86,9 +86,9 @@ def draws(table: "DataFrame") -> str:
     within = table[table.kind == "path"].groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
     total = within.groupby(POINT)["mean"].var()
     if (within["count"] < 2).all() or not total.sum() > 0:
-        return "not known by itself"
+        return "an unknown share"
     share = (within["var"] / within["count"]).groupby([within[name] for name in POINT]).mean().sum() / total.sum()
-    return f"{min(1.0, share):.0%} of their variance"
+    return f"{min(1.0, share):.0%}"
 
 
 def verdict(table: "DataFrame", each: "DataFrame") -> dict[str, Any]:

@@ -186,7 +186,7 @@ def look(rows: float, n: int) -> str:
 
 def title(mask: str, sentinels: str) -> str:
     words = [f"{short(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"]
-    return ", ".join(words) or "no mask, no sentinel"
+    return ", ".join(words) or "no mask, no special token"
 
 
 def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:

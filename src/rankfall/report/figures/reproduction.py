@@ -129,7 +129,7 @@ def counted(table: "DataFrame") -> str:
     return (
         f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, {int((held & alike).sum())} of "
         f"{int(alike.sum())} "
-        "at the published settings (above: by paper and experiment, most misses first; "
+        "at the published settings (above: by paper and experiment, largest share of misses first; "
         f"{table[table.holds.isna()].name.nunique()} published "
         "numbers are not measured in this run)."
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankfall.errors import RankfallError
 from rankfall.report.colours import colours
-from rankfall.report.lines import legend_below, lines, summary
+from rankfall.report.lines import floored, legend_below, lines, summary
 from rankfall.report.selection import among, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import Picture
 
@@ -45,7 +45,7 @@ def residuals(
     by = ["training", "architecture", "layer"]
     each = table.groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
     label = LABELS.get(quantity, quantity)
-    drawn = each[each.value > 0].rename(columns={"value": label})  # equal rows have no place on a logarithmic axis
+    drawn = each.assign(value=floored(each.value)).rename(columns={"value": label})
     grid = lines(
         drawn, "layer", label, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
     )  # fmt: skip
@@ -64,16 +64,15 @@ def residuals(
     return Picture(
         grid.figure,
         f"{label} by layer on {task}{said}: lines are geometric means over {each.seed.nunique()} seeds, bands one standard deviation "
-        f"of the logarithm over seeds; open marks are at the floor of float64, and lines end where rows are equal to the last digit. "
-        + finding(each, names),
+        f"of the logarithm over seeds; open marks are at the floor of float64, where rows that are equal to the last "
+        "digit are drawn at the smallest value there is. " + finding(each, names),
         summary(drawn, by, label, log=True),
     )
 
 
 def finding(each: "DataFrame", names: list[str]) -> str:
-    """Who has lost rank at the last layer,, on average over seeds and trainings."""
-    last = each[each.layer == each.layer.max()].groupby("architecture").value.mean()
-    lost = [name for name in names if last.get(name, 1.0) < 0.01 * each[each.layer == 0].value.mean()]
-    kept = [name for name in names if name not in lost]
-    left = f"{', '.join(kept)} keep{'s' * (len(kept) == 1)} more" if kept else "no architecture keeps more"
-    return f"After {each.layer.max()} layers less than 1% is left, on average, in {', '.join(lost) or 'none'}; {left}."
+    """How many networks of each architecture have lost rank at the last layer."""
+    ends = each.pivot_table(index=["architecture", "training", "seed"], columns="layer", values="value")
+    lost = (ends[ends.columns.max()] < 0.01 * ends[0]).groupby("architecture").agg(["sum", "size"])
+    said = [f"{lost['sum'][name]} of {lost['size'][name]} networks of {name}" for name in names if name in lost.index]
+    return f"After {each.layer.max()} layers less than 1% of it is left in {', '.join(said)}."

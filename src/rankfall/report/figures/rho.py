@@ -49,7 +49,7 @@ def rho(
         ticked(panel, part)
     grid.set(
         ylabel="test accuracy",
-        xlabel="share of repeated tokens, spaced by the logarithm of the others",
+        xlabel="share that is one symbol (spaced by the logarithm of the rest)",
         ylim=(-0.03, 1.03),
     )
     legend_below(grid, 3 if len(kinds) == 1 else 6)

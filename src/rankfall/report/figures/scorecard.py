@@ -102,7 +102,8 @@ def caption(table: "DataFrame", left: int) -> str:
     first = known.loc[known.halving_depth.idxmin()]
     keep = table.residual_last[table.residual_last.notna()] >= 0.5
     return (
-        f"Headline numbers of {len(table)} architectures with their deviation over seeds, darker where more is kept, a dash where there "
+        f"Headline numbers of {len(table)} architectures with their deviation over seeds, darker where more is kept (grey where "
+        "neither end is better), a dash where there "
         f"is no such number, blank where nothing was measured. {name_of(first)} loses rank fastest, half of its residual after "
         f"{first.halving_depth:.2f} layers; {keep.sum()} of {len(keep)} end with a residual of at least 0.5.{more}"
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.lines import below, labelled, on, summary
+from rankfall.report.lines import below, floored, labelled, on, summary
 from rankfall.report.selection import among, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -63,7 +63,9 @@ def together(
         panel, part = axes[row][column], values[name]
         if name == "residual":
             panel.set_yscale("log")
-        part = part[(part.training == training) & (part.value > 0)]  # equal rows have no place on a logarithmic axis
+        if name == "residual":
+            part = part.assign(value=floored(part.value))
+        part = part[part.training == training]
         on(panel, part, "layer", "value", "architecture", colours(architectures))
         if row >= 2:
             guess = table[(table.training == training) & (table.candidates == "sentence")].chance.mean()
@@ -73,7 +75,7 @@ def together(
     seeds = cells.groupby(["architecture", "training"]).seed.nunique().max()
     caption = (
         f"Four ways to lose a token on {task}, by depth of the state: means over {seeds} seeds (of residuals, the geometric "
-        "mean), bands one "
+        "mean, with 0 as the smallest value above it), bands one "
         f"standard deviation over seeds; the rank of T, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of. "
         f"{finding(values, shown)}"
     )
@@ -86,6 +88,7 @@ def numbers(values: "dict[str, DataFrame]") -> "DataFrame":
 
     parts = []
     for name, one in values.items():
+        one = one.assign(value=floored(one.value)) if name == "residual" else one
         points = summary(one, ["training", "architecture", "layer"], "value", log=name == "residual")
         points = points.rename(columns={"deviation of log10 over seeds": "deviation over seeds"}).assign(quantity=name)
         half = {
