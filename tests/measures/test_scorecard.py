@@ -116,9 +116,19 @@ def test_variants_that_the_grid_makes_are_rows_of_their_own() -> None:
         cell("c", "one", 0, init="normal(deviation=0.2)", position="none"),
     ]
     rows = rows_of(cells=cells)
-    assert set(rows) == {("one", ""), ("one", "normaliser l2"), ("one", "position none, init normal 0.2")} or set(rows) == {
-        ("one", ""), ("one", "normaliser l2"), ("one", "position none, init normal")}  # fmt: skip
+    assert set(rows) == {("one", ""), ("one", "normaliser l2"), ("one", "position none, init normal")}
     assert rows["one", ""]["normaliser"] == "softmax"
+
+
+def test_variants_that_differ_in_options_alone_have_names_of_their_own() -> None:
+    cells = [cell("a", "one", 0)]
+    cells += [cell(f"b{i}", "one", 0, init=f"normal(deviation={i})") for i in (0.02, 0.1)]
+    cells += [cell(f"c{i}", "one", 0, norm="none", init=f"normal(deviation={i})") for i in (0.1, 0.3)]
+    variants = {variant for _, variant in rows_of(cells=cells)}
+    assert variants == {
+        *("", "init normal 0.02", "init normal 0.1"),
+        *("norm none, init normal 0.1", "norm none, init normal 0.3"),
+    }
 
 
 def order(**fields: Any) -> dict[str, Any]:

@@ -1,6 +1,16 @@
 """Labels and filters of figures: components as tables write them, short and still told apart."""
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from rankfall.report.labels import labels, order
+
+OPTION = st.sampled_from(["null", "true", "false", "1.0", "2.0", '"a"'])
+COMPONENTS = st.builds(
+    lambda name, options: f"{name}({', '.join(f'{key}={value}' for key, value in sorted(options.items()))})",
+    st.sampled_from(["one", "two"]),
+    st.dictionaries(st.sampled_from("abc"), OPTION, min_size=1),
+)
 
 
 def test_an_option_is_said_where_it_differs() -> None:
@@ -21,6 +31,14 @@ def test_options_are_named_where_several_differ() -> None:
     assert list(labels(values).values()) == ["published", "published scale 2.0", "published scores 30.0"]
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(COMPONENTS, unique=True))
+def test_different_values_have_different_labels(values: list[str]) -> None:
+    told = labels(values)
+    assert len(set(told.values())) == len(values)
+    assert all(told[value].startswith(value.partition("(")[0]) for value in values)
+
+
 def test_numbers_sort_by_size() -> None:
-    given = ["scaled 0.1", "scaled 10", "scaled 0.03", "depth_scaled", "scaled 1e-3"]
-    assert sorted(given, key=order) == ["depth_scaled", "scaled 1e-3", "scaled 0.03", "scaled 0.1", "scaled 10"]
+    numbers = ["scaled 0.1", "scaled 10", "scaled 0.03", "depth_scaled", "scaled 1e-3"]
+    assert sorted(numbers, key=order) == ["depth_scaled", "scaled 1e-3", "scaled 0.03", "scaled 0.1", "scaled 10"]

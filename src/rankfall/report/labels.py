@@ -24,7 +24,8 @@ def labels(values: Iterable[Any]) -> dict[Any, str]:
             usual = {key: Counter(other.get(key) for other in alike).most_common(1)[0][0] for key in numbers}
             shown += [f"{key} {options[key]}" for key in numbers if options[key] != usual[key]]
         result[value] = " ".join([name, *shown])
-    return result
+    often = Counter(result.values())
+    return {value: label if often[label] == 1 else str(value) for value, label in result.items()}
 
 
 def order(label: str) -> list[tuple[float, str]]:

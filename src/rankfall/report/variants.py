@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rankfall.design import Architecture
@@ -25,8 +26,9 @@ def placed(cells: DataFrame) -> DataFrame:
     for _, part in cells.groupby("architecture"):
         if part.design.nunique() > 1:
             base = part.iloc[part.apply(usual, axis=1).argmax()]
+            told = {column: labels(part[column].astype(str).unique()) for column in DESIGN}
             for _, own in part.groupby("design"):
-                cells.loc[own.index, "variant"] = differing(base, own.iloc[0], DESIGN)
+                cells.loc[own.index, "variant"] = differing(base, own.iloc[0], told)
     return cells.assign(setting=named(cells))
 
 
@@ -35,10 +37,10 @@ def usual(cell: Series) -> int:
     return sum(str(cell[column]).partition("(")[0] == value for column, value in USUAL.items())
 
 
-def differing(base: Series, one: Series, columns: list[str]) -> str:
-    differ = [column for column in columns if str(base[column]) != str(one[column])]
-    short = [labels([str(base[column]), str(one[column])])[str(one[column])] for column in differ]
-    return ", ".join(f"{column} {value}" for column, value in zip(differ, short))
+def differing(base: Series, one: Series, told: Mapping[str, Mapping[str, str]]) -> str:
+    """What a cell has in place of the parts of `base`, in labels that tell all values of a part apart."""
+    pairs = ((column, str(base[column]), str(one[column])) for column in told)
+    return ", ".join(f"{column} {told[column][own]}" for column, usual, own in pairs if own != usual)
 
 
 def named(cells: DataFrame) -> Series:

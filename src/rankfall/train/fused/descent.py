@@ -24,8 +24,7 @@ def shrink(g, factor):  # type: ignore[no-untyped-def]
 @elementwise
 def adam(w, g, mean, square, lr, decay, fresh1, beta2, fresh2, eps, root, bias):  # type: ignore[no-untyped-def]
     """`fresh1`, `fresh2`: 1 - beta1, 1 - beta2; `root`: sqrt(1 - beta2^t); `bias`: 1 - beta1^t; decay enters through the gradient. All is
-    read before anything is written: a member's rows lie a multiple of 4096 bytes apart, where a processor takes what is written to one
-    for what it is about to read from another, and waits."""
+    read before anything is written, which was measured to be faster."""
     for i in range(w.shape[0]):
         slope = g[i] + decay * w[i]
         m = mean[i] + fresh1 * (slope - mean[i])
