@@ -45,8 +45,8 @@ def sweep(
         data = data[data.layer == data.depth]
     data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
-    noise = data[data.floor]
-    data = data[data.log10_residual.notna() & ~data.floor]
+    lacking = data.floor | data.log10_residual.isna()  # a state of zeros has no relative residual
+    left_out, data = data[lacking], whole(data, lacking, x)
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
@@ -58,24 +58,36 @@ def sweep(
     )  # fmt: skip
     for title, axis in grid.axes_dict.items():
         scaled(axis, data if shared else data[data.panel == title], x)
-        ends = noise[noise.panel == title].line.unique()  # of a plain float64 pass, which ends with a cross
+        ends = left_out[left_out.panel == title].line.unique() if x == "layer" else []
         for name in [name for name in ends if name in palette]:
             line = each[(each.panel == title) & (each.line == name)].groupby(x).log10_residual.mean()
             axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
     grid.set(xlabel=x, ylabel="|res(X)| / |X|")
     legend_below(grid, 6, title=", ".join(lines))
-    dropped = (
-        f"{len(noise)} values are left out as rounding noise of a plain float64 pass, at whose crosses lines end; "
-        if len(noise)
-        else ""
-    )
+    kinds = {
+        "rounding noise of a plain float64 pass": left_out.floor,
+        "all vectors are zero": ~left_out.floor.astype(bool),
+    }
+    reasons = [f"{what} ({found.sum()} values)" for what, found in kinds.items() if found.any()]
+    what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
+    dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
         f"{data.seed.nunique()} seeds, "
-        f"bands one standard deviation over seeds of the logarithm. {dropped.capitalize()}{finding(data, x)}"
+        f"bands one standard deviation over seeds of the logarithm. {dropped}{finding(data, x)}"
     )
     points = summary(each, ["panel", "line", x], "log10_residual")
     return Picture(grid.figure, text, points)
+
+
+def whole(data: "DataFrame", lacking: "Series", x: str) -> "DataFrame":
+    """Points for which no seed and no sequence lacks a value: a mean over those that are left would be of other networks than the point
+    before it. Behind a layer that lacks one a line has no more points."""
+    line = ["panel", "line"]
+    if x == "layer":
+        first = data[lacking].groupby(line)[x].min().rename("first")
+        return data[data[x] < data.join(first, on=line)["first"].fillna(np.inf)]
+    return data[~lacking.groupby([data[column] for column in (*line, x)]).transform("any")]
 
 
 def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
