@@ -29,6 +29,13 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
 SIZES = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 640)}
+AGAIN = """async ([name, change]) => {
+    const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
+    new Function("panel", "cells", change)(panel, window.rankfall.cells);
+    panel.box.querySelector(".controls").replaceChildren();
+    const again = (window.rankfall.panels[found] = new panel.constructor(panel.box, panel.chart));
+    await again.pending;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +197,26 @@ def test_means_and_deviations_over_seeds(opened: Opened, folder: Path) -> None:
         assert int(row["seeds"]) == len(own) == 5
 
 
+def test_a_mean_is_the_same_on_a_logarithmic_scale(opened: Opened) -> None:
+    """Seeds at 0 have no place on it by themselves, and are in the mean all the same; only where all are 0 is there no point."""
+    box = opened.chart("residual")
+    zeros = (
+        "const { cell, layer, value } = panel.chart.data.columns;"
+        "const gone = (at) => layer.values[at] > 4 || (layer.values[at] > 2 && cells[cell.values[at]].seed > 1);"
+        "value.values.forEach((_, at) => { if (gone(at)) value.values[at] = 0; });"
+    )  # from layer 3 on three of five seeds, from layer 5 on all
+    opened.page.evaluate(AGAIN, ["residual", zeros])
+
+    def means() -> dict[tuple[str, str], str]:
+        rows = opened.downloaded("#chart-residual [data-save]")
+        return {(row["architecture"], row["layer"]): row["value"] for row in rows}
+
+    linear = means()
+    box.locator("[data-scale]").select_option("log")
+    opened.settle("residual")
+    assert means() == {place: value for place, value in linear.items() if place[1] not in ("5", "6")}
+
+
 def test_lines_can_be_left_out(opened: Opened) -> None:
     box = opened.chart("residual")
     assert box.locator("[data-line]").count() == 4
@@ -337,15 +364,6 @@ def test_tables_are_downloaded_whole(opened: Opened, folder: Path) -> None:
     assert [row["status"] for row in opened.downloaded("[data-csv=residuals]")].count("diverged") == 1
     href = opened.page.locator("a[aria-label='residuals as Parquet']").get_attribute("href")
     assert (folder / "report" / href).resolve() == (folder / "tables" / "residuals.parquet").resolve()
-
-
-AGAIN = """async ([name, change]) => {
-    const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
-    new Function("panel", "cells", change)(panel, window.rankfall.cells);
-    panel.box.querySelector(".controls").replaceChildren();
-    const again = (window.rankfall.panels[found] = new panel.constructor(panel.box, panel.chart));
-    await again.pending;
-}"""
 
 
 def test_a_menu_of_nothing_but_none_is_hidden(opened: Opened) -> None:

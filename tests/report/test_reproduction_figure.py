@@ -62,7 +62,7 @@ def test_caption_counts_apart_what_is_at_the_published_settings(tmp_path: Path) 
     assert "4 of 12 comparisons with published numbers hold, 2 of 6 at the published settings" in caption
     assert "1 published numbers are not measured in this run" in caption
     assert (
-        "2 numbers miss at their published settings, drawn below, 'apart' most: published 0.5, ours none, 5 of 5 seeds failed."
+        "4 miss at the published settings, of 2 numbers, drawn below; the worst is 'apart': published 0.5, ours none, 5 of 5 seeds failed."
         in caption
     )
 

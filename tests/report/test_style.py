@@ -11,7 +11,7 @@ import yaml
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.colours import FIXED, OTHERS, SERIES, colour
+from rankfall.report.colours import FIXED, OTHERS, SERIES, colour, colours
 from rankfall.report.figures.paths import paths
 from rankfall.report.lines import lines, summary
 
@@ -46,6 +46,17 @@ def test_shipped_architectures_have_colours_of_their_own(path: Path) -> None:
     alone = [name for name in names if not name.startswith((*SERIES, "attention", "published"))]
     rank = {colour(name) for name in alone}
     assert len(rank) >= len(alone) - 5  # studies share colours, never figures
+
+
+def test_lines_of_one_figure_have_colours_of_their_own() -> None:
+    """12 colours of names are not enough for 60, `SAN` and `attention` share one where they do not meet, and other settings always do."""
+    names = ["SAN", "attention", "MLM-softmax", "GAU-softmax", *(f"mine {number}" for number in range(60))]
+    found = colours(names)
+    assert list(found) == names and found["SAN"] == colour("SAN") != found["attention"]
+    assert found["MLM-softmax"] == found["GAU-softmax"]
+    assert len(set(found.values())) == len(names) - 1
+    assert colours(["attention", "SAN+skip"]) == {name: colour(name) for name in ("attention", "SAN+skip")}
+    assert [colours([name])[name] for name in names] == [colour(name) for name in names]
 
 
 def test_bands_are_what_the_summary_says() -> None:

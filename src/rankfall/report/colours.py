@@ -1,11 +1,14 @@
-"""One colour an architecture, in every figure and on the page: it follows from the name alone, whatever else a run has.
+"""One colour an architecture, in every figure and on the page: it follows from the name alone, whatever else a run has, unless another line
+of the same figure has it.
 
 Names of the shipped configurations have colours that the colour-blind can tell apart (Okabe & Ito's, and a few more); architectures that
 are alike, such as `SAN` and `attention`, share one. Any other name has the colour that its letters point to.
 """
 
+import colorsys
 import hashlib
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 
 BLUE, ORANGE, GREEN, PINK, RED, SKY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 BLACK, OLIVE, PURPLE, TEAL, LIME, MAROON = "#222222", "#A89200", "#7B4EA3", "#2A9D8F", "#8DB600", "#882255"
@@ -48,14 +51,39 @@ OTHERS = (
 
 def colour(architecture: str) -> str:
     """Of an architecture or a variant of a model, `#rrggbb`."""
-    name = architecture
-    for prefix in SERIES:
-        name = name.removeprefix(prefix)
+    name = plain(architecture)
     if name in FIXED:
         return FIXED[name]
     return OTHERS[hashlib.sha256(architecture.encode()).digest()[0] % len(OTHERS)]
 
 
 def colours(architectures: Iterable[str]) -> dict[str, str]:
-    """Of each of these, in their order: what seaborn calls a palette."""
-    return {name: colour(name) for name in architectures}
+    """Of each of these, in their order: what seaborn calls a palette. Where two would share a colour that are not the same in another
+    setting, the later has one that no other of them has."""
+    own = {name: colour(name) for name in architectures}
+    spare = spares(set(own.values()))
+    has: dict[tuple[str, str], str] = {}  # name and colour of its own -> its colour here
+    for name, wanted in own.items():
+        asked = (plain(name), wanted)
+        if asked not in has:
+            has[asked] = next(spare) if wanted in has.values() else wanted
+        own[name] = has[asked]
+    return own
+
+
+def plain(architecture: str) -> str:
+    """Its name without that of its series."""
+    for prefix in SERIES:
+        architecture = architecture.removeprefix(prefix)
+    return architecture
+
+
+def spares(taken: set[str]) -> Iterator[str]:
+    """Colours that are not taken, without end: hues by the golden angle, so that neighbours are far apart, in three lightnesses."""
+    yield from (one for one in OTHERS if one not in taken)
+    for place in itertools.count():
+        light = (0.4, 0.56, 0.27)[place % 3]
+        red, green, blue = colorsys.hls_to_rgb(place * 137.508 / 360 % 1, light, 0.6)
+        made = f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}"
+        if made not in taken:
+            yield made

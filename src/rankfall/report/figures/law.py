@@ -95,7 +95,7 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
     )
     for name in cut & set(each.architecture):
         line = each[each.architecture == name].groupby("layer").height.mean()
-        panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours([name])[name], markersize=8)
+        panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours(names)[name], markersize=8)
     panel.set(xlabel="layer", ylabel="residual |res(X)| / |X|")
     towered([panel], float(each.log10_residual.min()))
 
@@ -154,7 +154,7 @@ def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
         "layer",
         "slack",
         "architecture",
-        colours(shown),
+        {name: colour for name, colour in colours(names).items() if name in shown},
         style="bound",
         style_order=list(dashes),
         dashes=dashes,

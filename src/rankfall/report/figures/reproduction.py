@@ -35,7 +35,8 @@ def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Pic
     measured = every[every.holds.notna()]
     outcome = measured.holds.astype(bool).map({True: "holds", False: "misses"})
     measured = measured.assign(outcome=[OUTCOMES[one][0] for one in zip(outcome, measured.at_published.astype(bool))])
-    misses = worst(measured[measured.outcome == "misses"])
+    missed = measured[measured.outcome == "misses"]
+    misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["experiment", "outcome"]).size().unstack(fill_value=0)
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5]
@@ -44,7 +45,9 @@ def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Pic
     listed(axes[1][0], shown)
     below(figure, labelled([axes[0][0], axes[1][0]]), 3)
     return Picture(
-        figure, f"{counted(table)} {said(misses, most)}", every.sort_values(["experiment", "name", "setting"])
+        figure,
+        f"{counted(table)} {said(misses, len(missed), most)}",
+        every.sort_values(["experiment", "name", "setting"]),
     )
 
 
@@ -135,14 +138,15 @@ def counted(table: "DataFrame") -> str:
     )
 
 
-def said(misses: "DataFrame", most: int) -> str:
-    """The misses at the published settings."""
+def said(misses: "DataFrame", comparisons: int, most: int) -> str:
+    """The misses at the published settings: so many comparisons, of fewer numbers where one has several settings."""
     if misses.empty:
         return "None misses at its published setting."
     first = misses.iloc[0]
     ours = "none" if first.ours != first.ours else f"{first.ours:.3g}"
-    more = f", of which the {most} worst are drawn below" if len(misses) > most else ", drawn below"
+    more = f", the {most} worst drawn below" if len(misses) > most else ", drawn below"
     return (
-        f"{len(misses)} numbers miss at their published settings{more}, {first['name']!r} most: published {first.published:.3g}, "
+        f"{comparisons} {'misses' if comparisons == 1 else 'miss'} at the published settings, of {len(misses)} "
+        f"number{'s' * (len(misses) != 1)}{more}; the worst is {first['name']!r}: published {first.published:.3g}, "
         f"ours {ours}, {first.reason}."
     )

@@ -431,7 +431,7 @@
       const groups = new Map();
       for (const row of this.rows()) {
         const y = this.y(row), line = this.lineOf(row);
-        if (typeof y !== "number" || (this.scale === "log" && y <= 0) || this.off.has(String(line))) continue;
+        if (typeof y !== "number" || this.off.has(String(line))) continue;
         const x = this.x(row), cell = this.get.cell ? CELLS[this.get.cell(row)] : null;
         const seed = cell ? cell.key : this.get.seed ? this.get.seed(row) : "";
         const of = this.chart.kind === "grid" ? this.get[this.chart.y](row) : line;
@@ -449,7 +449,7 @@
         const value = written(this.chart.kind === "grid" ? Number(mean.toFixed(3)) + 0 : mean);
         return { ...mark, mean, n, deviation, low, high: mean + deviation, value, keys: keys.length > 2 ? `${keys.slice(0, 2).join(", ")} and ${keys.length - 2} more` : keys.join(", "),
           band: this.mode === "each" || n < 2 ? "one number" : `± ${written(deviation)} over ${n} seeds` };
-      }).sort((a, b) => (a.group < b.group ? -1 : a.group > b.group ? 1 : a.x < b.x ? -1 : 1));
+      }).filter((mark) => this.scale !== "log" || mark.mean > 0).sort((a, b) => (a.group < b.group ? -1 : a.group > b.group ? 1 : a.x < b.x ? -1 : 1));
     }
     // Of an architecture, the same everywhere; where two lines of a chart would share one, the second has a spare one. No two are alike.
     paint() {
