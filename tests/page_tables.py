@@ -178,6 +178,7 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
     line = "source" if chart.line == "curve" else chart.line
     own_seed = not about_table.cells and "seed" in types
     base |= ({"network": "none"} if chart.line == "curve" else {}) | fixed
+    base |= {"floor": False} if "clear" in chart.where else {}
     rng, rows, drawn = np.random.default_rng(len(chart.title)), [], []
     ways = cells if about_table.cells else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
     for way, name, number in itertools.product(ways, ("one", "other"), (1, 2)):
@@ -204,6 +205,8 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         column = next((column for column in chart.where if column in types), None)
         if "own" in chart.where:
             rows.append(row | {"trained_layer": number + 5, chart.measured: -1})
+        elif "clear" in chart.where:
+            rows.append(row | {"floor": True, chart.x: number + 10, chart.measured: -1})
         elif column is not None:
             other = {"bool": False, "text": "something else"}[types[column]]
             apart = {} if column in about_table.key else {chart.x: number + 10}

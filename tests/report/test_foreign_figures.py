@@ -107,7 +107,9 @@ def test_floor_is_what_float64_does_not_resolve(read: Read) -> None:
 
 def test_sweep(read: Read, tmp_path: Path) -> None:
     picture = drawn("sweep", read, tmp_path, lines=["normaliser"])
-    assert re.search(r"Lines end with a cross .*: rounding noise of a plain float64 pass \(\d+ values\)", picture.caption)
+    assert re.search(
+        r"Lines end with a cross .*: rounding noise of a plain float64 pass \(\d+ values\)", picture.caption
+    )
     assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
 
 

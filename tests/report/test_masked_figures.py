@@ -77,7 +77,11 @@ def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> N
     assert picture.caption.endswith("; learned cannot run at all lengths.") and picture.numbers is not None
     refused = picture.numbers[picture.numbers.refused.notna()]
     assert list(refused.architecture) == ["learned"] and list(refused.refused) == ["position learned admits no more"]
-    kept = drawn("extrapolation", read, tmp_path, quantity="kept").figure.axes[0]
+    share = drawn("extrapolation", read, tmp_path, quantity="kept")
+    assert "1.000" not in share.caption and share.caption.startswith(
+        "Share of masked accuracy kept on"
+    )  # all is kept where they trained
+    kept = share.figure.axes[0]
     assert line(kept, colour("gated")) == [1.0, 0.5]
 
 

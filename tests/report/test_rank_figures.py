@@ -90,7 +90,7 @@ def test_sweep(tmp_path: Path) -> None:
     other = table[first].assign(seed=1, key="b" * 64)
     gone = other.index[(other.layer == 2) & (other["sample"] == 0)]
     for column, value, told in (
-        ("log10_residual", math.nan, "all vectors are zero"),
+        ("log10_residual", math.nan, "vectors are all equal or zero"),
         ("floor", True, "rounding noise"),
     ):
         lost = pd.concat([table, other.assign(**{column: other[column].where(~other.index.isin(gone), value)})])

@@ -95,7 +95,13 @@ def test_experiments_stand_with_the_most_misses_first_and_a_number_out_of_the_fr
 def test_without_misses_or_without_anything(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     picture = drawn(rows, tmp_path)
     assert f"of {pd.Series([one['holds'] for one in rows]).notna().sum()} comparisons" in picture.caption
-    assert picture.caption.endswith("None misses at its published setting.")
+    assert picture.caption.endswith("Nothing misses at the published settings.")
+    assert not picture.figure.axes[1].axison  # no empty axes
+
+
+def test_where_no_setting_is_the_published_one_it_is_said(tmp_path: Path) -> None:
+    caption = drawn([one | {"at_published": False} for one in ROWS], tmp_path).caption
+    assert "comparisons with published numbers hold, none of which is at the published settings" in caption
 
 
 @pytest.mark.parametrize(

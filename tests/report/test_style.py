@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from matplotlib.text import Text
 
 from rankfall import components
 from rankfall.report import style
@@ -57,6 +58,38 @@ def test_lines_of_one_figure_have_colours_of_their_own() -> None:
     assert len(set(found.values())) == len(names) - 1
     assert colours(["attention", "SAN+skip"]) == {name: colour(name) for name in ("attention", "SAN+skip")}
     assert [colours([name])[name] for name in names] == [colour(name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("log10", "said"),
+    [
+        (-0.0757207, "0.84"), (-2.0, "0.01"), (-3.44, "10^-3.4"), (-2044948.2, "10^-2,044,948"), (-4.6e61, "10^(-4.60e+61)"),
+    ],
+)  # fmt: skip
+def test_a_power_of_ten_can_be_read(log10: float, said: str) -> None:
+    assert style.power(log10) == said
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_titles_of_panels_do_not_meet(shared: bool) -> None:
+    """Four panels a row, with labels of the axis at the first or at each; a long title has two lines."""
+    titles = [f"attention+skip, norm layer {number}" for number in range(4)]
+    many = pd.concat([table().assign(panel=title) for title in titles])
+    with style.applied():
+        grid = lines(
+            many, "x", "y", "architecture", {"SAN": "#000000"}, col="panel", col_order=titles, shared=(True, shared)
+        )
+        grid.set(ylabel="|res(X)| / |X|")
+        grid.figure.set_layout_engine("constrained")
+        grid.figure.canvas.draw()
+        words = [one for one in grid.figure.findobj(Text) if "norm layer" in one.get_text()]
+        boxes = sorted((one.get_window_extent() for one in words), key=lambda box: box.x0)
+    ends = [box.x1 for box in boxes]
+    assert (
+        len(boxes) == 4
+        and all(end < after.x0 for end, after in zip(ends, boxes[1:]))
+        and ends[-1] <= grid.figure.bbox.x1
+    )
 
 
 def test_bands_are_what_the_summary_says() -> None:

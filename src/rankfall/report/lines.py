@@ -62,12 +62,13 @@ def lines(
         **told(hue, palette) | USUAL | look,
     )  # fmt: skip
     plt.close(grid.figure)  # which pyplot would keep
+    room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)  # inches for a title: without labels of the axis
     grid.set_titles(
         "{row_name}, {col_name}" if {"row", "col"} <= set(look) else "{row_name}" if "row" in look else "{col_name}"
     )
     for panel in grid.axes.flat:
         title = panel.get_title(loc="left") or panel.get_title()
-        panel.set_title(title.replace(", ", ",\n", 1) if len(title) * LETTER > width / across else title)
+        panel.set_title(title.replace(", ", ",\n", 1) if len(title) * LETTER > room else title)
     return grid
 
 

@@ -88,6 +88,13 @@ def tower(power: int) -> str:
     return f"$10^{{-10^{{{power}}}}}$" if power > 2 else f"$10^{{-{10**power}}}$"
 
 
+def power(log10: float) -> str:
+    """10 to that, in words: as a number where it can be read as one."""
+    if log10 > -3:
+        return f"{10**log10:.3g}"
+    return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:,.0f}" if log10 > -1e9 else f"10^({log10:.2e})"
+
+
 def spaced(first: int, last: int, most: int = 7) -> list[int]:
     """Round numbers from first to last, few enough to be read as labels of an axis."""
     step = next(

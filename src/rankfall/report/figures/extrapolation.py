@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["extrapolation"]
-LABELS = {"accuracy": "masked accuracy", "kept": "share of masked accuracy kept", "loss": "masked loss (nats)"}
+LABELS = {"accuracy": "masked accuracy", "kept": "share of masked\naccuracy kept", "loss": "masked loss (nats)"}
 
 
 def extrapolation(
@@ -49,7 +49,7 @@ def extrapolation(
         panel.set_xticks([], minor=True)
     legend_below(grid)
     text = (
-        f"{LABELS[quantity].capitalize()} on held-out text of {task} in windows of other lengths than the trained one "
+        f"{' '.join(LABELS[quantity].split()).capitalize()} on held-out text of {task} in windows of other lengths than the trained one "
         f"({', '.join(f'{length:g}' for length in trained)}): means over {table.groupby('architecture').seed.nunique().min()} seeds, "
         f"bands one standard deviation over seeds. {finding(table, drawn, quantity)}"
     )
@@ -62,7 +62,8 @@ def finding(table: "DataFrame", drawn: "DataFrame", quantity: str) -> str:
     """Which is best at the trained length, and at the longest that was tested; and which cannot run there."""
     means = drawn.groupby(["length", "architecture"])[quantity].mean()
     trained, longest = drawn.trained_length.max(), drawn.length.max()
-    best = {length: means[length].idxmin() if quantity == "loss" else means[length].idxmax() for length in (trained, longest)
+    asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
+    best = {length: means[length].idxmin() if quantity == "loss" else means[length].idxmax() for length in asked
             if length in means.index.get_level_values("length")}  # fmt: skip
     said = [f"{name} is best at {length:g} tokens ({means[length, name]:.3f})" for length, name in best.items()]
     refused = sorted(table[table.refused != ""].architecture.unique())

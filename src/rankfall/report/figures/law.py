@@ -7,8 +7,8 @@ import numpy as np
 
 from rankfall.report.colours import colours
 from rankfall.report.lines import below, labelled, on, summary
-from rankfall.report.selection import among, finished, one_a_seed, one_of
-from rankfall.report.style import WIDTH, Picture, canvas, spaced, tower
+from rankfall.report.selection import among, clear, finished, one_a_seed, one_of
+from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TABLES = ["law"]
 BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
 PLAIN = "plain float64"
+MARKED = 40  # layers: more marks than that hide the line
 NUMBERS = ("log10_residual", "exponent", "lemma_slack", "proven_slack", "log10_float64", "log10_float32")
 
 
@@ -36,12 +37,12 @@ def law(
     table = table[table.depth == table.groupby("architecture").depth.transform("max")]
     one_a_seed(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
-    noise = table[table.floor].groupby("architecture").layer.min()  # where any sample of any seed is rounding
-    clear = table[~(table.layer >= table.architecture.map(noise))]
+    resolved = table[clear(table, ["architecture"])]
+    noise = table.drop(resolved.index).groupby("architecture").layer.min()  # where any sample of any seed is rounding
     methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
     figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
     left, right = axes[0]
-    decay(left, seeded(clear, "log10_residual"), names, methods, set(noise.index))
+    decay(left, seeded(resolved, "log10_residual"), names, methods, set(noise.index))
     references(
         left,
         seeded(table[table.architecture.map(methods) == "centred"], "log10_residual", "log10_float64", "log10_float32"),
@@ -61,7 +62,7 @@ def law(
         f"Left: residual by layer of networks of training {training} on {task}, means over {table.seed.nunique()} seeds on an axis of "
         "log10(-log10 residual), on which doubly exponential collapse is a straight line (bands: one standard deviation over "
         f"seeds{cut}); right: decades by which bounds on one "
-        "layer are too high. " + finding(seeded(clear, "log10_residual", "exponent"), names)
+        "layer are too high. " + finding(seeded(resolved, "log10_residual", "exponent"), names)
     )
     return Picture(figure, caption, points.merge(about, on="architecture"))
 
@@ -92,6 +93,7 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
         colours(names),
         style="method",
         dashes={"centred": "", PLAIN: (3, 1.5)},
+        marker=None if each.layer.nunique() > MARKED else "o",
     )
     for name in cut & set(each.architecture):
         line = each[each.architecture == name].groupby("layer").height.mean()
@@ -170,4 +172,4 @@ def finding(each: "DataFrame", names: list[str]) -> str:
     rounded = exponents.dropna().round(2)
     cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
     said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({', '.join(cubed) or 'none'})"
-    return f"{said}; the residual ends at 10^{ends[lowest]:,.0f} in {lowest} and at {10 ** ends[highest]:.3g} in {highest}."
+    return f"{said}; the residual ends at {power(ends[lowest])} in {lowest} and at {power(ends[highest])} in {highest}."

@@ -8,7 +8,7 @@ from rankfall.report.colours import colours
 from rankfall.report.figures.law import towered, twice
 from rankfall.report.figures.models import VARIANTS, short
 from rankfall.report.lines import legend_below, lines
-from rankfall.report.style import Picture
+from rankfall.report.style import Picture, power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,8 @@ def finding(points: "DataFrame") -> str:
     low = points[(points.panel == lowest.panel) & (points.variant == lowest.variant) & (points.log10_residual < -2)]
     pace = low.exponent.astype(float).median()
     known = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
-    return f"{lowest.variant} of {lowest.panel} ends lowest, at 10^{lowest.log10_residual:,.0f} after {int(lowest.layer)} layers{known}."
+    end = power(float(lowest.log10_residual))
+    return f"{lowest.variant} of {lowest.panel} ends lowest, at {end} after {int(lowest.layer)} layers{known}."
 
 
 def slope(panel: "Axes", points: "DataFrame") -> None:

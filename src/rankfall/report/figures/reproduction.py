@@ -39,7 +39,7 @@ def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Pic
     misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["experiment", "outcome"]).size().unstack(fill_value=0)
-    heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5]
+    heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
     listed(axes[1][0], shown)
@@ -122,6 +122,7 @@ def listed(panel: "Axes", shown: "DataFrame") -> None:
     panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
     panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
     panel.set_title("worst misses at the published settings" if names else "nothing misses at the published settings")
+    panel.set_axis_on() if names else panel.set_axis_off()
     panel.grid(visible=False, axis="y")
 
 
@@ -130,8 +131,8 @@ def counted(table: "DataFrame") -> str:
     measured = table[table.holds.notna()]
     held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
     return (
-        f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, {int((held & alike).sum())} of "
-        f"{int(alike.sum())} "
+        f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, "
+        f"{f'{int((held & alike).sum())} of {int(alike.sum())}' if alike.any() else 'none of which is'} "
         "at the published settings (above: by paper and experiment, largest share of misses first; "
         f"{table[table.holds.isna()].name.nunique()} published "
         "numbers are not measured in this run)."
@@ -141,7 +142,7 @@ def counted(table: "DataFrame") -> str:
 def said(misses: "DataFrame", comparisons: int, most: int) -> str:
     """The misses at the published settings: so many comparisons, of fewer numbers where one has several settings."""
     if misses.empty:
-        return "None misses at its published setting."
+        return "Nothing misses at the published settings."
     first = misses.iloc[0]
     ours = "none" if first.ours != first.ours else f"{first.ours:.3g}"
     more = f", the {most} worst drawn below" if len(misses) > most else ", drawn below"

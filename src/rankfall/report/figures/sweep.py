@@ -12,8 +12,8 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import labels, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
-from rankfall.report.selection import finished, one_a_seed, said
-from rankfall.report.style import Picture, spaced, tower
+from rankfall.report.selection import clear, finished, lacking, one_a_seed, said
+from rankfall.report.style import Picture, power, spaced, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 TABLES = ["law"]
 # Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
-TICKS = {0.0: "1", np.log10(0.5): "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
+HALF = float(np.log10(0.5))
+TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
 
 
 def sweep(
@@ -45,8 +46,7 @@ def sweep(
         data = data[data.layer == data.depth]
     data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
-    lacking = data.floor | data.log10_residual.isna()  # a state of zeros has no relative residual
-    left_out, data = data[lacking], whole(data, lacking, x)
+    left_out, data = data[lacking(data)], whole(data, x)
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
@@ -66,7 +66,7 @@ def sweep(
     legend_below(grid, 6, title=", ".join(lines))
     kinds = {
         "rounding noise of a plain float64 pass": left_out.floor,
-        "all vectors are zero": ~left_out.floor.astype(bool),
+        "vectors are all equal or zero": ~left_out.floor.astype(bool),
     }
     reasons = [f"{what} ({found.sum()} values)" for what, found in kinds.items() if found.any()]
     what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
@@ -80,14 +80,12 @@ def sweep(
     return Picture(grid.figure, text, points)
 
 
-def whole(data: "DataFrame", lacking: "Series", x: str) -> "DataFrame":
-    """Points for which no seed and no sequence lacks a value: a mean over those that are left would be of other networks than the point
-    before it. Behind a layer that lacks one a line has no more points."""
+def whole(data: "DataFrame", x: str) -> "DataFrame":
+    """Points for which no seed and no sequence lacks a value; behind a layer that lacks one a line has no more points."""
     line = ["panel", "line"]
     if x == "layer":
-        first = data[lacking].groupby(line)[x].min().rename("first")
-        return data[data[x] < data.join(first, on=line)["first"].fillna(np.inf)]
-    return data[~lacking.groupby([data[column] for column in (*line, x)]).transform("any")]
+        return data[clear(data, line)]
+    return data[~lacking(data).groupby([data[column] for column in (*line, x)]).transform("any")]
 
 
 def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
@@ -107,16 +105,24 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))
-    kept = (
-        TICKS if last < 5 else {value: TICKS[value] for value in (0.0, -10.0)}
-    )  # with many decades the first have no room
+    # With many decades the first have no room.
+    first = (
+        list(TICKS)
+        if last < 3
+        else [value for value in TICKS if value != HALF]
+        if last < 5
+        else [0.0, -10.0]
+        if last < 20
+        else [0.0]
+    )
+    kept = {value: TICKS[value] for value in first}
     ticks = kept | {-(10.0**power): tower(power) for power in spaced(3, last)}
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
     if x == "layer":
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    axis.set_ylim(low * 1.3 - 0.02, high + 0.06)
+    axis.set_ylim(low * 1.3 * 10 ** (0.02 * last) - 0.02, high + 0.06)
     if x in ("depth", "width", "heads"):
         axis.set_xscale("log", base=2)
         axis.xaxis.set_major_formatter("{x:g}")
@@ -129,7 +135,7 @@ def finding(data: "DataFrame", x: str) -> str:
     places = [
         f"{line}{f' ({panel})' * bool(panel)} at {x} {at:g}" for panel, line, at in (means.idxmin(), means.idxmax())
     ]
-    values = [f"{10**value:.3g}" if value > -3 else f"10^{value:.4g}" for value in (means.min(), means.max())]
+    values = [power(value) for value in (means.min(), means.max())]
     return f"The residual is {values[0]} for {places[0]}" + (
         f" and {values[1]} for {places[1]}." if len(means) > 1 else "."
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.selection import clear
+from rankfall.report.style import power
 from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
@@ -129,8 +131,8 @@ def law(read: Read) -> Iterator[Finding]:
     table = read("law")
     if table is None:
         return
-    table = table[(table.status == "done") & table.log10_residual.notna()]
-    table = table[~table.floor.fillna(False).astype(bool)]  # rounding noise is no residual
+    table = table[table.status == "done"]
+    table = table[clear(table)]  # rounding noise is no residual
     if not len(table):
         return
     deepest = int(table.layer.max())
@@ -143,10 +145,11 @@ def law(read: Read) -> Iterator[Finding]:
     low, high = ends.loc[ends.residual.idxmin()], ends.loc[ends.residual.idxmax()]
     several = ends.setting.nunique() > 1
     said = [f"{name(row)}{f' ({row.setting})' if several else ''}" for row in (low, high)]
+    left = f"{10**high.residual:.2f}" if high.residual > -1.5 else power(high.residual)
     exact = ", computed without rounding" if low.centred else ", in float64"
     yield Finding(
         "How small does the residual become?",
-        f"After {deepest} layers {said[0]} is at 10^{low.residual:,.0f}{exact}; {said[1]} is at {10**high.residual:.2f}.",
+        f"After {deepest} layers {said[0]} is at {power(low.residual)}{exact}; {said[1]} is at {left}.",
         "rank",
     )
 

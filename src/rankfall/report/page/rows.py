@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.page.charts import Chart
+from rankfall.report.selection import clear
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -29,7 +30,7 @@ def curve(table: DataFrame) -> Series:
     return table.source + network.where(table.network != "none", "")
 
 
-DERIVED: dict[str, Callable[[Any], Any]] = {"own": own, "trained": trained, "curve": curve}
+DERIVED: dict[str, Callable[[Any], Any]] = {"own": own, "trained": trained, "curve": curve, "clear": clear}
 
 
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:

@@ -23,12 +23,14 @@ RANK = (
         "rank",
         "Residual without a rounding floor",
         "Computed without rounding, so that it can be followed far below what numbers of a computer resolve. Where the exponent grows by "
-        "the same factor in every layer, collapse is doubly exponential; where it grows by the same amount, exponential.",
+        "the same factor in every layer, collapse is doubly exponential; where it grows by the same amount, exponential. A "
+        "line ends where that cannot be done and what is left is rounding noise.",
         "law",
         "layer",
         "log10_residual",
         "layer",
         "residual, as a power of ten",
+        where={"clear": True},
         scale="symlog",
     ),
     Chart(
