@@ -6,7 +6,11 @@ import pytest
 from rankfall.report.selection import clear
 
 # Seed 1 is rounding noise at layer 2; seed 2 has equal rows, which have no residual, from layer 3 on; seed 0 keeps all.
-COURSES = {0: [0.0, -0.1, -0.2, -0.3, -0.4], 1: [0.0, -9.0, -16.0, -9.0, -0.5], 2: [0.0, -1.0, -2.0, None, None]}
+COURSES: dict[int, list[float | None]] = {
+    0: [0.0, -0.1, -0.2, -0.3, -0.4],
+    1: [0.0, -9.0, -16.0, -9.0, -0.5],
+    2: [0.0, -1.0, -2.0, None, None],
+}
 TABLE = pd.DataFrame(
     [
         {"architecture": "net", "depth": 4, "seed": seed, "layer": layer, "log10_residual": value, "floor": (seed, layer) == (1, 2)}
