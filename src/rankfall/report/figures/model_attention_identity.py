@@ -50,8 +50,9 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     caption = (
         "How far attention weights are determined by what the attention returns, against the length of the text (means over "
         "layers and heads, "
-        "bands from the tenth to the ninetieth percentile) and, last two, by layer at the greatest length (ranks at relative tolerances "
-        f"1e-10, solid, and 1e-3, dashed; dotted: what the head width gives). {finding(exact)}"
+        "bands from the tenth to the ninetieth percentile) and, last two, by layer at the greatest length (a head returns its "
+        f"weights times T; ranks of T at relative tolerances 1e-10, solid, and 1e-3, dashed; dotted: what the head width gives). "
+        f"{finding(exact)}"
     )
     numbers = points.agg(
         mean="mean", low=lambda x: x.quantile(0.1), high=lambda x: x.quantile(0.9), count="count"

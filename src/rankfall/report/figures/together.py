@@ -76,7 +76,8 @@ def together(
     caption = (
         f"Four ways to lose a token on {task}, by depth of the state: means over {seeds} seeds (of residuals, the geometric "
         "mean, with 0 as the smallest value above it), bands one "
-        f"standard deviation over seeds; the rank of T, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of. "
+        f"standard deviation over seeds; the rank of T, which a head's weights are multiplied "
+        f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of. "
         f"{finding(values, shown)}"
     )
     return Picture(figure, caption, numbers(values))
