@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +34,10 @@ class Used:
     clock: float
 
 
-def run(command: Sequence[str], folder: Path = ROOT) -> Used:
-    """Runs a command of Python's to its good end; the package is this checkout's."""
+def run(command: Sequence[str], folder: Path = ROOT, given: Mapping[str, str] = {}) -> Used:
+    """Runs a command of Python's to its good end; the package is this checkout's. `given`: of its environment."""
     measured = [sys.executable, "-c", MEASURED, sys.executable, *command]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src"), **given}
     done = subprocess.run(measured, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     code, seconds, clock, said = json.loads(done.stdout)
     if code:

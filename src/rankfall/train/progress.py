@@ -22,7 +22,7 @@ class Progress:
         self.out, self.every = out or sys.stderr, every
         self.console = Console(file=self.out)
         self.bars: Bars | None = None
-        self.total = self.done = self.member_steps = 0
+        self.total = self.done = 0
         self.started = self.said = time.monotonic()
 
     def begin(self, total: int, in_store: int) -> None:
@@ -50,7 +50,6 @@ class Progress:
             self.bars.reset(self.steps, total=self.total_steps, completed=members.step_count, detail="")
 
     def step(self, members: "Members", history: "TrainingHistory") -> None:
-        self.member_steps += len(members)
         now = time.monotonic()
         ended = members.step_count % self.steps_per_epoch == 0
         if ended and waits(members.device):  # training waits here anyway, and nowhere else
