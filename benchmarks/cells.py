@@ -3,8 +3,8 @@ configuration with a clean module, two at a time, which evaluates as often. Of t
 architecture at the middle depth, whose cost is the mean over the depths; of the workflow all cells are.
 
 By a clock, for which the machine should be idle; and by the time of processors, which says the same on a busy one as if two were always
-at work. The engine is the fast one where it serves. Its kernels are compiled before, as they are once for a version of the engine; what that
-takes is a row of its own, and so is what jobs of the workflow say that they used.
+at work. The engine is the fast one where it serves. Its kernels are compiled before, as they are once for a version of the engine; what
+that takes is a row of its own, and so is what jobs of the workflow say that they used.
 """
 
 import re
