@@ -16,6 +16,7 @@ from threading import Event, Thread
 import pytest
 import yaml
 from checkout import CONFIG, changed
+from cluster import wait_for
 
 from rankfall.report import tables
 from rankfall.report.compare import differences
@@ -55,6 +56,10 @@ def train(config: Path, results: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def stacks(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("store/stacks/**/[!.]*.safetensors")}
+
+
 @pytest.mark.slow
 def test_two_nodes_that_see_each_other_late(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
@@ -70,7 +75,7 @@ def test_two_nodes_that_see_each_other_late(tmp_path: Path) -> None:
         for process in (first, second):
             said, _ = process.communicate(timeout=300)
             assert process.returncode == 0, said
-        time.sleep(DELAY + 1)
+        wait_for("each to see all of the other", lambda: stacks(folders[0]) == stacks(folders[1]))
     finally:
         stop.set()
         copier.join()

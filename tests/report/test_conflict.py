@@ -67,7 +67,13 @@ def reader(given: Tables, folder: Path) -> Callable[[str], pd.DataFrame]:
 def drawn(given: Tables, folder: Path, **options: Any) -> style.Picture:
     with style.applied():
         picture: style.Picture = components.load("figure", "conflict")(reader(given, folder), **options)
-        style.save(picture, folder / "conflict.png")
+    return picture
+
+
+def saved(given: Tables, folder: Path) -> style.Picture:
+    """Laid out as well, and in every kind of file."""
+    picture = drawn(given, folder)
+    style.save(picture, folder / "conflict.png")
     return picture
 
 
@@ -78,7 +84,7 @@ def numbers_of(picture: style.Picture) -> pd.DataFrame:
 
 
 def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) -> None:
-    picture = drawn(given, tmp_path)
+    picture = saved(given, tmp_path)
     (axis,) = picture.figure.axes
     points = {tuple(found.get_offsets()[0]): found for found in axis.collections if isinstance(found, PathCollection)}
     assert set(points) == {(1 / 32, KEPT["soft"]), (1.0, KEPT["gated"])}
@@ -101,7 +107,7 @@ def test_labels_of_near_points_do_not_overlap(given: Tables, tmp_path: Path) -> 
         row["untrained_rows"] = 1
     for row in given["extrapolation"]:
         row["kept"] = 0.75 if row["kept"] == 0.5 else row["kept"]
-    picture = drawn(given, tmp_path)
+    picture = saved(given, tmp_path)
     renderer = FigureCanvasAgg(picture.figure).get_renderer()
     one, other = (text.get_window_extent(renderer) for text in picture.figure.axes[0].texts)
     assert not one.overlaps(other)

@@ -53,8 +53,9 @@ def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, pla
     assert re.search(r"GRES=gpu(:fake)?:1\(IDX:[01]\)", details)
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert any(line in (b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1") for line in environment)
-    wait_for("the measuring job", lambda: cluster.running("measure"), 120)
-    details = cluster.details(cluster.running("measure")[0])
+    measuring: list[str] = []
+    wait_for("the measuring job", lambda: measuring.extend(cluster.running("measure")) or measuring, 120)
+    details = cluster.details(measuring[0])
     assert "gres:" not in details and "GRES=gpu" not in details and "Partition=main" in details
     assert place.finish(process).code == 0
 
@@ -92,4 +93,4 @@ def test_array_of_training_jobs_runs_to_the_end(cluster: Cluster, place: Cluster
     assert done.jobs["train"] > 1
     assert len({job.split("_")[0] for job in cluster.jobs() if "_" in job}) >= 1
     assert done.trained == len(place.kept()) == 4
-    assert said("squeue", "-h") == ""
+    wait_for("an empty queue", lambda: not said("squeue", "-h"))

@@ -46,7 +46,7 @@ def test_a_run_is_shown_stopped_and_ended(cluster: Cluster, place: ClusterChecko
     assert "==> stopped after" in said.read_text()
     assert f"==> to go on: make run PROFILE={PROFILE} ARGS=" in said.read_text()
     assert not list((place.folder / ".snakemake" / "locks").glob("*"))
-    wait_for("the job to be gone", lambda: not cluster.running("train"), 60)
+    wait_for("the job to be gone", lambda: not cluster.running("train") and not place.pids(), 60)
     kept = place.finished()
     assert kept
     run = begin(place, said)
