@@ -104,5 +104,8 @@ def test_the_figure_says_what_the_tables_have() -> None:
     }
     picture = figure(given.__getitem__, depth=3)
     early = sum(row["share"] for row in of_cells if row["layer"] == 2 and row["place"] <= 2.5)
-    assert f"on trained networks: short {early:.2f}." in picture.caption
+    assert (
+        f"on the right the first half of the places has this share of the influence: short {early:.2f}."
+        in picture.caption
+    )
     assert picture.numbers is not None and {"share", "spearman"} <= set(picture.numbers.quantity)

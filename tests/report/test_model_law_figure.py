@@ -33,7 +33,7 @@ def test_all_that_was_measured_is_drawn() -> None:
     assert {colour(name).upper() for name in labels(found)[:3]} <= drawn
     ends = found.numbers[found.numbers.layer == 4].set_index("variant").log10_residual
     assert dict(ends) == pytest.approx(dict.fromkeys(labels(found)[:3], -0.1 * 3.0**4))
-    assert "of bert, init ends lowest, at 10^-8 after 4 layers, with a local exponent of 3.00" in found.caption
+    assert "of bert, init ends lowest, at 10^-8.1 after 4 layers, with a local exponent of 3.00" in found.caption
 
 
 def test_a_residual_near_1_has_its_place() -> None:

@@ -66,7 +66,7 @@ def test_caption_counts_apart_what_is_at_the_published_settings(tmp_path: Path) 
     assert "4 of 12 comparisons with published numbers hold, 2 of 6 at the published settings" in caption
     assert "1 published numbers are not measured in this run" in caption
     assert (
-        "2 numbers miss at their published settings, drawn below, 'apart' most: published 0.5, ours none, 5 of 5 seeds failed."
+        "at the published settings, of 2 numbers, drawn below; the worst is 'apart': published 0.5, ours none, 5 of 5 seeds failed."
         in caption
     )
 
@@ -99,7 +99,7 @@ def test_experiments_stand_with_the_most_misses_first_and_a_number_out_of_the_fr
 def test_without_misses_or_without_anything(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     picture = saved(rows, tmp_path)
     assert f"of {pd.Series([one['holds'] for one in rows]).notna().sum()} comparisons" in picture.caption
-    assert picture.caption.endswith("None misses at its published setting.")
+    assert picture.caption.endswith("Nothing misses at the published settings.")
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,8 @@ class Unused(nn.Module):
 class Hidden(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.gains = [constant(sizes, 1, 1, sizes.width, value=1.0).double()]
+        like = constant(sizes, 1, 1, sizes.width, value=1.0)  # without a value yet
+        self.gains = [nn.Parameter(torch.ones_like(like, dtype=torch.float64))]
 
     def forward(self, x: Tensor) -> Tensor:
         return x * torch.ones(len(x), 1, 1, 1) * self.gains[0].to(x.dtype)
