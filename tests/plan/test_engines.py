@@ -73,6 +73,23 @@ def test_what_is_not_served_is_plain_and_said(name: str) -> None:
     assert "compute.engine" in line and why in line and "auto" in line
 
 
+def test_a_symmetric_task_is_plain_and_said() -> None:
+    """Gradients that cancel exactly stay 0 by autograd alone: Adam makes whole steps of what rounding leaves of them."""
+    parts = {"residual": "none", "mlp": "none", "position": "none", "embedding": "linear", "head": "regression"}
+    config = changed("measures", {}, asked("auto")) | {
+        "tasks": {"circle": {"points": 40}, "hull": {"task": "convex_hull", "train": 20, "test": 20}},
+        "architectures": {"san": parts, "classes": {**parts, "head": "classifier"}},
+        "grid": [
+            {"task": "circle", "architecture": "san", "training": "short", "seed": 0},
+            {"task": "hull", "architecture": "classes", "training": "short", "seed": 0},
+        ],
+    }
+    plan = make_plan(config)
+    why = "task circle, whose samples are symmetric"
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("plain", why), ("fused", "")}
+    assert why in refusal(changed("compute/engine", "fused", config))
+
+
 def test_wide_networks_with_few_sequences_are_served() -> None:
     """Only the whole of a row has to fill vectors, not the sequences of one place."""
     config = changed("architectures/san/width", 256, changed("trainings/short/batch", 4, asked("auto")))

@@ -56,6 +56,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "TOUCHES": (_listed, "a list of what it acts on: states, queries, products, scores, values, lengths"),
     "IGNORES": (_listed, "a list of fields of an architecture"),
     "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
+    "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "MAX_STACK": (lambda value: type(value) is int and value > 0, "how many cells it takes at once"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from rankfall.code.fingerprint import Sources
-from rankfall.components import locate
+from rankfall.components import describe, locate
 from rankfall.config.problems import problem
 from rankfall.config.rules import parts
 from rankfall.config.types import Compute
@@ -94,6 +94,11 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
     for kind, part in parts(task, architecture, training):
         if kind in CHECKED and part.name not in CHECKED[kind]:
             return f"{kind} {part.name}"
+    # Gradients that cancel exactly are exactly 0 by autograd and rounding noise in the kernels, which merge additions with
+    # multiplications; Adam divides by their size and makes whole steps of it: SAN on the circle ended 2 to 50 times as far from 0.
+    data = describe("task", task.task.name)
+    if data and data.facts.get("SYMMETRIC"):
+        return f"task {task.task.name}, whose samples are symmetric"
     samples, tokens = sizes(task)
     batch = min(training.batch, samples)
     if batch < SEQUENCES:
