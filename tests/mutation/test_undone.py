@@ -156,8 +156,8 @@ UNDONE = {
     ),
     "a floor is drawn as a law": (
         "report/figures/law.py",
-        "    noise = table[table.floor]",
-        "    noise = table[table.floor & False]",
+        '    resolved = table[clear(table, ["architecture"])]',
+        "    resolved = table",
         "tests/report/test_foreign_figures.py::test_law",
     ),
 }
