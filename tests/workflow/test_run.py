@@ -171,7 +171,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_second_run_is_refused_in_one_line(tmp_p
     assert list((checkout.results / "store" / "checkpoints").glob("*.safetensors"))
     assert not list((checkout.folder / ".snakemake" / "locks").glob("*")), "nothing has to be unlocked"
     again = Terminal(checkout)
-    assert again.end(240) == 0, again.text[-2000:]
+    assert again.end(600) == 0, again.text[-2000:]  # trains to the end, beside whatever else is tested at the same time
     assert "==> done: " in again.text
     assert "resuming a stack of" in (checkout.results / "logs" / "train" / "sorting" / "0.log").read_text()
 
