@@ -1,5 +1,6 @@
 """Path effectiveness against a path-by-path evaluation written from the definition."""
 
+import threading
 from itertools import product
 from typing import Any
 
@@ -9,8 +10,14 @@ import torch
 from helpers import cells
 from torch import Tensor
 
+from rankfall.measures import _path_ends
+from rankfall.measures import paths as module
+from rankfall.measures._at_once import at_once
 from rankfall.measures._context import Context
-from rankfall.measures.paths import SKIP, draw, path_ends, paths, read
+from rankfall.measures._equal_tokens import Symbols, indistinct
+from rankfall.measures._member import each_network
+from rankfall.measures._path_ends import SKIP, path_ends
+from rankfall.measures.paths import draw, paths, read
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
@@ -61,6 +68,10 @@ def walk(network: Network, x: Tensor, path: tuple[int, ...], frozen: bool, k: in
     return state
 
 
+def ended(network: Network, inputs: Tensor, distinct: np.ndarray, frozen: bool = False) -> Tensor:
+    return path_ends(network, network.lift(inputs), distinct, network.states(inputs) if frozen else None)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize(
     "architecture", [{}, {"mlp": "gelu"}, {"norm_placement": "pre"}, {"norm_placement": "pre", "mlp": "gelu"}]
@@ -69,7 +80,7 @@ def test_every_path_ends_where_it_should(architecture: dict[str, Any], frozen: b
     """All nine paths of two layers and two heads, walked together and one by one."""
     network, data, _ = example(**architecture)
     every = np.array(list(product((SKIP, 0, 1), repeat=2)))
-    ends = path_ends(network, data.test.inputs, every, frozen)
+    ends = ended(network, data.test.inputs, every, frozen)
     for k in range(2):
         for u, path in enumerate(every):
             torch.testing.assert_close(ends[k, u], walk(network, data.test.inputs[k], tuple(path), frozen, k))
@@ -79,15 +90,15 @@ def test_a_head_that_no_drawn_path_takes_is_no_obstacle() -> None:
     network, data, _ = example()
     one = np.array([[0, SKIP]])
     assert torch.equal(
-        path_ends(network, data.test.inputs, one, frozen=False)[1, 0],
-        path_ends(network, data.test.inputs, np.array([[1, 1], [0, SKIP]]), frozen=False)[1, 1],
+        ended(network, data.test.inputs, one)[1, 0],
+        ended(network, data.test.inputs, np.array([[1, 1], [0, SKIP]]))[1, 1],
     )
 
 
 def test_sets_are_summed_normalised_and_read() -> None:
     network, data, _ = example()
     every = np.array(list(product((SKIP, 0, 1), repeat=2)))
-    ends = path_ends(network, data.test.inputs, every, frozen=False)
+    ends = ended(network, data.test.inputs, every)
     sets = torch.tensor([[2.0, 0, 0, 1, 0, 0, 0, 0, 0]], dtype=torch.float64).expand(
         2, 1, 9
     )  # a path drawn twice counts twice
@@ -134,3 +145,83 @@ def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
 
     assert of(both, 0) == of(swapped, 0)
     assert of(both, 1) != of(swapped, 1)
+
+
+UNPLACED = {"position": "none", "residual": "add", "mlp": "none", "norm": "layer"}
+EVERY = np.array(list(product((SKIP, 0, 1), repeat=2)))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("placement", ["post", "pre"])
+def test_equal_tokens_computed_once_end_as_all_of_them_do(placement: str, frozen: bool) -> None:
+    """Of five tokens three are different; the copies of a symbol weigh as much as they do one by one."""
+    network, _, _ = example(**UNPLACED, norm_placement=placement)
+    alone = next(each_network(network))
+    inputs = torch.tensor([[[4, 1, 4, 2, 4]]])
+    assert indistinct(alone, inputs)
+    symbols = Symbols.of(inputs, torch.float64)
+    assert symbols.numbers.tolist() == [[[1, 2, 4]]] and symbols.first.tolist() == [1, 3, 0]
+    full = [x[:, :, symbols.first] for x in alone.states(inputs)] if frozen else None
+    few = path_ends(alone, alone.lift(symbols.numbers), EVERY, full, symbols.weights)
+    assert few.shape[3] == 3
+    torch.testing.assert_close(
+        few[..., symbols.of_token, :], ended(alone, inputs, EVERY, frozen), rtol=1e-11, atol=1e-11
+    )
+
+
+def test_rows_are_the_same_with_equal_tokens_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, data, chosen = example(**UNPLACED)
+    context = Context(network, data, chosen)
+    apart = paths(context, counts=[2, 3], repeats=2)
+    merged: list[bool] = []
+    monkeypatch.setattr(module, "STATES", 1)  # one sequence at a time
+    monkeypatch.setattr(module, "indistinct", lambda *given: merged.append(indistinct(*given)) or merged[-1])
+    assert paths(context, counts=[2, 3], repeats=2) == apart
+    assert merged == [True, True]
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"position": "learned"},
+        {"position": "rope"},
+        {"position": "toeplitz"},
+        {"mask": "causal"},
+        {"norm": "column"},
+        {"normaliser": "sigmoid"},
+        {"normaliser": "urpe"},
+        {"sentinels": "bos"},
+        {"mlp": "gelu"},
+    ],
+)
+def test_nothing_is_assumed_of_networks_that_may_tell_equal_tokens_apart(different: dict[str, Any]) -> None:
+    network, data, _ = example(**UNPLACED | different)
+    assert not indistinct(network, data.test.inputs)
+    assert indistinct(example(**UNPLACED)[0], data.test.inputs)
+    assert not indistinct(example(**UNPLACED)[0], data.test.inputs.double())  # vectors, which are hardly ever equal
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_states_computed_a_few_at_a_time_are_those_of_all_at_once(
+    frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, data, _ = example(mlp="gelu")
+    at_once_ = ended(network, data.test.inputs, EVERY, frozen)
+    monkeypatch.setattr(_path_ends, "CACHED", 1)
+    torch.testing.assert_close(ended(network, data.test.inputs, EVERY, frozen), at_once_, rtol=1e-12, atol=1e-12)
+
+
+def test_parts_are_computed_side_by_side_on_one_thread_each() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        together = threading.Barrier(2, timeout=20)  # broken unless two are under way at once
+
+        def part(item: int) -> tuple[int, int]:
+            together.wait()
+            return item, torch.get_num_threads()
+
+        assert at_once(part, range(4)) == [(item, 1) for item in range(4)]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -14,8 +14,9 @@ pass, as in the theorem (2.1). Neither is an exact decomposition of a network wi
 
 Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells of
 one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths.
-Paths with a common prefix share its computation: the tree of all prefixes is computed layer by layer, for all lengths at once. At depth 6
-with 2 heads the whole tree of 729 paths costs less than the 700 paths of one seed computed one by one.
+Paths with a common prefix share its computation (`_path_ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed
+pass 2100 layers, and the tree of their prefixes about 440. Where a network cannot distinguish equal tokens, each symbol of a long sequence
+is computed once (`_equal_tokens`).
 """
 
 from collections.abc import Callable
@@ -26,7 +27,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rankfall.measures._at_once import at_once
+from rankfall.measures._equal_tokens import Symbols, indistinct
 from rankfall.measures._member import data_of, each_network
+from rankfall.measures._path_ends import SKIP, path_ends, plain
 
 if TYPE_CHECKING:
     from rankfall.measures._context import Context
@@ -39,7 +43,9 @@ COST = {"seconds": 1}
 TARGETS = "classes"
 USES = ("weights", "heads")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}
-SKIP = -1  # instead of a head: the path skips this layer
+STATES = (
+    1 << 22
+)  # numbers of the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB
 
 
 @torch.no_grad()
@@ -78,18 +84,29 @@ def paths(
         sets = torch.from_numpy(np.array([sums])).to(
             own.test.inputs.device, next(alone.parameters()).dtype
         )  # (1, S, U)
-        # The final states of all paths should fit the processor's cache: 16 MB was twice as fast as 256 MB.
         ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
+        batch = max(1, STATES // ends)
+        merged = batch == 1 and indistinct(alone, own.test.inputs)
         for how in evaluation:
-            ended = partial(path_ends, alone, distinct=distinct, frozen=how == "frozen")
-            predict = partial(predicted, alone, ended, sets)
-            right = accuracy(own, max(1, (1 << 22) // ends), predict)  # (1, S)
+            predict = partial(predicted, alone, distinct, sets, how == "frozen", merged)
+            right = accuracy(own, batch, predict)  # (1, S)
             rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
     return rows
 
 
-def predicted(network: "Network", ended: Callable[[Tensor], Tensor], sets: Tensor, inputs: Tensor) -> Tensor:
-    return read(network, ended(inputs), sets)
+@torch.no_grad()  # also where it runs in a thread of its own
+def predicted(
+    network: "Network", distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
+) -> Tensor:
+    """Classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict. `merged`: for one sequence, equal tokens computed once."""
+    full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
+    if not merged:
+        start = network.lift(inputs) if full is None else full[0]
+        return read(network, path_ends(network, start, distinct, full), sets)
+    symbols = Symbols.of(inputs, sets.dtype)
+    full = None if full is None else [x[:, :, symbols.first] for x in full]
+    start = network.lift(symbols.numbers)
+    return read(network, path_ends(network, start, distinct, full, symbols.weights), sets)[..., symbols.of_token]
 
 
 def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
@@ -102,49 +119,6 @@ def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: i
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 
 
-def path_ends(network: "Network", inputs: Tensor, distinct: np.ndarray, frozen: bool) -> Tensor:
-    """The final state of each of U paths (U, L): (K, U, B, T, D), for inputs (K, B, T)."""
-    full = network.states(inputs) if frozen else [network.lift(inputs)]  # (K, B, T, D) a layer
-    x = full[0].unsqueeze(
-        1
-    )  # (K, N, B, T, D): one state for each of N distinct prefixes; at first there is one, the empty one
-    parent_of = np.zeros(len(distinct), dtype=int)
-    for layer, block in enumerate(network.blocks):
-        children, parent_of = np.unique(
-            np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True
-        )  # rows (parent, head)
-        parent_of = parent_of.reshape(-1)
-        active = np.unique(children[children[:, 1] != SKIP, 0])
-        following = x[:, children[:, 0]]  # right for the paths that skip this layer
-        if len(active):
-            contexts = head_contexts(block, x[:, active], full[layer] if frozen else None)  # (K, A, B, H, T, d)
-            for head in range(block.attention.heads):
-                rows = np.flatnonzero(children[:, 1] == head)
-                if not len(rows):  # few paths were drawn, and none of them takes this head here
-                    continue
-                context = contexts[:, np.searchsorted(active, children[rows, 0]), :, head]  # (K, R, B, T, d)
-                y = block.attention.emit(context.flatten(1, 2), head)
-                y = y if block.placement == "pre" else plain(block.norm1)(y)
-                following[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
-        x = following
-    return x[:, parent_of]
-
-
-def head_contexts(block: Any, x: Tensor, full: Tensor | None) -> Tensor:
-    """P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h from x, or from `full` (K, B, T, D) where given."""
-    count, samples = x.shape[1:3]
-    flat = x.flatten(1, 2)
-    before = (
-        plain(block.norm1)(flat) if block.placement == "pre" else flat
-    )  # a pre-norm block looks at the normalised state
-    if full is None:
-        weights = block.attention.weights(before)  # (K, A*B, H, T, T)
-    else:
-        seen = block.norm1(full) if block.placement == "pre" else full
-        weights = block.attention.weights(seen).repeat(1, count, 1, 1, 1)
-    return block.attention.contexts(weights, before).unflatten(1, (count, samples))
-
-
 def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
     """Predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
     total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
@@ -154,25 +128,13 @@ def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
     return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
 
 
-def token_wise(block: Any, x: Tensor) -> Tensor:
-    """The part of a block after its attention, which looks at each token alone."""
-    if block.mlp is None:
-        return x
-    if block.placement == "pre":
-        return block.mlp_residual(x, block.mlp(plain(block.norm2)(x)))
-    return plain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
-
-
-def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """A norm without its gain and bias."""
-    return getattr(norm, "plain", norm)
-
-
 def accuracy(data: "Data", batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
     """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
-    right, total = torch.tensor(0), torch.tensor(0)
-    for start in range(0, data.test.inputs.shape[1], batch):
+
+    def counted(start: int) -> Tensor:
         wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
-        right = right + (predict(data.test.inputs[:, start : start + batch]) == wanted).flatten(2).sum(2)
-        total = total + (wanted != -1).flatten(2).sum(2)
+        right = predict(data.test.inputs[:, start : start + batch]) == wanted
+        return torch.stack([right.flatten(2).sum(2), (wanted != -1).flatten(2).sum(2).expand(right.shape[:2])])
+
+    right, total = sum(at_once(counted, range(0, data.test.inputs.shape[1], batch)), torch.tensor(0))
     return right / total

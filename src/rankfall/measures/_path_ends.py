@@ -1,0 +1,108 @@
+"""The final states of many paths through a network at once: the tree of all their prefixes, layer by layer.
+
+Paths with a common prefix share its computation. The states of a layer are computed a few at a time, so that they stay in the processor's
+cache from the first product to the last: of 250 features, all at once took twice as long.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from rankfall.nets.network import Network
+
+SKIP = -1  # instead of a head: the path skips this layer
+CACHED = 1 << 18  # numbers of the states that are computed together, on a processor
+
+Weights = Callable[
+    [Any, Tensor], Tensor
+]  # (block, states (K, N, T, D) as its attention reads them) -> P (K, N, H, T, T)
+
+
+def own_weights(block: Any, x: Tensor) -> Tensor:
+    weights: Tensor = block.attention.weights(x)
+    return weights
+
+
+def path_ends(
+    network: "Network",
+    start: Tensor,
+    distinct: np.ndarray,
+    full: list[Tensor] | None = None,
+    weigh: Weights = own_weights,
+) -> Tensor:
+    """The final state of each of U paths (U, L): (K, U, B, T, D), for what enters the first block (K, B, T, D).
+
+    `full`: the states (K, B, T, D) at each layer whose attention weights all paths have; without them those of a path's own states.
+    """
+    x = start.unsqueeze(
+        1
+    )  # (K, N, B, T, D): one state for each of N distinct prefixes; at first there is one, the empty one
+    parent_of = np.zeros(len(distinct), dtype=int)
+    for layer, block in enumerate(network.blocks):
+        children, parent_of = np.unique(
+            np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True
+        )  # rows (parent, head)
+        parent_of = parent_of.reshape(-1)
+        frozen = None if full is None else weigh(block, full_input(block, full[layer]))
+        x = following(block, x, children, frozen, weigh)
+    return x if np.array_equal(parent_of, np.arange(x.shape[1])) else x[:, parent_of]
+
+
+def following(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None, weigh: Weights) -> Tensor:
+    """The states (K, C, B, T, D) after a layer, from those before it (K, N, B, T, D); children (C, 2) are rows (parent, head)."""
+    parents, heads = children.T
+    found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
+    skipping = np.flatnonzero(heads == SKIP)
+    found[:, skipping] = x[:, parents[skipping]]
+    for part in parts(np.unique(parents[heads != SKIP]), x):
+        contexts = head_contexts(block, x[:, part], frozen, weigh)  # (K, A, B, H, T, d)
+        of_part = np.isin(parents, part)
+        for head in range(block.attention.heads):
+            rows = np.flatnonzero(of_part & (heads == head))
+            if not len(rows):  # few paths were drawn, and none of them takes this head here
+                continue
+            context = contexts[:, np.searchsorted(part, parents[rows]), :, head]  # (K, R, B, T, d)
+            y = block.attention.emit(context.flatten(1, 2), head)
+            y = y if block.placement == "pre" else plain(block.norm1)(y)
+            found[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
+    return found
+
+
+def parts(active: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
+    """The states to be computed, a few at a time. A GPU takes all of them."""
+    few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
+    for start in range(0, len(active), few):
+        yield active[start : start + few]
+
+
+def head_contexts(block: Any, x: Tensor, frozen: Tensor | None, weigh: Weights) -> Tensor:
+    """P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h from x, or `frozen` (K, B, H, T, T) where given."""
+    count, samples = x.shape[1:3]
+    flat = x.flatten(1, 2)
+    # A pre-norm block looks at the normalised state.
+    before = plain(block.norm1)(flat) if block.placement == "pre" else flat
+    weights = weigh(block, before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)  # (K, A*B, H, T, T)
+    contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
+    return contexts
+
+
+def full_input(block: Any, x: Tensor) -> Tensor:
+    """What the attention reads of the whole network's state before a layer."""
+    return block.norm1(x) if block.placement == "pre" else x
+
+
+def token_wise(block: Any, x: Tensor) -> Tensor:
+    """The part of a block after its attention, which looks at each token alone."""
+    if block.mlp is None:
+        return x
+    if block.placement == "pre":
+        return block.mlp_residual(x, block.mlp(plain(block.norm2)(x)))
+    return plain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
+
+
+def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """A norm without its gain and bias."""
+    return getattr(norm, "plain", norm)
