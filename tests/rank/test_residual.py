@@ -228,3 +228,13 @@ def test_what_norms_share_is_computed_once_and_the_same() -> None:
     values = torch.linalg.svdvals(x)
     for quantity in (res.sigma_ratio, res.stable_rank, res.numerical_rank):
         assert torch.equal(quantity(x), quantity(x, values=values))
+
+
+@pytest.mark.parametrize("norms", [res.NORMS, ("l1",), ("frobenius", "composite"), ("linf", "spectral"), ()])
+def test_norms_together_are_those_one_by_one(norms: tuple[str, ...]) -> None:
+    x = torch.randn(2, 3, 6, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found = res.matrix_norms(x, norms)
+    assert list(found) == list(norms)
+    assert all(torch.equal(found[norm], res.matrix_norm(x, norm)) for norm in norms)
+    with pytest.raises(ValueError, match="unknown norm"):
+        res.matrix_norms(x, ("l1", "l3"))

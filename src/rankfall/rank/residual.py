@@ -48,6 +48,24 @@ def matrix_norm(x: Tensor, norm: str) -> Tensor:
     raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORMS)}")
 
 
+def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
+    """Each of these norms (...) of matrices (..., T, D), bit by bit as `matrix_norm` has them; what several need is computed once."""
+    size = x.abs() if {"l1", "linf", "composite"}.intersection(norms) else x
+    l1 = size.sum(-2).amax(-1) if {"l1", "composite"}.intersection(norms) else None
+    linf = size.sum(-1).amax(-1) if {"linf", "composite"}.intersection(norms) else None
+    found = {}
+    for norm in norms:
+        if norm == "l1" and l1 is not None:
+            found[norm] = l1
+        elif norm == "linf" and linf is not None:
+            found[norm] = linf
+        elif norm == "composite" and l1 is not None and linf is not None:
+            found[norm] = l1.sqrt() * linf.sqrt()
+        else:
+            found[norm] = matrix_norm(x, norm)
+    return found
+
+
 def mean_centre(x: Tensor) -> Tensor:
     """The token mean, (..., T, D) -> (..., D), taken about the first token so that equal rows give exactly that row."""
     first = x[..., :1, :]
