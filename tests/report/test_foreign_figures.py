@@ -69,9 +69,11 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
 
 
 def drawn(name: str, read: Read, folder: Path, **options: Any) -> style.Picture:
+    """On paper too, in one kind of file: the same figures in all kinds are in test_rank_figures.py."""
+    folder.mkdir(exist_ok=True)
     with style.applied():
         picture: style.Picture = components.load("figure", name)(read, **options)
-    style.save(picture, folder / f"{name}.png")
+        picture.figure.savefig(folder / f"{name}.png")
     assert (folder / f"{name}.png").stat().st_size > 5000
     return picture
 
@@ -129,7 +131,6 @@ def test_orders(read: Read, tmp_path: Path) -> None:
     assert picture.numbers is not None and set(picture.numbers.heads.dropna()) == {2}
     why = picture.numbers[picture.numbers.normaliser == "mylab:single"].reason
     assert why.str.startswith("depends on the draw").any()
-    (tmp_path / "one").mkdir()
     alone = drawn("orders", read, tmp_path / "one", heads=1)
     assert "entries (–) have no order, for reasons that the table says." in alone.caption and alone.numbers is not None
     assert alone.numbers[alone.numbers.normaliser == "mylab:Differential"].reason.str.contains("RuntimeError").all()
@@ -139,6 +140,7 @@ def test_orders(read: Read, tmp_path: Path) -> None:
 
 def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
     picture = drawn("paths", read, tmp_path)
+    style.save(picture, tmp_path / "all.png")
     assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 8 layers" for name in OWN}
     picture = drawn("residuals", read, tmp_path)
     assert picture.numbers is not None and set(picture.numbers.architecture) == set(OWN)

@@ -1,4 +1,4 @@
-"""Snakemake as it is, except that it asks SLURM every two seconds; by itself it asks ever less often, as a real queue wants.
+"""Snakemake as it is, except that it asks SLURM every half second; by itself it asks ever less often, as a real queue wants.
 
 python impatient.py <arguments of snakemake>
 """
@@ -7,5 +7,5 @@ from snakemake.cli import main
 from snakemake_executor_plugin_slurm import Executor
 
 if __name__ == "__main__":
-    Executor.next_seconds_between_status_checks = property(lambda self: 2, lambda self, value: None)
+    Executor.next_seconds_between_status_checks = property(lambda self: 0.5, lambda self, value: None)
     main()

@@ -1,9 +1,10 @@
-"""Throw-away checkouts that run on the test cluster, through the profile as it is."""
+"""Throw-away checkouts that run on the test cluster, through the profile as it is, but for how long it waits."""
 
 import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from checkout import CONFIG, Checkout, changed
@@ -13,14 +14,21 @@ from rankfall.report.compare import differences
 
 PROFILE = "workflow/profiles/slurm"
 
-# Three cells that share a job, one after the other, each some seconds long and checkpointed every second.
+HURRY = (
+    "--latency-wait",
+    "15",
+    "--slurm-init-seconds-before-status-checks",
+    "1",
+)  # a real queue and file system want more
+
+# Three cells that share a job, one after the other, each two seconds long and checkpointed every quarter of a second.
 SLOW = changed(
     CONFIG,
-    trainings={"slow": {"lr": 1.0e-3, "epochs": 1000, "batch": 30}},
+    trainings={"slow": {"lr": 1.0e-3, "epochs": 300, "batch": 30}},
     grid=[{"task": "sorting", "architecture": "soft", "training": "slow", "seed": [0, 1, 2]}],
     measures={},
     figures={},
-    compute={"threads": 1, "stack": 1, "checkpoint_seconds": 1},
+    compute={"threads": 1, "stack": 1, "checkpoint_seconds": 0.25},
 )
 CELLS = 3
 
@@ -29,7 +37,7 @@ class ClusterCheckout(Checkout):
     """A checkout whose jobs go to SLURM."""
 
     def command(self, *arguments: str) -> list[str]:
-        site = ("--workflow-profile", PROFILE, "--latency-wait", "15")
+        site = ("--workflow-profile", PROFILE, *HURRY)
         return [sys.executable, str(Path(__file__).with_name("impatient.py")), *site, *arguments]
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -79,9 +87,42 @@ class ClusterCheckout(Checkout):
         return any(cells and not kept.issuperset(cells) for cells in self.store.checkpoints.cells().values() if kept)
 
     def wait_until_in_the_middle(self) -> None:
-        """Until one cell is finished and another has got as far as a checkpoint."""
-        wait_for("a finished cell and a checkpoint", self.begun, 180, 0.02)
+        """Until one cell is finished and another has got as far as a checkpoint. There the training process stands still, so that what
+        a test sees is what it acts on, on a slow machine as well: until SLURM ends its job, which sets it going first, or `go_on`."""
+        wait_for("a finished cell and a checkpoint", self._held, 180, 0.02)
+
+    def _held(self) -> bool:
         assert len(self.finished()) < CELLS, "everything had finished: nothing is tested"
+        if not self.begun():
+            return False
+        if self.hold() and self.begun():
+            return True
+        self.go_on()  # it has finished that cell meanwhile
+        return False
+
+    def hold(self) -> list[int]:
+        """Stop the training processes where they are."""
+        held = self.pids()
+        for pid in held:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        wait_for("the process to stop", lambda: all(map(stands, held)))
+        return held
+
+    def go_on(self) -> None:
+        """What stands still is set going, if it is still there."""
+        for pid in self.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def stands(pid: int) -> bool:
+    """Whether a process was stopped, or has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    return next(line.split()[1] in "TZX" for line in status.splitlines() if line.startswith("State:"))
 
 
 def nothing_lost(checkout: ClusterCheckout, finished: dict[str, tuple[int, int]], undisturbed: Checkout) -> None:

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from checkout import CONFIG, ROOT, Checkout, changed
 from cluster import Cluster, said, wait_for
 from runs import ClusterCheckout
 
+from rankfall.plan import make_plan
 from rankfall.report.compare import differences
 
 pytestmark = pytest.mark.slow
@@ -46,13 +46,15 @@ def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, pla
     place.configure(changed(CONFIG, trainings={"short": {"lr": 1.0e-3, "epochs": 300, "batch": 30}}, figures={}))
     process = place.start("--set-resources", "train:gres=gpu:1", "train:slurm_partition=gpu")
     wait_for("the training process", place.pids, 120)
-    (job,), pid = cluster.running("train"), place.pids()[0]
+    (pid,) = place.hold()
+    (job,) = cluster.running("train")
     details = cluster.details(job)
     assert "gres:gpu:1" in details
     assert "Partition=gpu" in details
     assert re.search(r"GRES=gpu(:fake)?:1\(IDX:[01]\)", details)
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert any(line in (b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1") for line in environment)
+    place.go_on()
     measuring: list[str] = []
     wait_for("the measuring job", lambda: measuring.extend(cluster.running("measure")) or measuring, 120)
     details = cluster.details(measuring[0])
@@ -72,13 +74,13 @@ MANY = changed(
 def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterCheckout) -> None:
     """On a node that takes no jobs, so that they can be counted; Ctrl-C takes all of them out of the queue again."""
     place.configure(MANY)
+    jobs = len(make_plan(MANY).shards)
+    assert jobs >= 100
     cluster.node("DRAIN")
     try:
         process = place.start("--slurm-array-jobs", "train", "--jobs", "200", "--quiet", "rules")
-        wait_for("the submission", lambda: len(cluster.jobs("PENDING")) > 1, 120)
-        time.sleep(2)
+        wait_for("the submission", lambda: len(cluster.jobs("PENDING")) == jobs, 120)
         waiting = cluster.jobs("PENDING")
-        assert len(waiting) >= 100
         assert len({job.split("_")[0] for job in waiting}) <= 2, "Snakemake hands over a hundred jobs a second"
         os.kill(process.pid, signal.SIGINT)
         assert place.finish(process).code != 0

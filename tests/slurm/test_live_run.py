@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, wait_for
-from runs import CELLS, PROFILE, SLOW, ClusterCheckout
+from runs import CELLS, HURRY, PROFILE, SLOW, ClusterCheckout
 
 pytestmark = pytest.mark.slow
-HURRY = ("--latency-wait", "15", "--slurm-init-seconds-before-status-checks", "1")
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_a_run_is_shown_stopped_and_ended(cluster: Cluster, place: ClusterChecko
     said = tmp_path / "said"
     run = begin(place, said)
     try:
-        wait_for("a finished cell, and one in training", place.begun, 180)
+        place.wait_until_in_the_middle()
         os.kill(run.pid, signal.SIGINT)
         assert run.wait(120) == 130
     finally:
