@@ -25,19 +25,33 @@ EDIT = SHARP.replace("2", "3")
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return laboratory(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tensor]:
+    """What a job keeps whose files nobody edits; the same in every folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = laboratory(tmp_path_factory.mktemp("undisturbed"), patch)
+        plan = make_plan(folder / "config.json")
+        assert train(plan) == 0
+        return weights(folder, plan)
+
+
+def laboratory(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """A folder with two normalisers in modules of their own, for two architectures: each is imported with its own stack."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    patch.chdir(folder)
+    patch.syspath_prepend(folder)
     for name in ("edited_one", "edited_two"):
-        (tmp_path / f"{name}.py").write_text(SHARP)
-        monkeypatch.delitem(sys.modules, name, raising=False)
+        (folder / f"{name}.py").write_text(SHARP)
+        sys.modules.pop(name, None)
     raw = config(training={"epochs": 2}, compute={"threads": 1, "checkpoint_seconds": 1e-9})
     raw["architectures"] = {
         name: {"depth": 1, "width": 8, "normaliser": f"edited_{name}:sharp"} for name in ("one", "two")
     }
     raw["grid"][0] |= {"architecture": ["one", "two"], "seed": [0, 1]}
-    (tmp_path / "config.json").write_text(json.dumps(raw))
-    return tmp_path
+    (folder / "config.json").write_text(json.dumps(raw))
+    return folder
 
 
 def edit(lab: Path, text: str) -> None:
@@ -45,7 +59,7 @@ def edit(lab: Path, text: str) -> None:
         (lab / f"{name}.py").write_text(text)
 
 
-def train(plan: Plan, results: str = "results") -> int:
+def train(plan: Plan) -> int:
     ((task, shard),) = plan.shards
     return cli.main(
         [
@@ -53,7 +67,7 @@ def train(plan: Plan, results: str = "results") -> int:
             "--config",
             "config.json",
             "--results",
-            results,
+            "results",
             "--task",
             task,
             "--shard",
@@ -75,9 +89,9 @@ def when(monkeypatch: pytest.MonkeyPatch, method: str, act: Callable[[], object]
     monkeypatch.setattr(Progress, method, telling)
 
 
-def weights(lab: Path, plan: Plan, results: str) -> dict[str, Tensor]:
+def weights(lab: Path, plan: Plan) -> dict[str, Tensor]:
     """All that the store holds of the cells, by key and name."""
-    store, found = Store(lab / results / "store"), {}
+    store, found = Store(lab / "results" / "store"), {}
     for group in {cell.group for cell in plan.cells}:
         for stack in store.load_cells([cell.key for cell in plan.cells if cell.group == group], group):
             found |= {f"{stack.keys} {name}": value for name, value in stack.tensors.items()}
@@ -87,14 +101,11 @@ def weights(lab: Path, plan: Plan, results: str) -> dict[str, Tensor]:
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("text", [EDIT, "def sharp(logits:\n", None])
 def test_an_edit_while_a_job_runs_changes_nothing_of_it(
-    lab: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, back: bool
+    lab: Path, undisturbed: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch, text: str | None, back: bool
 ) -> None:
     """Edited, half edited or deleted before the second stack imports it, and perhaps restored before that is saved: what the plan
     has hashed is what runs."""
     plan = make_plan(lab / "config.json")
-    assert train(plan, "undisturbed") == 0
-    for name in ("edited_one", "edited_two"):
-        del sys.modules[name]
     progress = []
 
     def disturb() -> None:
@@ -110,21 +121,18 @@ def test_an_edit_while_a_job_runs_changes_nothing_of_it(
     when(monkeypatch, "cells_done" if not back else "begin_stack", disturb)
     assert train(plan) == 0
     assert len(progress) == 2
-    expected, found = (weights(lab, plan, results) for results in ("undisturbed", "results"))
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(expected[name], found[name]) for name in expected if "none" not in name)
+    found = weights(lab, plan)
+    assert undisturbed.keys() == found.keys()
+    assert all(torch.equal(undisturbed[name], found[name]) for name in found if "none" not in name)
     assert len(found) > 10
 
 
 @pytest.mark.parametrize("text", [EDIT, "def sharp(logits:\n", None])
 def test_an_edit_after_the_plan_and_before_any_import_changes_nothing(
-    lab: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+    lab: Path, undisturbed: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch, text: str | None
 ) -> None:
     """The trials import all components at the start of a job, so the edits of the test above come when modules are there already."""
     plan = make_plan(lab / "config.json")
-    assert train(plan, "undisturbed") == 0
-    for name in ("edited_one", "edited_two"):
-        del sys.modules[name]
 
     def disturb() -> None:
         if text is not None:
@@ -135,10 +143,10 @@ def test_an_edit_after_the_plan_and_before_any_import_changes_nothing(
 
     when(monkeypatch, "begin", disturb)
     assert train(plan) == 0
-    expected, found = (weights(lab, plan, results) for results in ("undisturbed", "results"))
+    found = weights(lab, plan)
     assert len(found) > 10
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(expected[name], found[name]) for name in expected if "none" not in name)
+    assert undisturbed.keys() == found.keys()
+    assert all(torch.equal(undisturbed[name], found[name]) for name in found if "none" not in name)
 
 
 def test_code_that_was_imported_before_an_edit_ends_the_job(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,24 @@ SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
 RUN = {"epochs": 4, "lr": 3e-3, "dropout": 0.1}
 
 
+@pytest.fixture(scope="module")
+def undisturbed() -> tuple[Members, dict[str, torch.Tensor]]:
+    return trained([3, 1, 2])[:2]
+
+
+FATES: dict[str, Any] = {
+    "members": [{}, {"stop_loss": 10.0}, {"lr": 1e30}],
+    "training": RUN | {"optimizer": "sgd"},
+    "architecture": {"norm": "none"},
+}
+
+
+@pytest.fixture(scope="module")
+def undisturbed_fates() -> tuple[Members, dict[str, torch.Tensor]]:
+    """One that runs to the end, one that stops, one that diverges."""
+    return trained([3, 1, 2], **FATES)[:2]
+
+
 def trained(
     seeds: list[int], stop_at: int | None = None, resume: dict[str, Any] | None = None, **changes: Any
 ) -> tuple[Members, dict[str, torch.Tensor], dict[str, Any]]:
@@ -83,16 +101,16 @@ def test_isolation_float32() -> None:
                 torch.testing.assert_close(value[place], alone[name][0], rtol=0, atol=1e-4)
 
 
-def test_replay_is_bit_identical() -> None:
-    one, two = trained([3, 1, 2]), trained([3, 1, 2])
+def test_replay_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]]) -> None:
+    one, two = undisturbed, trained([3, 1, 2])
     assert torch.equal(one[0].weights, two[0].weights)
     assert all(torch.equal(one[1][name], two[1][name]) for name in one[1])
 
 
 @pytest.mark.parametrize("step", [*sorted(random.Random(5).sample(range(1, 27), 5)), 7, 28])
-def test_resume_is_bit_identical(step: int) -> None:
+def test_resume_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]], step: int) -> None:
     """From a checkpoint at any step (the last of an epoch and the last of all among them) the end is the undisturbed one, bit for bit."""
-    whole, history, _ = trained([3, 1, 2])
+    whole, history = undisturbed
     _, _, saved = trained([3, 1, 2], stop_at=step)
     again, again_history, _ = trained([3, 1, 2], resume=saved)
     assert again.step_count == 28
@@ -102,13 +120,13 @@ def test_resume_is_bit_identical(step: int) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 3, 7, 9, 20])
-def test_resume_remembers_who_has_stopped(step: int) -> None:
+def test_resume_remembers_who_has_stopped(
+    undisturbed_fates: tuple[Members, dict[str, torch.Tensor]], step: int
+) -> None:
     """A member that stopped or diverged before the checkpoint stays as it was, and so does its record."""
-    run = {"training": RUN | {"optimizer": "sgd"}, "architecture": {"norm": "none"}}
-    members = [{}, {"stop_loss": 10.0}, {"lr": 1e30}]
-    whole, history, _ = trained([3, 1, 2], members=members, **run)
-    saved = trained([3, 1, 2], stop_at=step, members=members, **run)[2]
-    again, again_history, _ = trained([3, 1, 2], resume=saved, members=members, **run)
+    whole, history = undisturbed_fates
+    saved = trained([3, 1, 2], stop_at=step, **FATES)[2]
+    again, again_history, _ = trained([3, 1, 2], resume=saved, **FATES)
     assert again.fate.tolist() == whole.fate.tolist() == [RUNNING, STOPPED, DIVERGED]
     assert again.last_step.tolist() == whole.last_step.tolist()
     assert torch.equal(again.weights, whole.weights)
