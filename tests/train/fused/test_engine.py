@@ -40,6 +40,7 @@ from rankfall.train.objectives._base import Graded, Samples
 pytest.importorskip("numba")
 from rankfall.train.fused import cache
 from rankfall.train.fused.engine import Fused
+from rankfall.train.fused.exact_zeros import remainder
 
 CPU = torch.device("cpu")
 TOKENS = {"embedding": Component("token"), "head": Component("classifier")}
@@ -335,6 +336,14 @@ def check_any(
         # Few features, or none whose variance may vanish: a norm with so small an eps divides by almost nothing.
         architecture["norm"] = Component("none") if network["norm"].name == "none" else Component("layer", {"eps": 0.1})
     compare(architecture, {**EXACT, "objective": ends[2], "dropout": dropout}, batch=batch, tokens=tokens)
+    check_no_remainder(architecture, {"objective": ends[2], "dropout": dropout}, batch, tokens)
+
+
+def check_no_remainder(architecture: dict[str, Any], training: dict[str, Any], batch: int, tokens: int) -> None:
+    """Data that are symmetric in nothing end no job (`exact_zeros.py`)."""
+    a, t, shape = Architecture("a", **architecture), Training("t", **training), shape_of(architecture, training, tokens)
+    members = recipe.initial(a, shape, [batch], [t], CPU)
+    assert remainder(a, shape, t, batch_of(members, shape, batch, tokens)) is None
 
 
 @pytest.mark.parametrize("clip", [None, 1e-3, 0.5])

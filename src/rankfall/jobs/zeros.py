@@ -1,0 +1,50 @@
+"""Whether the fast engine's kernels keep what cancels exactly in the cells of a job: looked at before any of them is trained."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from rankfall.code.declared import Unproved
+from rankfall.code.watch import numerics
+from rankfall.disk import StoreError
+from rankfall.errors import RankfallError
+from rankfall.jobs.cells import dataset_of, shape_of, stacked
+
+if TYPE_CHECKING:
+    from rankfall.plan.cell import Cell
+    from rankfall.store import Store
+    from rankfall.train.fused.exact_zeros import Remainder
+
+
+def check_zeros(cells: "Sequence[Cell]", store: "Store") -> None:
+    """Raise if the kernels leave a remainder where a gradient is exactly 0, for the first cell of each group that they train."""
+    firsts: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.engine == "fused":
+            firsts.setdefault(cell.group, cell)
+    for cell in firsts.values():
+        try:
+            found = remainder_of(cell, store)
+        except (StoreError, Unproved):
+            raise
+        except Exception:  # what a component raises is its cells' own failure, and their training will say so
+            continue
+        if found:
+            raise RankfallError(
+                f"{cell.task.name} / {cell.architecture.name}: the gradient of {found.parameter} is 0 by autograd and "
+                f"{found.value:.1g} by the fast engine, whose rounding Adam makes whole steps of: data that are symmetric, such as "
+                f"tokens x and -x. Say `SYMMETRIC = True` in the file of the task {cell.task.task.name}, or "
+                "`compute: {engine: plain}`"
+            )
+
+
+def remainder_of(cell: "Cell", store: "Store") -> "Remainder | None":
+    from rankfall.train.fused.exact_zeros import remainder  # needs numba, which not everybody has
+
+    training = cell.training
+    dataset = dataset_of(cell, store)
+    with numerics(cell.code):
+        data = stacked([cell], [dataset], torch.device("cpu"))
+        batch = next(data.epoch([cell.seed], 0, training.batch, training.shuffle))
+        return remainder(cell.architecture, shape_of(cell, dataset), training, batch)

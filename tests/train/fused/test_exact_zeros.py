@@ -1,0 +1,131 @@
+"""Guards that a task whose gradients cancel exactly is not trained by kernels that leave rounding of them, and that no other is ended.
+Random networks on random data, of which none may be found, are in `test_engine.py`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers import config
+
+from rankfall.design import Architecture, Component, Training
+from rankfall.errors import RankfallError
+from rankfall.jobs import training as job
+from rankfall.jobs.engine import Settings
+from rankfall.nets.network import Shape
+from rankfall.plan import Plan, make_plan
+from rankfall.store import Store
+from rankfall.tasks import circle
+from rankfall.train.objectives._base import Samples
+from rankfall.train.progress import Progress
+
+pytest.importorskip("numba")
+from rankfall.train.fused.exact_zeros import Remainder, remainder
+
+CPU = torch.device("cpu")
+VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none")}
+OWN = Path(circle.__file__).read_text().replace("SYMMETRIC = True", "").replace("def circle(", "def ring(")
+
+
+def found(inputs: torch.Tensor, network: dict[str, Any], **training: Any) -> Remainder | None:
+    """On vectors (B, T, C), each of which is its own target."""
+    told = {"objective": Component("values"), "epochs": 3, "batch": len(inputs)} | training
+    samples = Samples(inputs[None], inputs[None], [0], ("train", 0), learned=True)
+    shape = Shape("vectors", "values", *inputs.shape[1:], inputs.shape[2])
+    return remainder(Architecture("a", **{**VECTORS, "width": 32, **network}), shape, Training("t", **told), samples)
+
+
+def opposite(samples: int = 30) -> torch.Tensor:
+    """Two tokens a sample, of which one is the other's negative."""
+    one = torch.randn(samples, 1, 2, generator=torch.Generator().manual_seed(0))
+    return torch.cat([one, -one], 1)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("residual", ["none", "add"])
+@pytest.mark.parametrize("placement", ["post", "pre"])
+def test_opposite_tokens_are_found(residual: str, placement: str, depth: int) -> None:
+    network = {"residual": Component(residual), "norm_placement": placement, "depth": depth}
+    left = found(opposite(), network)
+    assert left is not None and left.parameter.endswith(".bias") and left.value > 1e-10
+
+
+@pytest.mark.parametrize(
+    ("network", "training"),
+    [
+        ({"depth": 1}, {"dropout": 0.1}),  # masks that differ between the tokens
+        ({"depth": 1, "mlp": Component("gelu")}, {}),  # no odd function
+        ({"depth": 1}, {"optimizer": Component("sgd")}),  # a step as small as the gradient
+        ({"depth": 1}, {"optimizer": Component("adam", {"eps": 1e-2})}),  # likewise, a millionth
+    ],
+)
+def test_opposite_tokens_without_harm_are_not(network: dict[str, Any], training: dict[str, Any]) -> None:
+    assert found(opposite(), network, **training) is None
+
+
+def test_one_sample_that_is_not_symmetric_is_enough_for_a_gradient() -> None:
+    inputs = opposite()
+    inputs[-1, 1, 0] += 0.5
+    assert found(inputs, {"depth": 1}) is None
+
+
+@pytest.mark.parametrize("norm", ["layer", "none"])
+@pytest.mark.parametrize("tokens", [1, 2, 8])
+@pytest.mark.parametrize("width", [1, 4])
+def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: str) -> None:
+    """A norm of one feature, attention that sees one token, and twelve layers without skips, which leave all tokens alike."""
+    inputs = torch.randn(32, tokens, 3, generator=torch.Generator().manual_seed(1))
+    network = {"residual": Component("none"), "norm": Component(norm), "depth": 12, "width": width, "heads": 1}
+    assert found(inputs, network) is None
+
+
+@pytest.fixture
+def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A stranger's copy of the circle, which does not say that it is symmetric, after cells of another task."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mylab_ring.py").write_text(OWN)
+    own = {**{name: part.name for name, part in VECTORS.items()}, "residual": "none", "depth": 1, "width": 16}
+    raw = config(training={"epochs": 1}, compute={"engine": "auto"})
+    raw["tasks"]["ring"] = {"task": "mylab_ring:ring", "points": 60}
+    raw["architectures"]["SAN"] = own
+    raw["grid"].append({"task": "ring", "architecture": "SAN", "training": "short", "seed": "0..2"})
+    return raw
+
+
+def train(plan: Plan, tmp_path: Path) -> Store:
+    store = Store(tmp_path / "store")
+    job.train_cells(plan.cells, store, Settings(CPU), Progress(), plan.origin)
+    return store
+
+
+def test_a_task_that_does_not_say_so_ends_the_job_before_any_training(ring: dict[str, Any], tmp_path: Path) -> None:
+    plan = make_plan(ring)
+    assert {cell.engine for cell in plan.cells} == {"fused"}
+    line = r"ring / SAN: the gradient of embedding\.map\.bias is 0 by autograd and \d.*SYMMETRIC = True.*engine: plain"
+    with pytest.raises(RankfallError, match=line) as error:
+        train(plan, tmp_path)
+    assert "\n" not in str(error.value)
+    keys, groups = [cell.key for cell in plan.cells], {cell.group for cell in plan.cells}
+    assert not Store(tmp_path / "store").find_cells(keys, groups)
+
+
+def test_a_task_that_says_so_is_trained_by_autograd(ring: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "mylab_ring.py").write_text(OWN + "\nSYMMETRIC = True\n")
+    plan = make_plan(ring)
+    assert {cell.engine for cell in plan.cells} == {"fused", "plain"}
+    found = train(plan, tmp_path).find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
+    assert {one.status for one in found.values()} == {"done"} and len(found) == len(plan.cells)
+
+
+def test_training_is_the_same_to_the_bit_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = config(training={"epochs": 2, "dropout": 0.1}, grid={"seed": "0..2"}, compute={"engine": "auto"})
+    plan = make_plan(raw)
+    keys, groups = [cell.key for cell in plan.cells], {cell.group for cell in plan.cells}
+    kept = []
+    for name in ("with", "without"):
+        store = train(plan, tmp_path / name)
+        kept.append({key: value for stack in store.load_cells(keys, *groups) for key, value in stack.tensors.items()})
+        monkeypatch.setattr(job, "check_zeros", lambda *given: None)
+    assert kept[0].keys() == kept[1].keys() and all(
+        torch.equal(value, kept[1][name]) for name, value in kept[0].items()
+    )
