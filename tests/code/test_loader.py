@@ -112,7 +112,11 @@ def test_installing_again_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [["-m", "rankfall.cli"], ["-c", "import sys; from rankfall.cli import main; sys.exit(main())"]]
+    "verb",
+    [
+        ["-m", "rankfall.cli"],
+        pytest.param(["-c", "import sys; from rankfall.cli import main; sys.exit(main())"], marks=pytest.mark.slow),
+    ],
 )
 def test_a_job_trains_with_the_text(lab: Path, verb: list[str]) -> None:
     """The whole program, started as workflows and as a shell start it, over a stale compiled normaliser."""

@@ -95,7 +95,7 @@ def test_outputs_of_another_configuration_are_made_again(tmp_path: Path) -> None
     assert "Nothing to be done" in one.run().output, "the tables have all that is asked of the networks"
 
 
-@pytest.mark.parametrize(("name", "sign"), [("a:b", ":"), ("{a}", "{")])
+@pytest.mark.parametrize(("name", "sign"), [("a:b", ":"), pytest.param("{a}", "{", marks=pytest.mark.slow)])
 def test_a_checkout_that_jobs_would_not_find_is_refused(name: str, sign: str, tmp_path: Path) -> None:
     assert f"jobs would not be found in a folder with {sign!r} in its name" in refusal(Checkout.make(tmp_path / name))
 

@@ -47,6 +47,7 @@ def sources(checkout: Checkout) -> list[Path]:
     return [*found, checkout.folder / "Snakefile", checkout.folder / "config.yaml"]
 
 
+@pytest.mark.slow
 def test_nothing_changed_runs_nothing(checkout: Checkout) -> None:
     again = checkout.run()
     assert not again.jobs
@@ -54,6 +55,7 @@ def test_nothing_changed_runs_nothing(checkout: Checkout) -> None:
 
 
 def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
+    """Nor does the time of a file, which is a new one for all of them."""
     for path in sources(checkout):
         if path.suffix in (".py", ".smk", ".yaml") or path.name == "Snakefile":
             text = path.read_text()
@@ -63,12 +65,14 @@ def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
     assert not checkout.run().jobs
 
 
+@pytest.mark.slow
 def test_touched_sources_run_nothing(checkout: Checkout) -> None:
     for path in sources(checkout):
         os.utime(path)
     assert not checkout.run().jobs
 
 
+@pytest.mark.slow
 def test_unknown_key_is_an_error_and_nothing_runs(checkout: Checkout) -> None:
     checkout.configure(changed(CONFIG, epoch=3))
     done = checkout.finish(checkout.start())
@@ -78,6 +82,7 @@ def test_unknown_key_is_an_error_and_nothing_runs(checkout: Checkout) -> None:
     assert not done.trained
 
 
+@pytest.mark.slow
 def test_edited_figure_redraws_that_figure_only(checkout: Checkout) -> None:
     edit(checkout, "report/figures/paths.py")
     assert checkout.run().labelled == {"figure": 1}
