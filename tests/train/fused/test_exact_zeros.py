@@ -15,7 +15,6 @@ from rankfall.jobs.engine import Settings
 from rankfall.nets.network import Shape
 from rankfall.plan import Plan, make_plan
 from rankfall.store import Store
-from rankfall.tasks import circle
 from rankfall.train.objectives._base import Samples
 from rankfall.train.progress import Progress
 
@@ -24,7 +23,23 @@ from rankfall.train.fused.exact_zeros import Remainder, remainder
 
 CPU = torch.device("cpu")
 VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none")}
-OWN = Path(circle.__file__).read_text().replace("SYMMETRIC = True", "").replace("def circle(", "def ring(")
+ITSELF = Component(
+    "local", {"window": 0}
+)  # each token attends to itself, so that four tokens may be symmetric to the last bit
+OWN = """
+import torch
+from rankfall.tasks._dataset import Dataset, Split
+
+INPUTS = "vectors"
+TARGETS = "values"
+TOKENS = 4
+
+
+def ring(rng, *, samples: int = 60) -> Dataset:
+    one = torch.from_numpy(rng.normal(size=(samples, 2, 1, 2))).float()
+    points = torch.cat([one, -one], 2).flatten(1, 2)
+    return Dataset({"train": Split(points, points), "test": Split(points, points)}, size_in=2, size_out=2)
+"""
 
 
 def found(inputs: torch.Tensor, network: dict[str, Any], **training: Any) -> Remainder | None:
@@ -32,13 +47,15 @@ def found(inputs: torch.Tensor, network: dict[str, Any], **training: Any) -> Rem
     told = {"objective": Component("values"), "epochs": 3, "batch": len(inputs)} | training
     samples = Samples(inputs[None], inputs[None], [0], ("train", 0), learned=True)
     shape = Shape("vectors", "values", *inputs.shape[1:], inputs.shape[2])
-    return remainder(Architecture("a", **{**VECTORS, "width": 32, **network}), shape, Training("t", **told), samples)
+    return remainder(
+        Architecture("a", **{**VECTORS, "width": 32, "mask": ITSELF, **network}), shape, Training("t", **told), samples
+    )
 
 
 def opposite(samples: int = 30) -> torch.Tensor:
-    """Two tokens a sample, of which one is the other's negative."""
-    one = torch.randn(samples, 1, 2, generator=torch.Generator().manual_seed(0))
-    return torch.cat([one, -one], 1)
+    """Tokens x, -x, y, -y."""
+    one = torch.randn(samples, 2, 1, 2, generator=torch.Generator().manual_seed(0))
+    return torch.cat([one, -one], 2).flatten(1, 2)
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -75,19 +92,26 @@ def test_one_sample_that_is_not_symmetric_is_enough_for_a_gradient() -> None:
 def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: str) -> None:
     """A norm of one feature, attention that sees one token, and twelve layers without skips, which leave all tokens alike."""
     inputs = torch.randn(32, tokens, 3, generator=torch.Generator().manual_seed(1))
-    network = {"residual": Component("none"), "norm": Component(norm), "depth": 12, "width": width, "heads": 1}
+    network = {
+        "residual": Component("none"),
+        "norm": Component(norm),
+        "depth": 12,
+        "width": width,
+        "heads": 1,
+        "mask": Component("none"),
+    }
     assert found(inputs, network) is None
 
 
 @pytest.fixture
 def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A stranger's copy of the circle, which does not say that it is symmetric, after cells of another task."""
+    """A stranger's task that does not say that it is symmetric, after cells of another task."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "mylab_ring.py").write_text(OWN)
-    own = {**{name: part.name for name, part in VECTORS.items()}, "residual": "none", "depth": 1, "width": 16}
+    own = {name: part.name for name, part in VECTORS.items()} | {"residual": "none", "depth": 1, "width": 16}
     raw = config(training={"epochs": 1}, compute={"engine": "auto"})
-    raw["tasks"]["ring"] = {"task": "mylab_ring:ring", "points": 60}
-    raw["architectures"]["SAN"] = own
+    raw["tasks"]["ring"] = {"task": "mylab_ring:ring"}
+    raw["architectures"]["SAN"] = own | {"mask": {"name": "local", "window": 0}}
     raw["grid"].append({"task": "ring", "architecture": "SAN", "training": "short", "seed": "0..2"})
     return raw
 
