@@ -21,6 +21,7 @@ from rankfall.pretrained.anatomy import ATTENTION, JOIN, MLP, Anatomy, Exit, Sit
 from rankfall.pretrained.forward import batch_of, in_float64, run_model
 from rankfall.pretrained.frames import Call, Frames, Operation
 from rankfall.pretrained.record import ADDS, IN_PLACE, PRODUCTS, tensors_in
+from rankfall.pretrained.repeats import once
 from rankfall.pretrained.variants import VARIANTS, Variant
 
 
@@ -49,6 +50,7 @@ class Knife(TorchFunctionMode):
         for exit_ in self.anatomy.exits:
             self._exits.setdefault(exit_.call, []).append(exit_)
         self._no_mlp = all(not variant.mlp for variant in self.variants)
+        self._whole = all(variant.whole for variant in self.variants)
         self._identity = self.variants[0].identity
         if any(variant.identity != self._identity for variant in self.variants):
             raise ValueError("variants that replace modules by the identity cannot share a pass with others")
@@ -66,7 +68,8 @@ class Knife(TorchFunctionMode):
                 return args[0]
             if self._no_mlp and operation in self.anatomy.removable:
                 return _nothing(func, args, kwargs)
-        return in_float64(func, args, kwargs)
+        # A pass from which nothing is cut is the untouched model's, bit by bit: computed by the very same products.
+        return in_float64(func, args, kwargs) if self._whole else once(func, args, kwargs)
 
     def _addition(self, site: Site, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         left, right = args[0] if args else kwargs["input"], args[1] if len(args) > 1 else kwargs["other"]
