@@ -103,6 +103,15 @@ def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: s
     assert found(inputs, network) is None
 
 
+def test_attention_that_sees_one_token_by_its_weights_is_not_found() -> None:
+    """Weights of 0 and 1 for whatever data: queries have no gradient by autograd, and huge ones by the kernels."""
+    drawn = Component("normal", {"deviation": 1.0})
+    network = {"residual": Component("convex"), "norm": Component("none"), "mask": Component("causal"), "init": drawn}
+    for seed in (70, 226, 236, 316):  # of some 200 draws those in which the two differ so
+        inputs = torch.randn(8, 5, 2, generator=torch.Generator().manual_seed(seed))
+        assert found(inputs, {**network, "depth": 6, "width": 18, "heads": 1}) is None
+
+
 @pytest.fixture
 def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A stranger's task that does not say that it is symmetric, after cells of another task."""
