@@ -3,16 +3,30 @@
 import numpy as np
 
 from rankfall.train.fused.arithmetic import f32
-from rankfall.train.fused.compiled import elementwise
+from rankfall.train.fused.compiled import compiled, elementwise
 from rankfall.train.fused.form import ADAM, ADAMW, SGD
 
 
 @elementwise
-def square_of(g):  # type: ignore[no-untyped-def]
+def square_sum(g):  # type: ignore[no-untyped-def]
     total = f32(0)
     for i in range(g.shape[0]):
         total += g[i] * g[i]
     return total
+
+
+@compiled
+def square_of(g, used, first, width):  # type: ignore[no-untyped-def]
+    """Of a gradient (P,) in whose middle a table begins at `first`, used rows alone: of each row by itself, so that it does not matter
+    which rows of zeros are among them."""
+    if not used.shape[0]:
+        return square_sum(g)
+    last = first + used.shape[0] * width
+    total = np.float64(square_sum(g[:first])) + np.float64(square_sum(g[last:]))
+    for symbol in range(used.shape[0]):
+        if used[symbol]:
+            total += square_sum(g[first + symbol * width : first + (symbol + 1) * width])
+    return f32(total)
 
 
 @elementwise
@@ -40,19 +54,23 @@ def sgd(w, g, velocity, lr, decay, momentum):  # type: ignore[no-untyped-def]
         w[i] -= lr * velocity[i]
 
 
-@elementwise
-def descend(kind, w, g, first, second, lr, decay, clip, square, rates, t):  # type: ignore[no-untyped-def]
-    """Changes a member's weights w (P,) and slots; `rates`: beta1, beta2, eps of Adam, or momentum; `square`: of the gradient's norm."""
+@compiled
+def descend(kind, w, g, first, second, spans, lr, decay, clip, square, rates, t):  # type: ignore[no-untyped-def]
+    """Changes a member's weights w (P,) and slots where `spans` say; `rates`: beta1, beta2, eps of Adam, or momentum; `square`: of the
+    gradient's norm."""
+    factor = f32(1)
     if clip < np.inf:
         factor = clip / (np.sqrt(square) + f32(1e-6))
-        if factor < f32(1):
-            shrink(g, factor)
-    if kind == SGD:
-        sgd(w, g, first, lr, decay, f32(rates[0]))
-        return
     if kind == ADAMW and decay > 0:
-        shrink(w, f32(1) - lr * decay)
+        shrink(w, f32(1) - lr * decay)  # also where there is no gradient
     pull = decay if kind == ADAM else f32(0)
-    beta1, beta2 = rates[0], rates[1]
-    root, bias = f32(np.sqrt(1 - beta2**t)), f32(1 - beta1**t)
-    adam(w, g, first, second, lr, pull, f32(1 - beta1), f32(beta2), f32(1 - beta2), f32(rates[2]), root, bias)
+    root, bias = f32(np.sqrt(1 - rates[1] ** t)), f32(1 - rates[0] ** t)
+    fresh1, beta2, fresh2, eps = f32(1 - rates[0]), f32(rates[1]), f32(1 - rates[1]), f32(rates[2])
+    for n in range(spans.shape[0]):
+        a, z = spans[n]
+        if factor < f32(1):
+            shrink(g[a:z], factor)
+        if kind == SGD:
+            sgd(w[a:z], g[a:z], first[a:z], lr, decay, f32(rates[0]))
+        else:
+            adam(w[a:z], g[a:z], first[a:z], second[a:z], lr, pull, fresh1, beta2, fresh2, eps, root, bias)

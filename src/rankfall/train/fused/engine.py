@@ -17,9 +17,12 @@ from rankfall.design import Architecture, Training
 from rankfall.train.data import grouped
 from rankfall.train.fused import cache, losses, shares
 from rankfall.train.fused.form import (
+    ADAMW,
     CLASSES,
     OF_ENDS,
     OF_LAYER,
+    SGD,
+    TABLE,
     VALUES,
     Form,
     Room,
@@ -29,6 +32,7 @@ from rankfall.train.fused.form import (
     scratch_for,
 )
 from rankfall.train.fused.network import OPTIMIZERS, Described
+from rankfall.train.fused.rows import used_rows
 from rankfall.train.fused.step import step_members
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
@@ -36,6 +40,7 @@ from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
 EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 NO_KEYS = np.zeros((1, 2), np.uint64)
+NO_ROWS = np.zeros((1, 0), np.uint8)
 EVERYWHERE = np.zeros((1, 1, 1), np.int64)
 
 
@@ -62,6 +67,7 @@ class Fused:
         self.forms: dict[tuple[int, ...], Form] = {}
         self.fixed: dict[int, Any] = {}
         self.rooms: dict[Form, list[tuple[Room, Scratch]]] = {}
+        self.used, self.used_at = NO_ROWS, -1  # rows of the table of symbols that steps change (`rows.py`), before this step
 
     def together(self, members: int) -> int:
         return shares.together(members, workers(members))
@@ -70,6 +76,9 @@ class Fused:
         """One batch after another for every member, shared among as many threads as torch would use; a step of a network is computed by
         one of them alone, so that its numbers do not depend on their count."""
         threshold = int(members.dropout.threshold) if members.dropout else 0
+        if self.used_at != members.step_count:
+            self.used = self.used_by(members)
+            members.grads.zero_()
         launches: list[Launch] = []
         for batch in batches:
             inputs, targets, asked = self.given(batch)
@@ -77,6 +86,7 @@ class Fused:
             launches.append(self.arguments(members, form, inputs, targets, asked, members.step_count + len(launches)))
         running = self.compute(members, launches)
         members.step_count += len(launches)
+        self.used_at = members.step_count
         members.last_step += running.sum(0)
         return [
             graded(torch.from_numpy(one.found), one.form.loss, batch.constant) for one, batch in zip(launches, batches)
@@ -102,6 +112,14 @@ class Fused:
         total[:, losses.LOSS] /= total[:, losses.ASKED]
         return graded(total, form.loss, batch.constant)
 
+    def used_by(self, members: Members) -> np.ndarray:
+        """Of the rows of the table of symbols those that the steps so far have changed, or that change without a gradient."""
+        pulled = torch.zeros_like(members.lr) if members.decay is None or self.optimizer[0] == ADAMW else members.decay
+        still = self.optimizer[0] == SGD or self.optimizer[1][2] > 0  # 0 / (0 + eps) is no number without eps
+        moved = (pulled.squeeze(1) != 0) | (not still)
+        table = int(self.ends[TABLE]), self.described.architecture.width, self.described.symbols
+        return used_rows(members.slots, *table, moved)
+
     def arguments(
         self, members: Members, form: Form, inputs: Tensor, targets: Tensor, asked: np.ndarray, step: int
     ) -> Launch:
@@ -115,7 +133,7 @@ class Fused:
             *(self.layers, self.ends, form, as_both(inputs), (*as_both(targets), asked), self.fixed[form.tokens]),
             *(np.array(dropout.keys) if dropout else NO_KEYS, self.sites, step),
             (*(column.squeeze(1).numpy() for column in (members.lr_now, decay, clip)),),
-            *(self.optimizer, members.fate.numpy(), found),
+            *(self.optimizer, members.fate.numpy(), self.used, found),
         )
         return Launch(form, shared, found)
 
@@ -173,7 +191,7 @@ def of_its_types() -> tuple[Any, ...]:
     both = index, np.zeros((1, 1, 1, 1), np.float32)
     described = np.zeros((1, OF_LAYER), np.int64), np.zeros(OF_ENDS, np.int64), form, both, (*both, index), places
     given = NO_KEYS, np.zeros((2, 3), np.uint64), 0, (f, f, f), (0, (0.0, 0.0, 0.0))
-    last = np.zeros(0, np.int64), np.zeros((0, losses.FOUND)), room_for(form), scratch_for(form)
+    last = np.zeros(0, np.int64), NO_ROWS, np.zeros((0, losses.FOUND)), room_for(form), scratch_for(form)
     return 0, 0, row, row, (row, row), *described, *given, *last
 
 

@@ -40,7 +40,7 @@ class Form(NamedTuple):
     mlp_branch: float
     eps: float
     size_in: int
-    symbols: bool  # inputs are symbols, not vectors
+    symbols: int  # in the table of symbols; 0: inputs are vectors
     frozen: int  # the symbol that is not trained; -1: none
     turned: bool  # queries and keys are rotated
     added: bool  # something is added to scores
@@ -117,6 +117,7 @@ class Scratch(NamedTuple):
     stream: Any  # (elements / 16) of a mask in the order of their drawing
     raw: Any  # words of Philox, of so many blocks that vectors of them fill it
     rows: Any  # (R,) words of a mask, one for each number of a row
+    spans: Any  # (N, 2) of a member's weights, as `rows.py` has it
 
 
 def room_for(form: Form) -> Room:
@@ -167,7 +168,8 @@ def scratch_for(form: Form) -> Scratch:
     made = {name: zeros(size) for name, size in sizes.items()}
     most = form.sequences * max(form.heads * form.tokens**2, form.tokens * form.width)
     stream, rows = np.zeros(most // 16 + 3, np.uint16), np.zeros(padded(row, 16), np.uint16)
-    return Scratch(**made, stream=stream, raw=np.zeros(256, np.uint64), rows=rows)
+    spans = np.zeros((form.symbols // 2 + 2, 2), np.int64)
+    return Scratch(**made, stream=stream, raw=np.zeros(256, np.uint64), rows=rows, spans=spans)
 
 
 def zeros(size: tuple[int, ...]) -> np.ndarray:

@@ -66,7 +66,7 @@ class Described:
             mlp_branch=mlp_branch,
             eps=float(block.norm1.eps) if normed else 0.0,
             size_in=size_in,
-            symbols=hasattr(embedding, "table"),
+            symbols=self.symbols,
             frozen=-1 if frozen is None else frozen,
             turned=type(self.network.position).rotate is not Position.rotate,
             added=self.biased or self.allowed(tokens) is not None,
@@ -77,6 +77,12 @@ class Described:
             drop_scale=65536 / (65536 - threshold) if threshold else 0.0,
             threshold=threshold,
         )
+
+    @property
+    def symbols(self) -> int:
+        """How many there are in the table of symbols; 0: inputs are vectors."""
+        embedding: Any = self.network.embedding
+        return embedding.table.weight.shape[1] if hasattr(embedding, "table") else 0
 
     @property
     def biased(self) -> bool:

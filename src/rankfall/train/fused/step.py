@@ -8,9 +8,10 @@ from rankfall.train.fused.blocks import block, block_inputs
 from rankfall.train.fused.compiled import compiled, entry, inlined
 from rankfall.train.fused.descent import descend, square_of
 from rankfall.train.fused.ends import embed, embed_inputs, read_out, read_out_inputs
-from rankfall.train.fused.form import CLASSES, MASKED, NO_MLP, SCORES, VALUES
+from rankfall.train.fused.form import CLASSES, MASKED, NO_MLP, SCORES, TABLE, VALUES
 from rankfall.train.fused.losses import LOSS, classes, values
 from rankfall.train.fused.masks import draw
+from rankfall.train.fused.rows import clear, mark, spans_of
 
 RUNNING, STOPPED, DIVERGED = 0, 1, 2  # as in train/members.py
 
@@ -62,10 +63,9 @@ def outcome(w, g, ends, form, classes_wanted, values_wanted, room, work, found):
 
 @inlined
 def gradient(w, g, at, ends, form, index, vectors, classes_wanted, values_wanted, asked, parts, found, room, work):  # type: ignore[no-untyped-def]
-    """What is found of one member's batch, and, where a step is taken, the gradient g (P,) of its loss. `asked` (B, M): the only
+    """What is found of one member's batch, and, where a step is taken, the gradient of its loss, added to g (P,). `asked` (B, M): the only
     places that are read out, if not all are; `parts`: what is fixed (`places` and the like)."""
     fixed, given, places, turns = parts
-    g[:] = 0
     if form.added:
         add_scores(w, ends[SCORES], places, given, work.added)
         work.dadded[:] = 0
@@ -105,12 +105,13 @@ def step_members(  # type: ignore[no-untyped-def]
     own,
     optimizer,
     fate,
+    used,
     found,
     room,
     work,
 ):
     """Members start .. stop - 1. `inputs` and `targets`: as integers and as numbers, of which one each is used; with them the places that
-    are asked for; `own`: lr, decay and clip of each member; `optimizer`: its kind and its rates."""
+    are asked for; `own`: lr, decay and clip of each member; `optimizer`: its kind and its rates; `used` (K, symbols): as `rows.py` has it."""
     (index, vectors), (wanted, numbers, asked), (first, second) = inputs, targets, slots
     lr, decay, clip = own
     kind, rates = optimizer
@@ -123,11 +124,16 @@ def step_members(  # type: ignore[no-untyped-def]
         if form.drop_scale > 0:
             draw_all(keys[m], sites, step, form, room, work)
         x, y = vectors[0 if form.symbols else m], numbers[m if form.loss == VALUES else 0]
+        spans = work.spans[:0]
+        if form.learned:
+            mark(used[m], index[i])
+            spans = work.spans[: spans_of(used[m], ends[TABLE], form.width, w.shape[0], work.spans)]
+            clear(g, spans)
         gradient(w, g, at, ends, form, index[i], x, wanted[j], y, asked[n], parts, found[m], room, work)
         if not form.learned:
             continue
-        square = square_of(g)
+        square = square_of(g, used[m], ends[TABLE], form.width)
         if fate[m] == RUNNING and not (np.isfinite(f32(found[m, LOSS])) and np.isfinite(square)):
             fate[m] = DIVERGED
         if fate[m] == RUNNING:
-            descend(kind, w, g, first[m], second[m], lr[m], decay[m], clip[m], square, rates, step + 1)
+            descend(kind, w, g, first[m], second[m], spans, lr[m], decay[m], clip[m], square, rates, step + 1)
