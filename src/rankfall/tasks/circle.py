@@ -26,7 +26,6 @@ INPUTS = "vectors"
 TARGETS = "values"
 SEEDED = False
 TOKENS = 2  # whatever `points` says
-SYMMETRIC = True  # opposite points: by autograd gradients of biases cancel to the last bit, and a network without biases stays one
 LIMITS = {"points": (2, None), "batch": (1, None)}
 
 

@@ -151,6 +151,6 @@ def answer(w, g, ends, form, places, wanted, room, work, found):  # type: ignore
     dseen = work.dseen
     if ends[NORM_OUT] >= 0:
         dseen = room.seen  # which is no longer needed
-        layer_norm_inputs(room.white3, room.inverse3, w, g, ends[NORM_OUT : NORM_OUT + 2], work.dseen, dseen)
+        layer_norm_inputs(room.white3, room.inverse3, w, g, ends[NORM_OUT : NORM_OUT + 2], work.dseen, dseen, 0)
     scatter(dseen, places, form.sequences, work.one)
     thinned(work.one, room.bits_out, 1.0, form, work.d[form.depth % 2])

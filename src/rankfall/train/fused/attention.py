@@ -48,26 +48,54 @@ def softmax(scores, added, use, factor, sequences, weights):  # type: ignore[no-
 
 
 @elementwise
+def add_products(p, d, inner):  # type: ignore[no-untyped-def]
+    """inner (R,) += p d"""
+    for r in range(inner.shape[0]):
+        inner[r] += p[r] * d[r]
+
+
+@compiled
+def inner_of_two(p, d, inner):  # type: ignore[no-untyped-def]
+    """inner (R,) = sum over two keys of p d (2, R) of rounded products, the same whichever key is first."""
+    for r in range(inner.shape[0]):
+        inner[r] = p[0, r] * d[0, r] + p[1, r] * d[1, r]
+
+
+@elementwise
+def sum_slopes(p, d, inner, first, last):  # type: ignore[no-untyped-def]
+    """The sum of p (d - inner) over numbers first .. last - 1."""
+    total = f32(0)
+    for r in range(first, last):
+        total += p[r] * (d[r] - inner[r])
+    return total
+
+
+@compiled
+def slopes(p, d, inner, factor, ds):  # type: ignore[no-untyped-def]
+    """Multiplied in this order everywhere, in the last numbers of a row too."""
+    for r in range(p.shape[0]):
+        ds[r] = factor * (p[r] * (d[r] - inner[r]))
+
+
+@compiled  # and not elementwise: numba would let the functions that are called here merge and reorder as well
 def softmax_inputs(weights, dweights, factor, use, sequences, dscores, dadded):  # type: ignore[no-untyped-def]
     """The gradient of the scores from that of the weights; `dadded` (H, keys, queries) is that of what was added."""
     heads, tokens, row = weights.shape
     inner = np.empty(row, np.float32)
     for h in range(heads):
-        inner[:] = 0
+        if tokens == 2:
+            inner_of_two(weights[h], dweights[h], inner)
+        else:
+            inner[:] = 0
+            for j in range(tokens):
+                add_products(weights[h, j], dweights[h, j], inner)
         for j in range(tokens):
-            p, d = weights[h, j], dweights[h, j]
-            for r in range(row):
-                inner[r] += p[r] * d[r]
-        for j in range(tokens):
-            p, d, ds = weights[h, j], dweights[h, j], dscores[h, j]
             if use:
                 for i in range(tokens):
-                    total = f32(0)
-                    for r in range(i * sequences, (i + 1) * sequences):
-                        total += p[r] * (d[r] - inner[r])
-                    dadded[h, j, i] += total
-            for r in range(row):
-                ds[r] = factor * (p[r] * (d[r] - inner[r]))
+                    dadded[h, j, i] += sum_slopes(
+                        weights[h, j], dweights[h, j], inner, i * sequences, (i + 1) * sequences
+                    )
+            slopes(weights[h, j], dweights[h, j], inner, factor, dscores[h, j])
 
 
 @compiled
@@ -117,7 +145,7 @@ def mix_inputs(w, g, at, dy, weights, v, contexts, sequences, dcontexts, dweight
     """From the gradient of the attention's output to those of its weights and values."""
     heads, tokens, row = weights.shape
     size = v.shape[0] // heads
-    linear_weights(contexts, dy, g, at[6:8])
+    linear_weights(contexts, dy, g, at[6:8], sequences if tokens == 2 else 0)
     linear_inputs(w, at[6:8], dy, dcontexts)
     for h in range(heads):
         for b in range(0, sequences, LANES):
@@ -132,7 +160,7 @@ def mix_inputs(w, g, at, dy, weights, v, contexts, sequences, dcontexts, dweight
 def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, dv, sequences, dq, dk, dx):  # type: ignore[no-untyped-def]
     """From the gradients of scores and values to that of x, which is added to dx."""
     heads, tokens, row = dscores.shape
-    size = q.shape[0] // heads
+    size, pairs = q.shape[0] // heads, sequences if tokens == 2 else 0
     for h in range(heads):
         for b in range(0, sequences, LANES):
             first, s, lanes = 4 * (h * size * row + b), start(dscores) + 4 * (h * tokens * row + b), sequences - b
@@ -142,9 +170,9 @@ def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, dv, sequences, dq, 
     if turned:
         rotate(dq, turns[0], heads, sequences, True)
         rotate(dk, turns[1], heads, sequences, True)
-    linear_weights(x, dq, g, at[0:2])
-    linear_weights(x, dk, g, at[2:4])
-    linear_weights(x, dv, g, at[4:6])
+    linear_weights(x, dq, g, at[0:2], pairs)
+    linear_weights(x, dk, g, at[2:4], pairs)
+    linear_weights(x, dv, g, at[4:6], pairs)
     linear_inputs_add(w, at[0:2], dq, dx)
     linear_inputs_add(w, at[2:4], dk, dx)
     linear_inputs_add(w, at[4:6], dv, dx)

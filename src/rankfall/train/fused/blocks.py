@@ -79,19 +79,19 @@ def mlp_inputs(w, g, at, layer, form, room, work, dy, dx):  # type: ignore[no-un
     total, gains = dy, at[NORM2 : NORM2 + 2]
     if form.normed and not form.before:
         total = work.three
-        layer_norm_inputs(room.white2[layer], room.inverse2[layer], w, g, gains, dy, total)
+        layer_norm_inputs(room.white2[layer], room.inverse2[layer], w, g, gains, dy, total, form.pairs)
     thinned(total, room.bits_mlp[layer], form.mlp_branch, form, work.two)
-    linear_weights(room.a[layer], work.two, g, at[OUTER : OUTER + 2])
+    linear_weights(room.a[layer], work.two, g, at[OUTER : OUTER + 2], form.pairs)
     linear_inputs(w, at[OUTER : OUTER + 2], work.two, work.da)
     if form.activation == GELU:
         gelu_inputs(room.h[layer], work.da, work.dh)
     else:
         relu_inputs(room.h[layer], work.da, work.dh)
     read = room.read2[layer] if form.normed and form.before else room.middle[layer]
-    linear_weights(read, work.dh, g, at[INNER : INNER + 2])
+    linear_weights(read, work.dh, g, at[INNER : INNER + 2], form.pairs)
     if form.normed and form.before:
         linear_inputs(w, at[INNER : INNER + 2], work.dh, work.two)
-        layer_norm_inputs(room.white2[layer], room.inverse2[layer], w, g, gains, work.two, work.three)
+        layer_norm_inputs(room.white2[layer], room.inverse2[layer], w, g, gains, work.two, work.three, form.pairs)
         weighted(f32(form.mlp_keep), total, f32(1), work.three, dx)
     else:
         scaled(total, f32(form.mlp_keep), dx)
@@ -106,7 +106,7 @@ def block_inputs(w, g, at, layer, form, turns, room, work):  # type: ignore[no-u
         mlp_inputs(w, g, at, layer, form, room, work, total, work.one)
         total = work.one
     if form.normed and not form.before:
-        layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, total, work.three)
+        layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, total, work.three, form.pairs)
         total = work.three
     thinned(total, room.bits_attention[layer], form.branch, form, work.two)
     p, q, k, v = room.weights[layer], room.q[layer], room.k[layer], room.v[layer]
@@ -125,7 +125,7 @@ def block_inputs(w, g, at, layer, form, turns, room, work):  # type: ignore[no-u
     if form.normed and form.before:
         work.two[:] = 0
         attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, form.sequences, work.dq, work.dk, work.two)
-        layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, work.two, work.three)
+        layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, work.two, work.three, form.pairs)
         weighted(f32(form.keep), total, f32(1), work.three, dx)
     else:
         scaled(total, f32(form.keep), dx)

@@ -96,21 +96,21 @@ def embed_inputs(w, g, ends, form, index, room, work):  # type: ignore[no-untype
     thinned(work.d[0], room.bits_in, 1.0, form, work.one)
     d, free = work.one, work.two
     if ends[NORM_IN] >= 0:
-        layer_norm_inputs(room.white0, room.inverse0, w, g, ends[NORM_IN : NORM_IN + 2], d, free)
+        layer_norm_inputs(room.white0, room.inverse0, w, g, ends[NORM_IN : NORM_IN + 2], d, free, form.pairs)
         d, free = free, d
     if ends[PLACED] >= 0:
-        linear_weights(room.placed, d, g, ends[PLACED : PLACED + 2])
+        linear_weights(room.placed, d, g, ends[PLACED : PLACED + 2], form.pairs)
         linear_inputs(w, ends[PLACED : PLACED + 2], d, free)
         d, free = free, d
     if ends[PLACES] >= 0:
         place_inputs(d, form.tokens, form.sequences, g, ends[PLACES])
     if ends[SECOND] >= 0:
-        linear_weights(room.active, d, g, ends[SECOND : SECOND + 2])
+        linear_weights(room.active, d, g, ends[SECOND : SECOND + 2], form.pairs)
         linear_inputs(w, ends[SECOND : SECOND + 2], d, free)
         gelu_inputs(room.first, free, work.three)
         d = work.three
     if ends[FIRST] >= 0:
-        linear_weights(room.source, d, g, ends[FIRST : FIRST + 2])
+        linear_weights(room.source, d, g, ends[FIRST : FIRST + 2], form.pairs)
     if form.symbols:
         if ends[FIRST] >= 0:
             linear_inputs(w, ends[FIRST : FIRST + 2], d, work.dsource)
@@ -137,10 +137,10 @@ def read_out_inputs(w, g, ends, form, room, work):  # type: ignore[no-untyped-de
     x = room.last if form.drop_scale > 0 else room.states[form.depth]
     if ends[NORM_OUT] >= 0:
         x = room.read3
-    linear_weights(x, work.doutputs, g, ends[HEAD : HEAD + 2])
+    linear_weights(x, work.doutputs, g, ends[HEAD : HEAD + 2], form.pairs)
     linear_inputs(w, ends[HEAD : HEAD + 2], work.doutputs, work.one)
     d = work.one
     if ends[NORM_OUT] >= 0:
-        layer_norm_inputs(room.white3, room.inverse3, w, g, ends[NORM_OUT : NORM_OUT + 2], d, work.two)
+        layer_norm_inputs(room.white3, room.inverse3, w, g, ends[NORM_OUT : NORM_OUT + 2], d, work.two, form.pairs)
         d = work.two
     thinned(d, room.bits_out, 1.0, form, work.d[form.depth % 2])

@@ -67,7 +67,10 @@ class Fused:
         self.forms: dict[tuple[int, ...], Form] = {}
         self.fixed: dict[int, Any] = {}
         self.rooms: dict[Form, list[tuple[Room, Scratch]]] = {}
-        self.used, self.used_at = NO_ROWS, -1  # rows of the table of symbols that steps change (`rows.py`), before this step
+        self.used, self.used_at = (
+            NO_ROWS,
+            -1,
+        )  # rows of the table of symbols that steps change (`rows.py`), before this step
 
     def together(self, members: int) -> int:
         return shares.together(members, workers(members))

@@ -26,6 +26,7 @@ class Form(NamedTuple):
     sequences: int
     tokens: int
     row: int  # tokens x sequences, filled up to whole vectors
+    pairs: int  # sequences, where they have two tokens, else 0
     width: int
     heads: int
     head_width: int

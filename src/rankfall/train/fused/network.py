@@ -52,6 +52,7 @@ class Described:
             sequences=sequences,
             tokens=tokens,
             row=row_of(tokens, sequences),
+            pairs=sequences if tokens == 2 else 0,
             width=a.width,
             heads=block.attention.heads,
             head_width=block.attention.head_width,

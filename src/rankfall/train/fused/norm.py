@@ -3,7 +3,8 @@
 import numpy as np
 
 from rankfall.train.fused.arithmetic import f32
-from rankfall.train.fused.compiled import elementwise
+from rankfall.train.fused.compiled import compiled, elementwise
+from rankfall.train.fused.products import sum_rows
 
 
 @elementwise
@@ -60,16 +61,15 @@ def layer_norm(u, w, at, eps, white, inverse, y):  # type: ignore[no-untyped-def
 
 @elementwise
 def gather(dy, white, gain, average, along):  # type: ignore[no-untyped-def]
-    """Adds to what the gradient has in common with a constant and with `white`; its sums are those of the gain and the bias."""
-    dgain, dbias = f32(0), f32(0)
+    """Adds to what the gradient has in common with a constant and with `white`; the sum of the latter is the gradient of the gain."""
+    dgain = f32(0)
     for r in range(dy.shape[0]):
         slope = dy[r]
         product = slope * white[r]
         dgain += product
-        dbias += slope
         average[r] += gain * slope
         along[r] += gain * product
-    return dgain, dbias
+    return dgain
 
 
 @elementwise
@@ -78,15 +78,14 @@ def project(dy, white, inverse, gain, average, along, du):  # type: ignore[no-un
         du[r] = inverse[r] * (dy[r] * gain - average[r] - white[r] * along[r])
 
 
-@elementwise
-def layer_norm_inputs(white, inverse, w, g, at, dy, du):  # type: ignore[no-untyped-def]
-    """du from dy; adds to the gradients of gain and bias."""
+@compiled  # and not elementwise: sums of pairs would be reordered
+def layer_norm_inputs(white, inverse, w, g, at, dy, du, pairs):  # type: ignore[no-untyped-def]
+    """du from dy; adds to the gradients of gain and bias. `pairs`: as of `sum_rows`."""
     width, row = white.shape
     average, along = np.zeros(row, np.float32), np.zeros(row, np.float32)
+    sum_rows(dy, g, at[1], pairs)
     for d in range(width):
-        dgain, dbias = gather(dy[d], white[d], w[at[0] + d], average, along)
-        g[at[0] + d] += dgain
-        g[at[1] + d] += dbias
+        g[at[0] + d] += gather(dy[d], white[d], w[at[0] + d], average, along)
     for r in range(row):
         average[r] *= f32(1) / f32(width)
         along[r] *= f32(1) / f32(width)

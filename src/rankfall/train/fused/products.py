@@ -9,6 +9,7 @@ from rankfall.train.fused.tile import (
     LANES,
     LANEWISE,
     LANEWISE_HALF,
+    LANEWISE_ROUNDED,
     OVER_LANES,
     ROWS,
     WEIGHTS,
@@ -49,8 +50,11 @@ def multiply(kind, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, extra)
 
 @compiled
 def lanewise(A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted):  # type: ignore[no-untyped-def]
-    """Such a product for each of the next sequences, as many as a vector has lanes or as are `wanted`."""
-    if wanted > LANES // 2:
+    """Such a product for each of the next sequences, as many as a vector has lanes or as are `wanted`. Sums over two tokens are taken of
+    rounded products: where one token is the other's negative, so are then their sums, exactly, as they are by autograd."""
+    if count == 2:
+        multiply(LANEWISE_ROUNDED, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted)
+    elif wanted > LANES // 2:
         multiply(LANEWISE, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted)
     else:
         multiply(LANEWISE_HALF, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, wanted)
@@ -113,21 +117,43 @@ def linear_inputs_add(w, at, dy, dx):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def linear_weights(x, dy, g, at):  # type: ignore[no-untyped-def]
-    """dW (in, out) += x dy^T and db += dy, summed over R; they begin at g[at[0]] and g[at[1]]."""
+def linear_weights(x, dy, g, at, pairs):  # type: ignore[no-untyped-def]
+    """dW (in, out) += x dy^T and db += dy, summed over R; they begin at g[at[0]] and g[at[1]]. `pairs`: as of `sum_rows`."""
     size_in, size_out, row = x.shape[0], dy.shape[0], x.shape[1]
     place = start(g) + 4 * at[0]
     multiply(
         OVER_LANES, start(x), row, LANES, start(dy), LANES, row, place, size_out, 1, size_in, size_out, row // LANES, 0
     )
-    sum_rows(dy, g, at[1])
+    sum_rows(dy, g, at[1], pairs)
+
+
+@compiled
+def sum_rows(dy, into, first, pairs):  # type: ignore[no-untyped-def]
+    """into[first + o] += sum over R of dy[o]. `pairs`: how many sequences of two tokens there are, whose numbers are added first, so that
+    those cancel exactly that are each other's negatives; 0 where sequences are longer."""
+    both = np.empty(pairs, np.float32)
+    for o in range(dy.shape[0]):
+        into[first + o] += sum_row(dy[o], pairs, both)
+
+
+@compiled
+def sum_row(row, pairs, both):  # type: ignore[no-untyped-def]
+    """The sum of a row (R,); `both` (pairs,) is written."""
+    if not pairs:
+        return sum_of(row)
+    add_pairs(row, pairs, both)
+    return sum_of(both)
+
+
+@compiled
+def add_pairs(row, pairs, both):  # type: ignore[no-untyped-def]
+    for r in range(pairs):
+        both[r] = row[r] + row[pairs + r]
 
 
 @elementwise
-def sum_rows(dy, into, first):  # type: ignore[no-untyped-def]
-    """into[first + o] += sum over R of dy[o]"""
-    for o in range(dy.shape[0]):
-        total = np.float32(0)
-        for r in range(dy.shape[1]):
-            total += dy[o, r]
-        into[first + o] += total
+def sum_of(row):  # type: ignore[no-untyped-def]
+    total = np.float32(0)
+    for r in range(row.shape[0]):
+        total += row[r]
+    return total

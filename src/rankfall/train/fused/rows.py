@@ -5,8 +5,6 @@ so that their weights stay what they are, to the bit; to find that out at each s
 given as spans of a member's row of weights, first number and the one after the last, in order.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -111,7 +111,8 @@ def step_members(  # type: ignore[no-untyped-def]
     work,
 ):
     """Members start .. stop - 1. `inputs` and `targets`: as integers and as numbers, of which one each is used; with them the places that
-    are asked for; `own`: lr, decay and clip of each member; `optimizer`: its kind and its rates; `used` (K, symbols): as `rows.py` has it."""
+    are asked for; `own`: lr, decay and clip of each member; `optimizer`: its kind and its rates; `used` (K, symbols): as `rows.py` has
+    it."""
     (index, vectors), (wanted, numbers, asked), (first, second) = inputs, targets, slots
     lr, decay, clip = own
     kind, rates = optimizer

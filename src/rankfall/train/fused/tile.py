@@ -110,7 +110,8 @@ def add_numbers(builder: Any, sums: list[Any], first: int, count: int, place: An
 # What a tile does: A are numbers (weights) and the sums start at zero, at a bias for each row, or at C; A are vectors; or A are
 # vectors and C are numbers, to which the sums over the lanes are added; then neighbouring columns of C are neighbours in memory.
 # LANEWISE_HALF has vectors of half the length: where few sequences are left, a whole vector would multiply mostly what is not wanted.
-WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, LANEWISE_HALF, OVER_LANES = range(6)
+# LANEWISE_ROUNDED rounds each product before it is added, so that x y - u v is exactly -(u v - x y).
+WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, LANEWISE_HALF, LANEWISE_ROUNDED, OVER_LANES = range(7)
 
 
 @intrinsic(prefer_literal=True)
@@ -119,7 +120,9 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
     kind, rows, columns = (one.literal_value for one in (kind, rows, columns))
     places = [(r, n) for r in range(rows) for n in range(columns)]
     vector = ir.VectorType(FLOAT, LANES // 2) if kind == LANEWISE_HALF else VECTOR
-    vectors = kind in (LANEWISE, LANEWISE_HALF, OVER_LANES)  # A are
+    masked = kind in (LANEWISE, LANEWISE_HALF, LANEWISE_ROUNDED)
+    vectors = masked or kind == OVER_LANES  # A are
+    flags = () if kind == LANEWISE_ROUNDED else CONTRACT
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
         A, ar, ak, B, bk, bn, C, cr, cn, count, extra = args[3:]
@@ -145,8 +148,8 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
             place = address(builder, a, (ar, r))
             row = load(builder, place, vector) if vectors else spread(builder, load(builder, place, FLOAT))
             for n in range(columns):
-                term = builder.fmul(row, columns_of_b[n], flags=CONTRACT)
-                found.append(builder.fadd(sums[r * columns + n], term, flags=CONTRACT))
+                term = builder.fmul(row, columns_of_b[n], flags=flags)
+                found.append(builder.fadd(sums[r * columns + n], term, flags=flags))
         following = builder.add(k, INT(1))
         for phi, value in zip([k, a, b, *sums], [following, builder.add(a, step_a), builder.add(b, step_b), *found]):
             phi.add_incoming(value, loop)
@@ -158,7 +161,7 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
                 add_numbers(builder, totals, r * columns, columns, at[r, 0])
         else:
             for place, value in zip(places, found):
-                if kind in (LANEWISE, LANEWISE_HALF):
+                if masked:
                     store_some(builder, value, at[place], extra)
                 else:
                     store(builder, value, at[place])
