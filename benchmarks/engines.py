@@ -1,11 +1,15 @@
 """Two runs of one configuration, one for each engine of training steps: are their numbers the same but for what seeds change anyway?
 
-    python -m benchmarks.engines results/auto results/plain
+    python -m benchmarks.engines results/auto results/plain [results/control]
 
 Say `compute: {engine: auto}` in the one and `{engine: plain}` in the other. Rounding grows in training, so that single networks differ;
 what a figure shows are means over seeds, beside how far seeds lie apart. For each table and architecture a line tells of the column whose
 means differ most, in deviations over seeds: of cells that have the same specification but for the seed. It ends with 1 where a difference
 is larger than `--bound` deviations, a row is in one run alone, or a number is missing in one.
+
+How much of a difference is rounding that has grown is what a third run tells: the plain engine again, rounded otherwise, as another
+processor would (`ATEN_CPU_CAPABILITY=avx2 make run`, with other `results`, of all cells or some). Beside each difference then stands that
+of the two plain runs in the same column, and the bound is `--times` of it where that is larger.
 """
 
 import argparse
@@ -20,7 +24,10 @@ ROOT = Path(__file__).parents[1]
 if TYPE_CHECKING:
     import pandas as pd
 
-BOUND = 3.0
+BOUND, TIMES = 3.0, 3.0
+
+
+Column = tuple[str, str, str]  # table, architecture, column
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,10 @@ class Apart:
     missing: int  # rows of which one run alone has a number
 
     @property
+    def place(self) -> Column:
+        return self.table, self.architecture, self.column
+
+    @property
     def ratio(self) -> float:
         """Of the means' difference to the deviation: infinite where there is no deviation and yet a difference."""
         if not self.means:
@@ -51,16 +62,25 @@ def main() -> int:
     )
     parser.add_argument("one", type=Path, metavar="RUN", help="a folder of results")
     parser.add_argument("other", type=Path, metavar="RUN", help="another one, of the other engine")
+    parser.add_argument("control", type=Path, metavar="CONTROL", nargs="?", help="the plain engine, rounded otherwise")
+    parser.add_argument(
+        "--times", type=float, default=TIMES, help=f"as often the difference of the plain runs (default {TIMES:g})"
+    )
     parser.add_argument(
         "--bound", type=float, default=BOUND, help=f"deviations over seeds that means may differ by (default {BOUND:g})"
     )
     args = parser.parse_args()
     found, alone = compared(args.one, args.other)
+    rounded: dict[Column, Apart] = {}
+    if args.control:
+        rounded = {one.place: one for one in compared(args.other, args.control)[0]}
+    limits = {one.place: args.bound for one in found}
+    limits |= {place: max(args.bound, args.times * one.ratio) for place, one in rounded.items() if place in limits}
     for line in alone:
         print(line)
-    for worst in largest(found):
-        print(told(worst, args.bound))
-    return 1 if alone or any(beyond(one, args.bound) for one in found) else 0
+    for worst in largest(found, limits):
+        print(told(worst, limits[worst.place], rounded.get(worst.place)))
+    return 1 if alone or any(beyond(one, limits[one.place]) for one in found) else 0
 
 
 def compared(one: Path, other: Path) -> tuple[list[Apart], list[str]]:
@@ -129,23 +149,30 @@ def beyond(one: Apart, bound: float) -> bool:
     return one.missing > 0 or one.ratio > bound
 
 
-def largest(found: list[Apart]) -> Iterator[Apart]:
-    """Of each table and architecture the column that differs most."""
+def largest(found: list[Apart], limits: dict[Column, float]) -> Iterator[Apart]:
+    """Of each table and architecture the column that differs most, as its limit has it."""
+
+    def size(one: Apart) -> tuple[bool, float]:
+        return one.missing > 0, one.ratio / limits[one.place]
+
     best: dict[tuple[str, str], Apart] = {}
     for one in found:
         place = one.table, one.architecture
-        if place not in best or (one.missing > 0, one.ratio) > (best[place].missing > 0, best[place].ratio):
+        if place not in best or size(one) > size(best[place]):
             best[place] = one
     yield from best.values()
 
 
-def told(one: Apart, bound: float) -> str:
+def told(one: Apart, bound: float, rounded: Apart | None = None) -> str:
     if not one.single and not one.missing:
         return f"{one.table:20} {one.architecture:24} equal ({one.rows} rows)"
     size = f"means {one.means:.3g} apart, {one.ratio:.2f} of the deviation {one.deviation:.3g} over seeds"
     wrong = f"; {one.missing} rows have a number in one run alone" if one.missing else ""
+    beside = f"; two plain runs: {rounded.ratio:.2f}, {rounded.single:.3g}, {rounded.missing} rows" if rounded else ""
     mark = "  BEYOND" if beyond(one, bound) else ""
-    return f"{one.table:20} {one.architecture:24} {one.column}: {size}; single rows {one.single:.3g}{wrong}{mark}"
+    return (
+        f"{one.table:20} {one.architecture:24} {one.column}: {size}; single rows {one.single:.3g}{wrong}{beside}{mark}"
+    )
 
 
 if __name__ == "__main__":

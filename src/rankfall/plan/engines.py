@@ -94,8 +94,8 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
     for kind, part in parts(task, architecture, training):
         if kind in CHECKED and part.name not in CHECKED[kind]:
             return f"{kind} {part.name}"
-    # Gradients that cancel exactly are exactly 0 by autograd and rounding noise in the kernels, which merge additions with
-    # multiplications; Adam divides by their size and makes whole steps of it: SAN on the circle ended 2 to 50 times as far from 0.
+    # Gradients that cancel exactly are exactly 0 by autograd; of more than two tokens the kernels leave rounding noise, and Adam, which
+    # divides by a gradient's size, makes whole steps of it.
     data = describe("task", task.task.name)
     if data and data.facts.get("SYMMETRIC"):
         return f"task {task.task.name}, whose samples are symmetric"

@@ -15,7 +15,12 @@ from rankfall.train.objectives._base import Samples
 pytest.importorskip("numba")
 from rankfall.train.fused.engine import Fused
 
-VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none"), "width": 32}
+VECTORS = {
+    "embedding": Component("linear"),
+    "head": Component("regression"),
+    "position": Component("none"),
+    "width": 32,
+}
 
 
 def trained(fused: bool, samples: int, network: dict[str, Any]) -> Members:
