@@ -85,9 +85,7 @@ def test_a_network_that_goes_on_is_the_same_to_the_bit(optimizer: Component, dec
             torch.testing.assert_close(same.state()[name], value, rtol=0.0, atol=0.0, equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "decay"), [one for one in OPTIMIZERS if one[0].options.get("eps") != 0], ids=str
-)
+@pytest.mark.parametrize(("optimizer", "decay"), [one for one in OPTIMIZERS if one[0].options.get("eps") != 0], ids=str)
 def test_rows_move_as_by_autograd(optimizer: Component, decay: float) -> None:
     """Those whose symbols are gone go on moving; those whose symbols have not come move by decay alone."""
     if optimizer.name != "sgd":
