@@ -14,10 +14,11 @@ from rankfall.measures import _path_ends
 from rankfall.measures import paths as module
 from rankfall.measures._at_once import at_once
 from rankfall.measures._context import Context
-from rankfall.measures._equal_tokens import Symbols, indistinct
+from rankfall.measures._equal_tokens import Symbols, alike, indistinct
 from rankfall.measures._member import each_network
 from rankfall.measures._path_ends import SKIP, path_ends
 from rankfall.measures.paths import draw, paths, read
+from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
@@ -199,6 +200,37 @@ def test_nothing_is_assumed_of_networks_that_may_tell_equal_tokens_apart(differe
     assert not indistinct(network, data.test.inputs)
     assert indistinct(example(**UNPLACED)[0], data.test.inputs)
     assert not indistinct(example(**UNPLACED)[0], data.test.inputs.double())  # vectors, which are hardly ever equal
+
+
+def edited_scores(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = Multihead.logits
+    monkeypatch.setattr(Multihead, "logits", lambda own, x: logits(own, x) + torch.arange(x.shape[2]).to(x.dtype))
+
+
+def edited_values(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts = Multihead.contexts
+    monkeypatch.setattr(Multihead, "contexts", lambda own, weights, x: contexts(own, weights, x.cumsum(2)))
+
+
+def edited_embedding(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    network.embedding.register_forward_hook(lambda own, given, x: x.cumsum(2))  # type: ignore[union-attr]
+
+
+def edited_head(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    network.head.register_forward_hook(lambda own, given, y: y.cumsum(2))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("edit", [None, edited_scores, edited_values, edited_embedding, edited_head])
+def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike(
+    edit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of built-in parts that are edited here, or of a stranger's embedding or head, nothing is assumed."""
+    network = next(each_network(example(**UNPLACED)[0]))
+    if edit:
+        edit(network, monkeypatch)
+    inputs = torch.tensor([[[0, 1, 2, 3, 4], [4, 1, 4, 2, 4]]])  # of the first nothing can be seen
+    assert indistinct(network, inputs)
+    assert alike(network, inputs, EVERY) == (edit is None)
 
 
 @pytest.mark.parametrize("frozen", [False, True])

@@ -7,15 +7,19 @@ stands n_j times in the sequence, its copies together have the weight
 
 so attention among the different symbols alone, with log n added to the scores, gives each symbol the state that its tokens have. A text of
 128 tokens has about 60 different ones; a product with weights takes half as long, one among tokens a fifth.
+
+That holds of parts as they are written here. Code may be edited, so `alike` has the network itself show it, on one sequence.
 """
 
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from rankfall.measures._path_ends import path_ends
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.norms.layer import Layer
@@ -25,6 +29,9 @@ from rankfall.nets.positions._base import Position
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network
+
+SHOWN = 8  # paths
+ROUNDING = 1e-3  # of the largest number of a state, in float32 through all layers
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,26 @@ class Symbols:
     def weights(self, block: Any, x: Tensor) -> Tensor:
         """Of states (K, B, U, D): (K, B, H, U, U), the weight of all copies of a symbol together."""
         return softmax(block.attention.logits(x) + self.log_counts)
+
+
+def alike(network: "Network", inputs: Tensor, distinct: np.ndarray) -> bool:
+    """Whether some of the paths (U, L) end with equal tokens computed once as with all of them, and are read out alike; for the sequence
+    of inputs (1, B, T) that has the fewest different tokens."""
+    few = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), SHOWN)).astype(int)]
+    one = inputs[:, [int(np.argmin([len(row.unique()) for row in inputs[0]]))]]
+    symbols = Symbols.of(one, next(network.parameters()).dtype)
+    apart = path_ends(network, network.lift(one), few)
+    once = path_ends(network, network.lift(symbols.numbers), few, None, symbols.weights)
+    pairs = [
+        (x, y[..., symbols.of_token, :]) for x, y in ((apart, once), (head_of(network, apart), head_of(network, once)))
+    ]
+    return all(bool((x - y).abs().max() <= ROUNDING * x.abs().max()) for x, y in pairs)
+
+
+def head_of(network: "Network", ends: Tensor) -> Tensor:
+    """Outputs (K, U*B, T, C) of final states (K, U, B, T, D)."""
+    outputs: Tensor = network.head(ends.flatten(1, 2))
+    return outputs
 
 
 def indistinct(network: "Network", inputs: Tensor) -> bool:

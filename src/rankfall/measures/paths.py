@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measures._at_once import at_once
-from rankfall.measures._equal_tokens import Symbols, indistinct
+from rankfall.measures._equal_tokens import Symbols, alike, indistinct
 from rankfall.measures._member import data_of, each_network
 from rankfall.measures._path_ends import SKIP, path_ends, plain
 
@@ -86,7 +86,7 @@ def paths(
         )  # (1, S, U)
         ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
         batch = max(1, STATES // ends)
-        merged = batch == 1 and indistinct(alone, own.test.inputs)
+        merged = batch == 1 and indistinct(alone, own.test.inputs) and alike(alone, own.test.inputs, distinct)
         for how in evaluation:
             predict = partial(predicted, alone, distinct, sets, how == "frozen", merged)
             right = accuracy(own, batch, predict)  # (1, S)
