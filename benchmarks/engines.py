@@ -74,13 +74,18 @@ def main() -> int:
     rounded: dict[Column, Apart] = {}
     if args.control:
         rounded = {one.place: one for one in compared(args.other, args.control)[0]}
-    limits = {one.place: args.bound for one in found}
-    limits |= {place: max(args.bound, args.times * one.ratio) for place, one in rounded.items() if place in limits}
+    limits = {one.place: limit(one, rounded.get(one.place), args.bound, args.times) for one in found}
     for line in alone:
         print(line)
     for worst in largest(found, limits):
         print(told(worst, limits[worst.place], rounded.get(worst.place)))
     return 1 if alone or any(beyond(one, limits[one.place]) for one in found) else 0
+
+
+def limit(one: Apart, rounded: Apart | None, bound: float, times: float) -> float:
+    """What means may differ by: where no deviation is known, only as much more as two plain runs do."""
+    deviation = one.deviation if one.deviation > 0 else 0.0
+    return max(bound * deviation, times * rounded.means if rounded else 0.0)
 
 
 def compared(one: Path, other: Path) -> tuple[list[Apart], list[str]]:
@@ -145,15 +150,16 @@ def of_table(name: str, both: "pd.DataFrame", keys: list[str]) -> Iterator[Apart
             )
 
 
-def beyond(one: Apart, bound: float) -> bool:
-    return one.missing > 0 or one.ratio > bound
+def beyond(one: Apart, limit: float) -> bool:
+    return one.missing > 0 or one.means > limit
 
 
 def largest(found: list[Apart], limits: dict[Column, float]) -> Iterator[Apart]:
     """Of each table and architecture the column that differs most, as its limit has it."""
 
     def size(one: Apart) -> tuple[bool, float]:
-        return one.missing > 0, one.ratio / limits[one.place]
+        allowed = limits[one.place]
+        return one.missing > 0, one.means / allowed if allowed else one.ratio
 
     best: dict[tuple[str, str], Apart] = {}
     for one in found:
@@ -163,13 +169,13 @@ def largest(found: list[Apart], limits: dict[Column, float]) -> Iterator[Apart]:
     yield from best.values()
 
 
-def told(one: Apart, bound: float, rounded: Apart | None = None) -> str:
+def told(one: Apart, limit: float, rounded: Apart | None = None) -> str:
     if not one.single and not one.missing:
         return f"{one.table:20} {one.architecture:24} equal ({one.rows} rows)"
     size = f"means {one.means:.3g} apart, {one.ratio:.2f} of the deviation {one.deviation:.3g} over seeds"
     wrong = f"; {one.missing} rows have a number in one run alone" if one.missing else ""
     beside = f"; two plain runs: {rounded.ratio:.2f}, {rounded.single:.3g}, {rounded.missing} rows" if rounded else ""
-    mark = "  BEYOND" if beyond(one, bound) else ""
+    mark = "  BEYOND" if beyond(one, limit) else ""
     return (
         f"{one.table:20} {one.architecture:24} {one.column}: {size}; single rows {one.single:.3g}{wrong}{beside}{mark}"
     )

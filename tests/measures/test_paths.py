@@ -220,7 +220,36 @@ def edited_head(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     network.head.register_forward_hook(lambda own, given, y: y.cumsum(2))  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("edit", [None, edited_scores, edited_values, edited_embedding, edited_head])
+def edited_residual(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    for block in network.blocks:
+        monkeypatch.setattr(
+            block, "residual", lambda x, y: x + y * torch.linspace(1, 2, y.shape[2]).unsqueeze(1).to(y.dtype)
+        )
+
+
+def edited_block(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    network.blocks[0].register_forward_hook(lambda own, given, x: x.cumsum(2))
+
+
+def edited_first_place(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which a sequence whose first token has a symbol of its own would not show."""
+    first = torch.zeros(5, 8, dtype=torch.float64)
+    first[0, 0] = 3
+    network.embedding.register_forward_hook(lambda own, given, x: x + first[: x.shape[2]])  # type: ignore[union-attr]
+
+
+EDITS = (
+    edited_scores,
+    edited_values,
+    edited_embedding,
+    edited_head,
+    edited_residual,
+    edited_block,
+    edited_first_place,
+)
+
+
+@pytest.mark.parametrize("edit", [None, *EDITS])
 def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike(
     edit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +257,7 @@ def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike
     network = next(each_network(example(**UNPLACED)[0]))
     if edit:
         edit(network, monkeypatch)
-    inputs = torch.tensor([[[0, 1, 2, 3, 4], [4, 1, 4, 2, 4]]])  # of the first nothing can be seen
+    inputs = torch.tensor([[[0, 1, 2, 3, 4], [3, 1, 4, 2, 0]]])  # in which nothing could be seen
     assert indistinct(network, inputs)
     assert alike(network, inputs, EVERY) == (edit is None)
 
@@ -253,7 +282,7 @@ def test_parts_are_computed_side_by_side_on_one_thread_each() -> None:
             together.wait()
             return item, torch.get_num_threads()
 
-        assert at_once(part, range(4)) == [(item, 1) for item in range(4)]
+        assert at_once(part, range(4), 8) == [(item, 1) for item in range(4)]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -14,7 +14,7 @@ from rankfall.jobs.cells import dataset_of, shape_of, stacked
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
     from rankfall.store import Store
-    from rankfall.train.fused.exact_zeros import Remainder
+    from rankfall.train.exact_zeros import Remainder
 
 
 def check_zeros(cells: "Sequence[Cell]", store: "Store") -> None:
@@ -33,14 +33,14 @@ def check_zeros(cells: "Sequence[Cell]", store: "Store") -> None:
         if found:
             raise RankfallError(
                 f"{cell.task.name} / {cell.architecture.name}: the gradient of {found.parameter} is 0 by autograd and "
-                f"{found.value:.1g} by the fast engine, whose rounding Adam makes whole steps of: data that are symmetric, such as "
-                f"tokens x and -x. Say `SYMMETRIC = True` in the file of the task {cell.task.task.name}, or "
-                "`compute: {engine: plain}`"
+                f"{found.value:.1g} by the fast engine: data that are symmetric, such as tokens x and -x, and Adam would make whole "
+                f"steps of this rounding. Say `compute: {{engine: plain}}`, or `SYMMETRIC = True` in the file of the task "
+                f"{cell.task.task.name}"
             )
 
 
 def remainder_of(cell: "Cell", store: "Store") -> "Remainder | None":
-    from rankfall.train.fused.exact_zeros import remainder  # needs numba, which not everybody has
+    from rankfall.train.exact_zeros import remainder  # needs numba, which not everybody has
 
     training = cell.training
     dataset = dataset_of(cell, store)

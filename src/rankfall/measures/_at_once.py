@@ -13,14 +13,16 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def at_once(compute: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """`compute` of each item, in their order. It is called from several threads, and what it needs of torch's modes it sets itself."""
+def at_once(compute: Callable[[Item], Result], items: Iterable[Item], most: int) -> list[Result]:
+    """`compute` of each item, in their order, of at most so many at a time. It is called from several threads, and what it needs of torch's
+    modes it sets itself."""
     given, threads = list(items), torch.get_num_threads()
-    if min(threads, len(given)) < 2:
+    beside = min(threads, len(given), most)
+    if beside < 2:
         return [compute(item) for item in given]
     torch.set_num_threads(1)  # of each thread that starts now
     try:
-        with ThreadPoolExecutor(min(threads, len(given))) as pool:
+        with ThreadPoolExecutor(beside) as pool:
             return list(pool.map(compute, given))
     finally:
         torch.set_num_threads(threads)

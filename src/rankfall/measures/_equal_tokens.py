@@ -8,7 +8,8 @@ stands n_j times in the sequence, its copies together have the weight
 so attention among the different symbols alone, with log n added to the scores, gives each symbol the state that its tokens have. A text of
 128 tokens has about 60 different ones; a product with weights takes half as long, one among tokens a fifth.
 
-That holds of parts as they are written here. Code may be edited, so `alike` has the network itself show it, on one sequence.
+That holds of parts as they are written here. Code may be edited, and other parts may be anybody's, so `alike` has the network itself show
+it, on one sequence.
 """
 
 from dataclasses import dataclass
@@ -57,17 +58,26 @@ class Symbols:
 
 
 def alike(network: "Network", inputs: Tensor, distinct: np.ndarray) -> bool:
-    """Whether some of the paths (U, L) end with equal tokens computed once as with all of them, and are read out alike; for the sequence
-    of inputs (1, B, T) that has the fewest different tokens."""
-    few = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), SHOWN)).astype(int)]
-    one = inputs[:, [int(np.argmin([len(row.unique()) for row in inputs[0]]))]]
+    """Whether the network's states, some of the paths (U, L) and what is read out of them come out with equal tokens computed once as with
+    all of them. The inputs (1, B, T) say which symbols there are; the sequence that is looked at has few of them, each at many places."""
+    numbers = inputs[0].unique()
+    rng = np.random.default_rng(0)
+    some = rng.integers(min(len(numbers), max(2, inputs.shape[2] // 4)), size=inputs.shape[2])
+    one = numbers[torch.from_numpy(some).to(numbers.device)].view(1, 1, -1)
     symbols = Symbols.of(one, next(network.parameters()).dtype)
-    apart = path_ends(network, network.lift(one), few)
-    once = path_ends(network, network.lift(symbols.numbers), few, None, symbols.weights)
-    pairs = [
-        (x, y[..., symbols.of_token, :]) for x, y in ((apart, once), (head_of(network, apart), head_of(network, once)))
-    ]
-    return all(bool((x - y).abs().max() <= ROUNDING * x.abs().max()) for x, y in pairs)
+    full = network.states(one)
+    few = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), SHOWN)).astype(int)]
+    pairs = [(x, x[:, :, symbols.first]) for x in full]
+    for states in (None, full):
+        apart = path_ends(network, network.lift(one), few, states)
+        own = None if states is None else [x[:, :, symbols.first] for x in states]
+        once = path_ends(network, network.lift(symbols.numbers), few, own, symbols.weights)
+        pairs += [(apart, once), (head_of(network, apart), head_of(network, once))]
+    return all(near(x, y[..., symbols.of_token, :]) for x, y in pairs)
+
+
+def near(x: Tensor, y: Tensor) -> bool:
+    return bool((x - y).abs().max() <= ROUNDING * x.abs().max())
 
 
 def head_of(network: "Network", ends: Tensor) -> Tensor:

@@ -47,6 +47,8 @@ STATES = (
     1 << 22
 )  # numbers of the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB
 
+BESIDE = 8  # parts of the test set at a time, at most: each holds the final states of all paths
+
 
 @torch.no_grad()
 def paths(
@@ -94,7 +96,6 @@ def paths(
     return rows
 
 
-@torch.no_grad()  # also where it runs in a thread of its own
 def predicted(
     network: "Network", distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
 ) -> Tensor:
@@ -131,10 +132,12 @@ def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
 def accuracy(data: "Data", batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
     """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
 
+    @torch.no_grad()  # also where it runs in a thread of its own
     def counted(start: int) -> Tensor:
         wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
         right = predict(data.test.inputs[:, start : start + batch]) == wanted
         return torch.stack([right.flatten(2).sum(2), (wanted != -1).flatten(2).sum(2).expand(right.shape[:2])])
 
-    right, total = sum(at_once(counted, range(0, data.test.inputs.shape[1], batch)), torch.tensor(0))
+    beside = BESIDE if data.test.inputs.device.type == "cpu" else 1
+    right, total = sum(at_once(counted, range(0, data.test.inputs.shape[1], batch), beside), torch.tensor(0))
     return right / total

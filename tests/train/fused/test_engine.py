@@ -38,9 +38,9 @@ from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Graded, Samples
 
 pytest.importorskip("numba")
+from rankfall.train.exact_zeros import remainder
 from rankfall.train.fused import cache
 from rankfall.train.fused.engine import Fused
-from rankfall.train.fused.exact_zeros import remainder
 
 CPU = torch.device("cpu")
 TOKENS = {"embedding": Component("token"), "head": Component("classifier")}

@@ -1,9 +1,13 @@
-"""One member's step down its gradient: norm, divergence, clip and optimiser, as `train/members.py` and `train/optimizers/` have them."""
+"""One member's step down its gradient: norm, divergence, clip and optimiser, as `train/members.py` and `train/optimizers/` have them.
+
+Which weights are neighbours in a loop depends on the rows in use, and these are not the same after a restart as before it: so no operation
+on a weight is reordered, in whole vectors or in the last numbers of a span.
+"""
 
 import numpy as np
 
 from rankfall.train.fused.arithmetic import f32
-from rankfall.train.fused.compiled import compiled, elementwise
+from rankfall.train.fused.compiled import compiled, elementwise, exact
 from rankfall.train.fused.form import ADAM, ADAMW, SGD
 
 
@@ -29,13 +33,13 @@ def square_of(g, used, first, width):  # type: ignore[no-untyped-def]
     return f32(total)
 
 
-@elementwise
+@exact
 def shrink(g, factor):  # type: ignore[no-untyped-def]
     for i in range(g.shape[0]):
         g[i] *= factor
 
 
-@elementwise
+@exact
 def adam(w, g, mean, square, lr, decay, fresh1, beta2, fresh2, eps, root, bias):  # type: ignore[no-untyped-def]
     """`fresh1`, `fresh2`: 1 - beta1, 1 - beta2; `root`: sqrt(1 - beta2^t); `bias`: 1 - beta1^t; decay enters through the gradient. All is
     read before anything is written, which was measured to be faster."""
@@ -47,7 +51,7 @@ def adam(w, g, mean, square, lr, decay, fresh1, beta2, fresh2, eps, root, bias):
         mean[i], square[i], w[i] = m, s, moved
 
 
-@elementwise
+@exact
 def sgd(w, g, velocity, lr, decay, momentum):  # type: ignore[no-untyped-def]
     for i in range(w.shape[0]):
         velocity[i] = momentum * velocity[i] + (g[i] + decay * w[i])

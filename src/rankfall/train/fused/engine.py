@@ -118,7 +118,9 @@ class Fused:
     def used_by(self, members: Members) -> np.ndarray:
         """Of the rows of the table of symbols those that the steps so far have changed, or that change without a gradient."""
         pulled = torch.zeros_like(members.lr) if members.decay is None or self.optimizer[0] == ADAMW else members.decay
-        still = self.optimizer[0] == SGD or self.optimizer[1][2] > 0  # 0 / (0 + eps) is no number without eps
+        still = (
+            self.optimizer[0] == SGD or np.float32(self.optimizer[1][2]) > 0
+        )  # 0 / (0 + eps) is no number without eps
         moved = (pulled.squeeze(1) != 0) | (not still)
         table = int(self.ends[TABLE]), self.described.architecture.width, self.described.symbols
         return used_rows(members.slots, *table, moved)
