@@ -1,6 +1,7 @@
 """Guards the comparison of two runs by engine: means over seeds are held against the deviation over seeds, and nothing is passed over."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,8 @@ def test_means_are_held_against_the_deviation_over_seeds(tmp_path: Path) -> None
     skip = found["SAN+skip"]
     assert (skip.rows, skip.single, skip.means, skip.missing) == (8, 1.0, 1.0, 0)
     assert skip.deviation == pytest.approx(np.std(OFF, ddof=1)) and skip.ratio == pytest.approx(1 / 2.581989)
-    assert not engines.beyond(skip, 0.4) and engines.beyond(skip, 0.38)
+    bounds = [engines.limit(skip, None, bound, times=3.0) for bound in (0.4, 0.38)]
+    assert not engines.beyond(skip, bounds[0]) and engines.beyond(skip, bounds[1])
 
 
 @pytest.mark.parametrize(
@@ -61,13 +63,25 @@ def test_what_is_apart_is_said_and_ends_with_1(
     assert line in capsys.readouterr().out
 
 
-def test_a_difference_without_a_deviation_is_beyond_every_bound() -> None:
+def test_a_difference_without_a_deviation_is_held_against_that_of_two_plain_runs() -> None:
     alone = engines.Apart("cells", "SAN", "test_accuracy", 1, 0.1, 0.1, float("nan"), 0)
-    assert alone.ratio == float("inf") and engines.beyond(alone, 1e9)
+    assert alone.ratio == float("inf") and engines.beyond(alone, engines.limit(alone, None, 1e9, 3.0))
+    for means, beyond in ((0.04, False), (0.03, True), (0.0, True)):
+        plain = replace(alone, means=means)
+        assert engines.beyond(alone, engines.limit(alone, plain, 1e9, 3.0)) == beyond
 
 
-def ended(one: Path, other: Path) -> int:
+def test_two_plain_runs_that_differ_widen_the_bound_in_their_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, plain = run(tmp_path / "a"), run(tmp_path / "b", {"SAN": [9.0] * SEEDS})
+    control = run(tmp_path / "c", {"SAN": [4.0] * SEEDS})
+    assert ended(one, plain) == 1 and ended(one, plain, control) == 0
+    assert "two plain runs: 1.94, 5, 0 rows" in capsys.readouterr().out
+
+
+def ended(*runs: Path) -> int:
     """The command's exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["engines", str(one), str(other)])
+        patch.setattr(sys, "argv", ["engines", *map(str, runs)])
         return engines.main()
