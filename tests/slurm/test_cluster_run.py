@@ -10,7 +10,7 @@ import pytest
 import yaml
 from checkout import CONFIG, ROOT, Checkout, changed
 from cluster import Cluster, said, wait_for
-from runs import ClusterCheckout
+from runs import UNASKED, ClusterCheckout
 
 from rankfall.plan import make_plan
 from rankfall.report.compare import differences
@@ -71,6 +71,12 @@ MANY = changed(
 )
 
 
+def submissions(place: ClusterCheckout) -> int:
+    """Arrays that Snakemake says it has submitted."""
+    logs = (place.folder / ".snakemake" / "log").glob("*.log")
+    return sum(path.read_text().count("Submitted array job") for path in logs)
+
+
 def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterCheckout) -> None:
     """On a node that takes no jobs, so that they can be counted; Ctrl-C takes all of them out of the queue again."""
     place.configure(MANY)
@@ -78,10 +84,11 @@ def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterChecko
     assert jobs >= 100
     cluster.node("DRAIN")
     try:
-        process = place.start("--slurm-array-jobs", "train", "--jobs", "200", "--quiet", "rules")
+        process = place.start("--slurm-array-jobs", "train", "--jobs", "200", "--quiet", "rules", *UNASKED)
         wait_for("the submission", lambda: len(cluster.jobs("PENDING")) == jobs, 120)
         waiting = cluster.jobs("PENDING")
         assert len({job.split("_")[0] for job in waiting}) <= 2, "Snakemake hands over a hundred jobs a second"
+        wait_for("Snakemake to hear of both arrays", lambda: submissions(place) == 2)
         os.kill(process.pid, signal.SIGINT)
         assert place.finish(process).code != 0
         wait_for("an empty queue", lambda: not cluster.jobs("PENDING"))

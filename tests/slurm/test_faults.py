@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from checkout import Checkout, Run
 from cluster import CPUS, Cluster, said, wait_for
-from runs import CELLS, SLOW, ClusterCheckout, nothing_lost
+from runs import CELLS, SLOW, UNASKED, ClusterCheckout, nothing_lost
 
 pytestmark = pytest.mark.slow
 
@@ -208,7 +208,7 @@ def test_snakemake_killed_and_started_again(cluster: Cluster, checkout: ClusterC
 
 def test_interrupted_at_the_keyboard(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """Ctrl-C takes the jobs out of the queue, with a checkpoint, and leaves no lock."""
-    process = checkout.start()
+    process = checkout.start(*UNASKED)
     checkout.wait_until_in_the_middle()
     finished, job = checkout.finished(), only(cluster.running("train"))
     os.kill(process.pid, signal.SIGINT)
