@@ -283,6 +283,7 @@ def test_parts_are_computed_side_by_side_on_one_thread_each() -> None:
             return item, torch.get_num_threads()
 
         assert at_once(part, range(4), 8) == [(item, 1) for item in range(4)]
+        assert at_once(lambda item: torch.get_num_threads(), range(4), 1) == [2] * 4  # one after another, on both
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
