@@ -141,11 +141,11 @@ def mix(w, at, weights, v, sequences, contexts, y):  # type: ignore[no-untyped-d
 
 
 @inlined
-def mix_inputs(w, g, at, dy, weights, v, contexts, sequences, dcontexts, dweights, dv):  # type: ignore[no-untyped-def]
-    """From the gradient of the attention's output to those of its weights and values."""
+def mix_inputs(w, g, at, dy, weights, v, contexts, sequences, dweights, work):  # type: ignore[no-untyped-def]
+    """From the gradient of the attention's output to those of its weights and values (work.dv)."""
     heads, tokens, row = weights.shape
-    size = v.shape[0] // heads
-    linear_weights(contexts, dy, g, at[6:8], sequences if tokens == 2 else 0)
+    size, dcontexts, dv = v.shape[0] // heads, work.dcontexts, work.dv
+    linear_weights(contexts, dy, g, at[6:8], sequences if tokens == 2 else 0, work.transposed)
     linear_inputs(w, at[6:8], dy, dcontexts)
     for h in range(heads):
         for b in range(0, sequences, LANES):
@@ -157,10 +157,10 @@ def mix_inputs(w, g, at, dy, weights, v, contexts, sequences, dcontexts, dweight
 
 
 @inlined
-def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, dv, sequences, dq, dk, dx):  # type: ignore[no-untyped-def]
-    """From the gradients of scores and values to that of x, which is added to dx."""
+def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, sequences, dx, work):  # type: ignore[no-untyped-def]
+    """From the gradients of scores and values (work.dv) to that of x, which is added to dx."""
     heads, tokens, row = dscores.shape
-    size, pairs = q.shape[0] // heads, sequences if tokens == 2 else 0
+    size, pairs, dq, dk, dv = q.shape[0] // heads, sequences if tokens == 2 else 0, work.dq, work.dk, work.dv
     for h in range(heads):
         for b in range(0, sequences, LANES):
             first, s, lanes = 4 * (h * size * row + b), start(dscores) + 4 * (h * tokens * row + b), sequences - b
@@ -170,9 +170,9 @@ def attend_inputs(w, g, at, x, turns, turned, q, k, dscores, dv, sequences, dq, 
     if turned:
         rotate(dq, turns[0], heads, sequences, True)
         rotate(dk, turns[1], heads, sequences, True)
-    linear_weights(x, dq, g, at[0:2], pairs)
-    linear_weights(x, dk, g, at[2:4], pairs)
-    linear_weights(x, dv, g, at[4:6], pairs)
+    linear_weights(x, dq, g, at[0:2], pairs, work.transposed)
+    linear_weights(x, dk, g, at[2:4], pairs, work.transposed)
+    linear_weights(x, dv, g, at[4:6], pairs, work.transposed)
     linear_inputs_add(w, at[0:2], dq, dx)
     linear_inputs_add(w, at[2:4], dk, dx)
     linear_inputs_add(w, at[4:6], dv, dx)

@@ -81,14 +81,14 @@ def mlp_inputs(w, g, at, layer, form, room, work, dy, dx):  # type: ignore[no-un
         total = work.three
         layer_norm_inputs(room.white2[layer], room.inverse2[layer], w, g, gains, dy, total, form.pairs)
     thinned(total, room.bits_mlp[layer], form.mlp_branch, form, work.two)
-    linear_weights(room.a[layer], work.two, g, at[OUTER : OUTER + 2], form.pairs)
+    linear_weights(room.a[layer], work.two, g, at[OUTER : OUTER + 2], form.pairs, work.transposed)
     linear_inputs(w, at[OUTER : OUTER + 2], work.two, work.da)
     if form.activation == GELU:
         gelu_inputs(room.h[layer], work.da, work.dh)
     else:
         relu_inputs(room.h[layer], work.da, work.dh)
     read = room.read2[layer] if form.normed and form.before else room.middle[layer]
-    linear_weights(read, work.dh, g, at[INNER : INNER + 2], form.pairs)
+    linear_weights(read, work.dh, g, at[INNER : INNER + 2], form.pairs, work.transposed)
     if form.normed and form.before:
         linear_inputs(w, at[INNER : INNER + 2], work.dh, work.two)
         layer_norm_inputs(room.white2[layer], room.inverse2[layer], w, g, gains, work.two, work.three, form.pairs)
@@ -112,7 +112,7 @@ def block_inputs(w, g, at, layer, form, turns, room, work):  # type: ignore[no-u
     p, q, k, v = room.weights[layer], room.q[layer], room.k[layer], room.v[layer]
     seen = room.dropped[layer] if form.drop_scale > 0 else p
     dp = work.dscores
-    mix_inputs(w, g, at, work.two, seen, v, room.contexts[layer], form.sequences, work.dcontexts, dp, work.dv)
+    mix_inputs(w, g, at, work.two, seen, v, room.contexts[layer], form.sequences, dp, work)
     ds = work.scores
     factor = f32(1 / f32(form.head_width) ** f32(0.5))
     if form.drop_scale > 0:
@@ -124,9 +124,9 @@ def block_inputs(w, g, at, layer, form, turns, room, work):  # type: ignore[no-u
     read = room.read1[layer] if form.normed and form.before else room.states[layer]
     if form.normed and form.before:
         work.two[:] = 0
-        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, form.sequences, work.dq, work.dk, work.two)
+        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, form.sequences, work.two, work)
         layer_norm_inputs(room.white1[layer], room.inverse1[layer], w, g, gains, work.two, work.three, form.pairs)
         weighted(f32(form.keep), total, f32(1), work.three, dx)
     else:
         scaled(total, f32(form.keep), dx)
-        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, work.dv, form.sequences, work.dq, work.dk, dx)
+        attend_inputs(w, g, at, read, turns, form.turned, q, k, ds, form.sequences, dx, work)

@@ -99,18 +99,18 @@ def embed_inputs(w, g, ends, form, index, room, work):  # type: ignore[no-untype
         layer_norm_inputs(room.white0, room.inverse0, w, g, ends[NORM_IN : NORM_IN + 2], d, free, form.pairs)
         d, free = free, d
     if ends[PLACED] >= 0:
-        linear_weights(room.placed, d, g, ends[PLACED : PLACED + 2], form.pairs)
+        linear_weights(room.placed, d, g, ends[PLACED : PLACED + 2], form.pairs, work.transposed)
         linear_inputs(w, ends[PLACED : PLACED + 2], d, free)
         d, free = free, d
     if ends[PLACES] >= 0:
         place_inputs(d, form.tokens, form.sequences, g, ends[PLACES])
     if ends[SECOND] >= 0:
-        linear_weights(room.active, d, g, ends[SECOND : SECOND + 2], form.pairs)
+        linear_weights(room.active, d, g, ends[SECOND : SECOND + 2], form.pairs, work.transposed)
         linear_inputs(w, ends[SECOND : SECOND + 2], d, free)
         gelu_inputs(room.first, free, work.three)
         d = work.three
     if ends[FIRST] >= 0:
-        linear_weights(room.source, d, g, ends[FIRST : FIRST + 2], form.pairs)
+        linear_weights(room.source, d, g, ends[FIRST : FIRST + 2], form.pairs, work.transposed)
     if form.symbols:
         if ends[FIRST] >= 0:
             linear_inputs(w, ends[FIRST : FIRST + 2], d, work.dsource)
@@ -137,7 +137,7 @@ def read_out_inputs(w, g, ends, form, room, work):  # type: ignore[no-untyped-de
     x = room.last if form.drop_scale > 0 else room.states[form.depth]
     if ends[NORM_OUT] >= 0:
         x = room.read3
-    linear_weights(x, work.doutputs, g, ends[HEAD : HEAD + 2], form.pairs)
+    linear_weights(x, work.doutputs, g, ends[HEAD : HEAD + 2], form.pairs, work.transposed)
     linear_inputs(w, ends[HEAD : HEAD + 2], work.doutputs, work.one)
     d = work.one
     if ends[NORM_OUT] >= 0:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankfall.train.fused.pages import memory
 from rankfall.train.fused.tile import LANES
 
 # Where parameters begin in a network's row of weights; -1: there is none. Of a layer: maps (weight, bias) and norms (gain, bias).
@@ -16,6 +17,7 @@ NO_MLP, GELU, RELU = range(3)
 CLASSES, VALUES, MASKED = range(3)
 ADAM, ADAMW, SGD = range(3)
 
+LINE = 16  # numbers in a line of the cache
 MOST, LEAST = 2**18, 16  # logits at once, so that they stay in the cache, and places
 
 
@@ -109,6 +111,7 @@ class Scratch(NamedTuple):
     da: Any
     dsource: Any
     doutputs: Any
+    transposed: Any  # that of a gradient (any of these, R), in whole vectors
     head: Any  # (D + 1, C') weights and bias of the head, classes in whole vectors, where only asked places are read
     dhead: Any
     logits: Any  # (N', C') of a part of the asked places
@@ -143,7 +146,7 @@ def room_for(form: Form) -> Room:
         asked = padded(form.sequences * form.asked)
         sizes |= {"outputs": (1, 1), "inverse3": (asked,), "read3": (width + 1, asked)}
         sizes |= dict.fromkeys(("seen", "white3"), (width, asked))
-    room = {name: zeros(size) for name, size in sizes.items()}
+    room = arrays(sizes)
     for name, count in (("weights", form.heads * form.tokens), ("attention", width), ("mlp", width)):
         room[f"bits_{name}"] = np.zeros((depth, count if drop else 1, groups), np.uint16)
     for name in ("bits_in", "bits_out"):
@@ -159,6 +162,7 @@ def scratch_for(form: Form) -> Scratch:
     sizes |= {"d": (2, form.width, row)} | dict.fromkeys(("scores", "dscores"), (*square[:2], row))
     sizes |= dict.fromkeys(("dq", "dk", "dv", "dcontexts"), (inner, row)) | dict.fromkeys(("dh", "da"), hidden)
     sizes |= {"dsource": (form.width if form.symbols else 1, row), "doutputs": (form.size_out, row)}
+    sizes |= {"transposed": (row * padded(max(form.width, inner, hidden[0], form.size_out if not form.asked else 1)),)}
     sizes |= dict.fromkeys(("added", "dadded"), square)
     sizes |= dict.fromkeys(("head", "dhead", "logits", "dseen"), (1, 1))
     if form.asked:
@@ -166,17 +170,23 @@ def scratch_for(form: Form) -> Scratch:
         at_once = min(asked, max(LEAST, MOST // classes))
         sizes |= dict.fromkeys(("head", "dhead"), (form.width + 1, classes)) | {"doutputs": (1, 1)}
         sizes |= {"logits": (at_once, classes), "dseen": (form.width, padded(asked))}
-    made = {name: zeros(size) for name, size in sizes.items()}
+    made = arrays(sizes)
     most = form.sequences * max(form.heads * form.tokens**2, form.tokens * form.width)
     stream, rows = np.zeros(most // 16 + 3, np.uint16), np.zeros(padded(row, 16), np.uint16)
     spans = np.zeros((form.symbols // 2 + 2, 2), np.int64)
     return Scratch(**made, stream=stream, raw=np.zeros(256, np.uint64), rows=rows, spans=spans)
 
 
-def zeros(size: tuple[int, ...]) -> np.ndarray:
-    """With a vector's room behind: the last sequences of the last token are read as part of a whole vector."""
-    count = math.prod(size)
-    return np.zeros(count + LANES, np.float32)[:count].reshape(size)
+def arrays(sizes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Zeros of these sizes, each at the beginning of a line of the cache, so that no vector lies on two; with a vector's room behind:
+    the last sequences of the last token are read as part of a whole vector."""
+    counts = [padded(math.prod(size) + LANES, LINE) for size in sizes.values()]
+    ends = np.cumsum(counts)
+    space = memory(int(ends[-1]))
+    return {
+        name: space[end - count : end][: math.prod(size)].reshape(size)
+        for (name, size), end, count in zip(sizes.items(), ends, counts)
+    }
 
 
 def padded(count: int, unit: int = LANES) -> int:

@@ -12,11 +12,17 @@ from rankfall.train.fused.tile import (
     LANEWISE_ROUNDED,
     OVER_LANES,
     ROWS,
+    SOME_ADD,
     WEIGHTS,
     WEIGHTS_ADD,
     WEIGHTS_BIAS,
+    prefetch,
     tile,
+    transpose_block,
 )
+
+STAYS = 2**16  # numbers that stay in a core's own cache while others pass through it
+SUMMED = 256  # numbers of a sum over R at once: shorter sums round less, and what they are of stays in the cache
 
 
 @compiled
@@ -27,25 +33,37 @@ def start(array):  # type: ignore[no-untyped-def]
 
 @compiled
 def multiply(kind, A, ar, ak, B, bk, bn, C, cr, cn, rows, columns, count, extra):  # type: ignore[no-untyped-def]
-    """C (rows, columns) from A (rows, count) and B (count, columns). `extra`: where a bias for each row begins, or, LANEWISE, how many
-    numbers of a vector of C are wanted."""
+    """C (rows, columns) from A (rows, count) and B (count, columns). `extra`: where a bias for each row begins; LANEWISE, how many
+    numbers of a vector of C are wanted; SOME_ADD, how many of a row of C."""
     literally(kind)
     each = 4 if kind == WEIGHTS_BIAS else 0
+    fewer = LANES if kind == SOME_ADD else 0
     full_rows, full_columns = rows - rows % ROWS, columns - columns % COLUMNS
+    # Where B is larger than the cache, its next columns and those of C are asked for a few rows before each tile.
+    large, some = kind != OVER_LANES and count * columns * LANES > STAYS, count * ROWS // max(1, full_rows) + 1
     for n in range(0, full_columns, COLUMNS):
-        b, c = B + 4 * n * bn, C + 4 * n * cn
+        b, c, e = B + 4 * n * bn, C + 4 * n * cn, extra - n * fewer
         for r in range(0, full_rows, ROWS):
-            tile(
-                kind, ROWS, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r
-            )
+            if large and n + COLUMNS < full_columns:
+                soon(b + 4 * COLUMNS * bn, bk, bn, r // ROWS * some, min(count, (r // ROWS + 1) * some))
+                soon(c + 4 * (COLUMNS * cn + r * cr), cr, cn, 0, ROWS)
+            tile(kind, ROWS, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, e + each * r)
         for r in range(full_rows, rows):
-            tile(kind, 1, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
+            tile(kind, 1, COLUMNS, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, e + each * r)
     for n in range(full_columns, columns):
-        b, c = B + 4 * n * bn, C + 4 * n * cn
+        b, c, e = B + 4 * n * bn, C + 4 * n * cn, extra - n * fewer
         for r in range(0, full_rows, ROWS):
-            tile(kind, ROWS, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
+            tile(kind, ROWS, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, e + each * r)
         for r in range(full_rows, rows):
-            tile(kind, 1, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, extra + each * r)
+            tile(kind, 1, 1, A + 4 * r * ar, ar, ak, b, bk, bn, c + 4 * r * cr, cr, cn, count, e + each * r)
+
+
+@compiled
+def soon(B, bk, bn, first, last):  # type: ignore[no-untyped-def]
+    """Has columns of B brought to the cache, rows first .. last - 1: they lie too far apart for the processor to foresee."""
+    for k in range(first, last):
+        for n in range(COLUMNS):
+            prefetch(B + 4 * (k * bk + n * bn))
 
 
 @compiled
@@ -117,14 +135,29 @@ def linear_inputs_add(w, at, dy, dx):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def linear_weights(x, dy, g, at, pairs):  # type: ignore[no-untyped-def]
-    """dW (in, out) += x dy^T and db += dy, summed over R; they begin at g[at[0]] and g[at[1]]. `pairs`: as of `sum_rows`."""
+def linear_weights(x, dy, g, at, pairs, transposed):  # type: ignore[no-untyped-def]
+    """dW (in, out) += x dy^T and db += dy, summed over R; they begin at g[at[0]] and g[at[1]]. `pairs`: as of `sum_rows`; `transposed` is
+    room for dy^T, whose rows are whole vectors."""
     size_in, size_out, row = x.shape[0], dy.shape[0], x.shape[1]
-    place = start(g) + 4 * at[0]
-    multiply(
-        OVER_LANES, start(x), row, LANES, start(dy), LANES, row, place, size_out, 1, size_in, size_out, row // LANES, 0
-    )
+    width, place = -(-size_out // LANES) * LANES, start(g) + 4 * at[0]
+    transpose(dy, transposed, width)
+    for r in range(0, row, SUMMED):
+        a, b, count = start(x) + 4 * r, start(transposed) + 4 * r * width, min(SUMMED, row - r)
+        multiply(SOME_ADD, a, row, 1, b, width, LANES, place, size_out, LANES, size_in, width // LANES, count, size_out)
     sum_rows(dy, g, at[1], pairs)
+
+
+@compiled
+def transpose(x, y, width):  # type: ignore[no-untyped-def]
+    """y = x^T of x (N, R), as rows of `width` numbers, of which the first N are filled in."""
+    count, row = x.shape
+    for n in range(0, count if count >= LANES else 0, LANES):
+        first = min(n, count - LANES)  # the last block begins where it ends with the last row
+        for r in range(0, row, LANES):
+            transpose_block(start(x) + 4 * (first * row + r), row, start(y) + 4 * (r * width + first), width)
+    for n in range(count if count < LANES else 0):
+        for r in range(row):
+            y[r * width + n] = x[n, r]
 
 
 @compiled

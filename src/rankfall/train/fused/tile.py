@@ -54,17 +54,31 @@ def store(builder: Any, value: Any, place: Any, align: int = 4) -> None:
     builder.store(value, builder.inttoptr(place, value.type.as_pointer()), align=align)
 
 
+def first_of(builder: Any, count: Any, lanes: int) -> Any:
+    """Which lanes of a vector are its first `count`, or all."""
+    places = ir.Constant(ir.VectorType(INT, lanes), list(range(lanes)))
+    return builder.icmp_signed("<", places, spread_over(builder, count, lanes))
+
+
 def store_some(builder: Any, value: Any, place: Any, count: Any) -> None:
     """The first `count` numbers of a vector, or all."""
-    lanes = value.type.count
-    places = ir.Constant(ir.VectorType(INT, lanes), list(range(lanes)))
-    some = builder.icmp_signed("<", places, spread_over(builder, count, lanes))
-    into = builder.inttoptr(place, value.type.as_pointer())
+    some, into = first_of(builder, count, value.type.count), builder.inttoptr(place, value.type.as_pointer())
     kinds = [value.type, into.type, SHORT, some.type]
-    name = f"llvm.masked.store.v{lanes}f32.p0"
-    found = builder.module.globals.get(name)
-    masked = found or ir.Function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
+    masked = declared(builder, f"llvm.masked.store.v{value.type.count}f32.p0", ir.VoidType(), kinds)
     builder.call(masked, [value, into, SHORT(4), some])
+
+
+def load_some(builder: Any, place: Any, kind: Any, count: Any) -> Any:
+    """A vector whose first `count` numbers, or all, are read; the others are zeros, and what lies there is not touched."""
+    some, from_ = first_of(builder, count, kind.count), builder.inttoptr(place, kind.as_pointer())
+    kinds = [from_.type, SHORT, some.type, kind]
+    masked = declared(builder, f"llvm.masked.load.v{kind.count}f32.p0", kind, kinds)
+    return builder.call(masked, [from_, SHORT(4), some, ir.Constant(kind, [0.0] * kind.count)])
+
+
+def declared(builder: Any, name: str, returned: Any, kinds: list[Any]) -> Any:
+    """A function of LLVM's own."""
+    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(returned, kinds), name)
 
 
 def shuffled(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
@@ -107,11 +121,48 @@ def add_numbers(builder: Any, sums: list[Any], first: int, count: int, place: An
         first, count, place = first + here, count - here, builder.add(place, INT(4 * here))
 
 
+@intrinsic
+def prefetch(context, place):  # type: ignore[no-untyped-def]
+    """Has the line of the cache at an address brought nearer; nothing waits for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, name = builder.inttoptr(args[0], FLOAT.as_pointer()), "llvm.prefetch.p0"
+        ask = declared(builder, name, ir.VoidType(), [place.type, SHORT, SHORT, SHORT])
+        builder.call(ask, [place, SHORT(0), SHORT(2), SHORT(1)])  # to read; near, not nearest; data
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def transpose_block(context, x, row, y, column):  # type: ignore[no-untyped-def]
+    """y[j, i] = x[i, j], both (LANES, LANES) at addresses, whose rows begin `row` and `column` floats apart."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, row, y, column = args
+        found = [load(builder, address(builder, x, (row, i)), VECTOR) for i in range(LANES)]
+        apart = LANES // 2  # two rows that far apart change places of half of each pair of blocks
+        while apart:
+            low = [j if not j & apart else j - apart + LANES for j in range(LANES)]
+            high = [j + apart if not j & apart else j + LANES for j in range(LANES)]
+            for i in range(LANES):
+                if not i & apart:
+                    a, b = found[i], found[i + apart]
+                    found[i], found[i + apart] = shuffled(builder, a, b, low), shuffled(builder, a, b, high)
+            apart //= 2
+        for j, value in enumerate(found):
+            store(builder, value, address(builder, y, (column, j)))
+        return context.get_dummy_value()
+
+    return types.void(*(types.int64,) * 4), generate
+
+
 # What a tile does: A are numbers (weights) and the sums start at zero, at a bias for each row, or at C; A are vectors; or A are
 # vectors and C are numbers, to which the sums over the lanes are added; then neighbouring columns of C are neighbours in memory.
 # LANEWISE_HALF has vectors of half the length: where few sequences are left, a whole vector would multiply mostly what is not wanted.
 # LANEWISE_ROUNDED rounds each product before it is added, so that x y - u v is exactly -(u v - x y).
-WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, LANEWISE, LANEWISE_HALF, LANEWISE_ROUNDED, OVER_LANES = range(7)
+# SOME_ADD is WEIGHTS_ADD, of whose vectors of C together only so many numbers are read and written.
+WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, SOME_ADD, LANEWISE, LANEWISE_HALF, LANEWISE_ROUNDED, OVER_LANES = range(8)
 
 
 @intrinsic(prefer_literal=True)
@@ -127,7 +178,10 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
         A, ar, ak, B, bk, bn, C, cr, cn, count, extra = args[3:]
         at = {(r, n): address(builder, C, (cr, r), (cn, n)) for r, n in places}
-        if kind == WEIGHTS_ADD:
+        left = [builder.sub(extra, INT(LANES * n)) for n in range(columns)] if kind == SOME_ADD else []
+        if kind == SOME_ADD:
+            first = [load_some(builder, at[r, n], vector, left[n]) for r, n in places]
+        elif kind == WEIGHTS_ADD:
             first = [load(builder, at[place], vector) for place in places]
         elif kind == WEIGHTS_BIAS:
             given = [spread(builder, load(builder, address(builder, extra, (INT(1), r)), FLOAT)) for r in range(rows)]
@@ -161,8 +215,8 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
                 add_numbers(builder, totals, r * columns, columns, at[r, 0])
         else:
             for place, value in zip(places, found):
-                if masked:
-                    store_some(builder, value, at[place], extra)
+                if masked or kind == SOME_ADD:
+                    store_some(builder, value, at[place], left[place[1]] if left else extra)
                 else:
                     store(builder, value, at[place])
         return context.get_dummy_value()
