@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 
 TABLE = "influence"
 NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["published"],
+    "mask": ["causal"],
+    "mlp": ["gelu", "none"],
+    "norm": ["layer", "none"],
+    "normaliser": ["softmax"],
+    "position": ["none", "rope"],
+    "residual": ["add", "convex"],
+    "sentinels": ["none"],
+}
 LIMITS = {
     "length": (4, None),
     "depths": (1, None),

@@ -172,7 +172,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     roots = [module_of("measure", component), *MEASURE_ROOTS[needs]]
     files = files_of("measure", component, path)
     if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
-        for kind, part in _parts(component.options):
+        for kind, part in _parts(component.options, facts.get("BUILDS"), path):
             roots.append(module_of(kind, part))
             files |= files_of(kind, part, path)
     code, fingerprint = _code(sources, roots, files)
@@ -182,10 +182,20 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     )
 
 
-def _parts(options: Mapping[str, Any]) -> Iterator[tuple[str, Component]]:
-    """All that a measure which builds networks of its own may put into them: it names components as it likes."""
-    for kind in sorted(set(parts(Architecture).values())):
-        for name in components.names(kind):
+def _parts(options: Mapping[str, Any], builds: Mapping[str, Any] | None, path: str) -> Iterator[tuple[str, Component]]:
+    """All that a measure which builds networks of its own may put into them: what its file says in `BUILDS`, or else any component. If it
+    puts in another, its job ends: that one's code is not in its key.
+    """
+    kinds = sorted(set(parts(Architecture).values()))
+    for kind, names in (builds or {}).items():
+        where = f"{path}: its component says BUILDS = {{{shown(kind)}: {shown(names)}}}"
+        if kind not in kinds:
+            raise problem("", where, allowed=kinds, given=kind)
+        for name in names:
+            if name not in components.names(kind):
+                raise problem("", where, allowed=components.names(kind), given=name)
+    for kind in kinds:
+        for name in components.names(kind) if builds is None else builds.get(kind, ()):
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for value in options.values():

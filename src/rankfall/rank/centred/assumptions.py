@@ -103,11 +103,13 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
     return same(sums, sums[..., :1, :1, :1].expand_as(sums), weights)
 
 
-def kept_by(component: Any, family: type, *methods: str) -> bool:
-    """Whether a component is of a class whose centred form is known and overrides none of these methods."""
-    return isinstance(component, family) and all(
-        getattr(type(component), method) is getattr(family, method) for method in methods
-    )
+def kept_by(component: Any, family: type | str, *methods: str) -> bool:
+    """Whether a component is of a class whose centred form is known and overrides none of these methods. A class may be given by name
+    (`module:Class`), not imported, so that its code is in the keys of networks that have it and in no others.
+    """
+    bases = (one for one in type(component).__mro__ if one is family or called(one) == family)
+    found = next(bases, None)
+    return found is not None and all(getattr(type(component), name) is getattr(found, name) for name in methods)
 
 
 def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.nets.normalisers.cosine import Cosine
-from rankfall.nets.normalisers.key_normalised import KeyNormalised
 from rankfall.nets.positions._base import Position
 from rankfall.rank.centred.assumptions import Unknown, adds, kept_by
 from rankfall.rank.centred.scaled import Scaled, normal
@@ -24,6 +22,8 @@ from rankfall.rank.centred.tokenwise import increment
 
 if TYPE_CHECKING:
     from rankfall.nets.attentions.multihead import Multihead
+
+PREPARING = ("rankfall.nets.normalisers.cosine:Cosine", "rankfall.nets.normalisers.key_normalised:KeyNormalised")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def scores(attention: "Multihead", state: State) -> Scores | None:
         return None
     normaliser: Any = attention.normaliser
     prepares = hasattr(normaliser, "prepare")
-    if prepares and not any(kept_by(normaliser, one, "prepare") for one in (Cosine, KeyNormalised)):
+    if prepares and not any(kept_by(normaliser, one, "prepare") for one in PREPARING):
         raise Unknown("the normaliser prepares queries and keys in a way of its own: no centred form")
     bias = key_bias(attention, state)
     if bias is None:

@@ -15,15 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from rankfall.nets.normalisers.exp import exp
-from rankfall.nets.normalisers.l2 import l2
-from rankfall.nets.normalisers.relu2 import relu2
-from rankfall.nets.normalisers.sigmoid import sigmoid
-from rankfall.nets.normalisers.softmax import softmax
-from rankfall.nets.normalisers.softmax_off_by_one import softmax_off_by_one
-from rankfall.nets.normalisers.swish_l2 import swish_l2
-from rankfall.nets.normalisers.urpe import Urpe
-from rankfall.rank.centred.assumptions import kept_by, unbound
+from rankfall.rank.centred.assumptions import called, kept_by, unbound
 from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.rank.centred.scores import Scores
 
@@ -36,6 +28,8 @@ class Weights:
 
 
 Rule = Callable[[Scores], Weights]
+# Known by name and not imported, so that an edit of a normaliser leaves networks alone that do not have it.
+NORMALISERS = "rankfall.nets.normalisers."
 
 
 def rule_of(normaliser: Any) -> Rule | None:
@@ -45,28 +39,34 @@ def rule_of(normaliser: Any) -> Rule | None:
         # Equal factors scale every weight alike; unequal ones make rows differ at order one, which needs no rule.
         same = bool((excess == excess[..., :1]).all())
         return partial(scaled_softmax, factor=1 + excess[..., :1].unsqueeze(-1)) if same else None
-    function, options = unbound(normaliser)
-    rules: dict[Any, Callable[..., Weights]] = {
-        softmax: softmax_rule,
-        l2: l2_rule,
-        swish_l2: swish_l2_rule,
-        exp: exp_rule,
-        sigmoid: sigmoid_rule,
-        relu2: relu2_rule,
-        softmax_off_by_one: off_by_one_rule,
+    rules: dict[str, Callable[..., Weights]] = {
+        "softmax": softmax_rule,
+        "l2": l2_rule,
+        "swish_l2": swish_l2_rule,
+        "exp": exp_rule,
+        "sigmoid": sigmoid_rule,
+        "relu2": relu2_rule,
+        "softmax_off_by_one": off_by_one_rule,
     }
-    return partial(rules[function], **options) if function in rules else None
+    rule = rules.get(ours(normaliser))
+    return partial(rule, **unbound(normaliser)[1]) if rule else None
 
 
 def sums_to_one(normaliser: Any) -> bool:
     """Whether rows sum to the same constant for all scores, exactly: computed sums would differ by rounding."""
     if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
-    return unbound(normaliser)[0] is softmax
+    return ours(normaliser) == "softmax"
 
 
 def is_urpe(normaliser: Any) -> bool:
-    return kept_by(normaliser, Urpe, "forward", "factors")
+    return kept_by(normaliser, f"{NORMALISERS}urpe:Urpe", "forward", "factors")
+
+
+def ours(normaliser: Any) -> str:
+    """The name of a function among Rankfall's normalisers, empty for any other component."""
+    module, _, name = called(normaliser).rpartition(":")
+    return name if module == f"{NORMALISERS}{name}" else ""
 
 
 def columns(s: Scores) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import html
 import json
@@ -16,6 +15,7 @@ from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS, MENUS, Chart
 from rankfall.report.page.findings import Finding, findings, was_run
+from rankfall.report.page.library import bundle
 from rankfall.report.page.pack import compressed, packed, shared
 from rankfall.report.page.rows import chart_rows, encoded
 from rankfall.report.page.specs import spec
@@ -200,14 +200,6 @@ def download(name: str, frame: DataFrame, inside: bool) -> str:
     parquet = f'<a href="../tables/{name}.parquet" download aria-label="{name} as Parquet">Parquet</a>'
     row = html.escape(schema(name).row)
     return f'<tr><th scope="row">{name}</th><td>{row}</td><td>{len(frame):,}</td><td>{csv}{parquet}</td></tr>'
-
-
-@functools.cache
-def bundle() -> str:
-    """Vega-Lite and what it needs, as one script."""
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
 
 
 RESIDUAL = (
