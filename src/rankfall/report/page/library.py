@@ -3,6 +3,7 @@
 import functools
 import os
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 from rankfall.disk import atomic
@@ -15,7 +16,7 @@ LAST = "\n/* complete */\n"  # a file that does not end like this is not used
 def bundle() -> str:
     import vl_convert
 
-    place = kept(str(vl_convert.__version__))
+    place = kept(version("vl-convert-python"))
     with suppress(OSError, UnicodeDecodeError):
         text = place.read_text(encoding="utf-8") if place else ""
         if text.endswith(LAST):
@@ -27,10 +28,10 @@ def bundle() -> str:
     return text
 
 
-def kept(version: str) -> Path | None:
+def kept(of: str) -> Path | None:
     """Where the script of a version is kept; None where there is no home folder."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         return None
-    return home / "rankfall" / "vega" / f"{version}.js"
+    return home / "rankfall" / "vega" / f"{of}.js"
