@@ -71,4 +71,10 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
         f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
     ),
+    "BUILDS": (
+        lambda value: (
+            isinstance(value, dict) and set(value) <= set(components.KINDS) and all(map(_words, value.values()))
+        ),
+        f"a mapping of kinds of components ({', '.join(components.KINDS)}) to lists of names",
+    ),
 }

@@ -186,16 +186,11 @@ def _parts(options: Mapping[str, Any], builds: Mapping[str, Any] | None, path: s
     """All that a measure which builds networks of its own may put into them: what its file says in `BUILDS`, or else any component. If it
     puts in another, its job ends: that one's code is not in its key.
     """
-    kinds = sorted(set(parts(Architecture).values()))
-    for kind, names in (builds or {}).items():
-        where = f"{path}: its component says BUILDS = {{{shown(kind)}: {shown(names)}}}"
-        if kind not in kinds:
-            raise problem("", where, allowed=kinds, given=kind)
-        for name in names:
-            if name not in components.names(kind):
-                raise problem("", where, allowed=components.names(kind), given=name)
-    for kind in kinds:
-        for name in components.names(kind) if builds is None else builds.get(kind, ()):
+    for kind in sorted(set(parts(Architecture).values())):
+        known = components.names(kind)
+        for name in known if builds is None else builds.get(kind, ()):
+            if name not in known:
+                raise problem(path, f"its component says BUILDS = {shown(builds)}", allowed=known, given=name)
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for value in options.values():

@@ -1,0 +1,41 @@
+"""Guards the page's library: put together once, read afterwards, and never used where it is not whole."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import vl_convert
+
+from rankfall.report.page import library
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    library.bundle.cache_clear()
+    yield
+    library.bundle.cache_clear()
+
+
+def test_it_is_put_together_once_and_again_where_it_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: f"script {made.append(1) or len(made)}")
+
+    def bundle() -> str:
+        library.bundle.cache_clear()
+        return library.bundle()
+
+    first = bundle()
+    assert first.startswith("script 1") and bundle() == first
+    (kept,) = (tmp_path / "rankfall" / "vega").iterdir()
+    kept.write_text(first[: len(first) // 2])  # a disk that was full
+    assert bundle().startswith("script 2") and kept.read_text().startswith("script 2")
+
+
+def test_where_nothing_can_be_kept_it_is_put_together_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rankfall").write_text("a file where the folder would be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: "script")
+    assert library.bundle().startswith("script")
