@@ -12,7 +12,8 @@ import datetime
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -61,13 +62,7 @@ def write(
 def read(path: Path, name: str | None = None) -> pa.Table:
     """One table, its schema checked against the declaration; `name` says which table is expected."""
     path = Path(path)
-    try:
-        data = pq.read_table(path, page_checksum_verification=True, partitioning=None)
-    except FileNotFoundError:
-        raise RankfallError(f"{path} is missing: run the step that makes it") from None
-    except (pa.ArrowException, OSError) as error:
-        line = (str(error).splitlines() or [""])[0]
-        raise RankfallError(f"{path} cannot be read ({line}): remove it and run again") from None
+    data: pa.Table = opened(path, partial(pq.read_table, page_checksum_verification=True, partitioning=None))
     about = about_of(data)
     found = about.get("table")
     if found is None:
@@ -82,6 +77,17 @@ def read(path: Path, name: str | None = None) -> pa.Table:
         how = ", ".join(detail) or "order or types"
         raise RankfallError(f"{path} has another schema than this version's {found} ({how}): run the step again")
     return data
+
+
+def opened(path: Path, how: Callable[[Path], Any]) -> Any:
+    """A Parquet file, or its schema alone."""
+    try:
+        return how(path)
+    except FileNotFoundError:
+        raise RankfallError(f"{path} is missing: run the step that makes it") from None
+    except (pa.ArrowException, OSError) as error:
+        line = (str(error).splitlines() or [""])[0]
+        raise RankfallError(f"{path} cannot be read ({line}): remove it and run again") from None
 
 
 def read_frame(path: Path, name: str | None = None) -> pd.DataFrame:
@@ -135,15 +141,16 @@ def read_part(name: str, part: PlannedFile) -> pa.Table:
 
 def check_made(path: Path, made: str, data: pa.Table | None = None) -> None:
     """Refuse a table that says it was made for something else than was planned."""
-    if about_of(read(path) if data is None else data).get("made") != made:
+    if about_of(opened(path, pq.read_schema) if data is None else data).get("made") != made:
         raise RankfallError(
             f"{path} was made for another configuration or by other code: run again, and it is made again"
         )
 
 
-def about_of(data: pa.Table) -> dict[str, str]:
+def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
     """What a table's metadata says about its making."""
-    pairs = {key.decode(): value.decode() for key, value in (data.schema.metadata or {}).items()}
+    known = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
+    pairs = {key.decode(): value.decode() for key, value in known.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}
 
 
