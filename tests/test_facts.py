@@ -18,8 +18,8 @@ FACTS = {
     "FILES = ['words']": "FILES must be a mapping of options to lists of words that stand for no file, not ['words']",
     "PARTS = {'words': 'mesk'}": "PARTS must be a mapping of options to kinds of components (task, block, ",
     "PARTS = {'wrods': 'mask'}": "PARTS names 'wrods', which is no option of the component",
-    "BUILDS = {'mesk': ['causal']}": "BUILDS must be a mapping of kinds of components (task, block, ",
-    "BUILDS = {'mask': 'causal'}": "BUILDS must be a mapping of kinds of components (task, block, ",
+    "BUILDS = {'mesk': ['causal']}": "BUILDS must be a mapping of kinds of components (attention, block, ",
+    "BUILDS = {'mask': 'causal'}": "BUILDS must be a mapping of kinds of components (attention, block, ",
     "REFUSES = [({'maks': 'causal'}, 'no')]": "REFUSES of normaliser 'factlab0:own'.maks: nothing reads this key",
 }
 

@@ -27,6 +27,14 @@ CAUSES = {
 }
 
 
+def cache_home() -> Path | None:
+    """The folder of this package in the user's cache folder ($XDG_CACHE_HOME or ~/.cache); None where there is no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankfall"
+    except RuntimeError:
+        return None
+
+
 class StoreError(RankfallError):
     """The store cannot be read or written: disk full, read-only, ... The cells being computed are not the cause."""
 

@@ -1,4 +1,4 @@
-"""Guards BUILDS: a measure that builds networks of its own has in its key what it builds them of, and no other component."""
+"""Guards BUILDS: the key of a measure that builds its own networks has the components that it lists, and it can use no others."""
 
 import json
 import re
@@ -11,6 +11,8 @@ from plans import changed, refusal
 
 from rankfall import cli
 from rankfall.config.types import read
+from rankfall.nets.normalisers.l2 import l2
+from rankfall.nets.normalisers.softmax import softmax
 from rankfall.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
@@ -54,18 +56,42 @@ def test_a_name_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_building_of_anything_else_ends_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Also where the process has imported it before, as jobs have softmax, for trials of components."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "buildlab2.py").write_text(NETWORK)
 
-    def measure(normaliser: str) -> int:
-        for name in ("buildlab2", "rankfall.nets.normalisers.l2"):
-            sys.modules.pop(name, None)
+    def measure(text: str, normaliser: str) -> int:
+        (tmp_path / "buildlab2.py").write_text(text)
+        sys.modules.pop("buildlab2", None)
         options: dict[str, Any] = {"measure": "buildlab2:own", "normaliser": normaliser}
         own = changed("measures", {"own": options}) | {"results": "results"}
         (tmp_path / "own.json").write_text(json.dumps(own))
         return cli.main(["measure", "--config", "own.json", "--measure", "own", "--out", "own.parquet"])
 
-    assert measure("softmax") == 0
-    assert measure("l2") == 2
+    assert l2 and softmax  # imported
+    assert measure(NETWORK, "softmax") == 0
+    assert measure(NETWORK, "l2") == 2
     assert "normalisers/l2.py, which is not in the key" in capsys.readouterr().err
+    other = NETWORK.replace('"softmax"], "pos', '"l2"], "pos')
+    assert measure(other, "softmax") == 2
+    assert "normalisers/softmax.py, which is not in the key" in capsys.readouterr().err
+    named = f'{NETWORK}PARTS = {{"normaliser": "normaliser"}}\n'
+    assert measure(named, "l2") == 0  # an option says so, and that is in the key
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        ('BUILDS = {"optimizer": ["adam"]}', "BUILDS must be a mapping of kinds of components (attention, block, "),
+        (
+            'BUILDS = {"mask": ["causal"]}\nNEEDS = "cells"',
+            "what it BUILDS networks of, but its networks are those of cells",
+        ),
+    ],
+)
+def test_where_it_would_do_nothing_it_is_refused(
+    fact: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "buildlab3.py").write_text(f'TABLE = "paths"\n{fact}\ndef own(context): ...\n')
+    assert told in refusal(changed("measures", {"own": {"measure": "buildlab3:own"}}))

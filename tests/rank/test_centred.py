@@ -1,5 +1,7 @@
 """Centred propagation against 400-digit arithmetic and against the plain float64 forward pass."""
 
+import functools
+import importlib
 import math
 from typing import Any
 
@@ -9,10 +11,15 @@ import pytest
 import torch
 from helpers import cells
 
+from rankfall import components
 from rankfall.nets.network import Network, Shape, build
+from rankfall.rank.centred.assumptions import kept_by, standing_for
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.scaled import Scaled, add
+from rankfall.rank.centred.scores import PREPARING
 from rankfall.rank.centred.state import State, begin, scaled_to
+from rankfall.rank.centred.weights import NORMALISERS as NORMALISERS_OF_OURS
+from rankfall.rank.centred.weights import rule_of, sums_to_one
 
 SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)
 INPUTS = torch.tensor([[[0, 1, 2, 3]]])
@@ -161,3 +168,24 @@ def test_scaled_sum_keeps_the_larger() -> None:
     one, two = (Scaled(torch.ones(1, 1, 2), torch.full((1, 1), log, dtype=torch.float64)) for log in (-5000.0, -5001.0))
     total = add(one, two)
     assert float(total.log) == pytest.approx(-5000 + math.log(1 + math.exp(-1)), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", NORMALISERS[:-2])
+def test_a_normaliser_that_is_known_by_name_is_that_function(name: str) -> None:
+    """And nothing that only calls itself so: a function that wraps one may return something else."""
+    known = components.load("normaliser", name)
+
+    @functools.wraps(known)
+    def half(logits: torch.Tensor) -> torch.Tensor:
+        return known(logits) / 2
+
+    assert rule_of(known) is not None and rule_of(half) is None
+    assert sums_to_one(known) == (name == "softmax") and not sums_to_one(half)
+
+
+@pytest.mark.parametrize("named", [*PREPARING, f"{NORMALISERS_OF_OURS}urpe:Urpe"])
+def test_a_class_that_is_known_by_name_is_there(named: str) -> None:
+    module, _, name = named.partition(":")
+    found = getattr(importlib.import_module(module), name)
+    assert standing_for(named) is found and not kept_by(torch.nn.Identity(), named)
+    assert not kept_by(torch.nn.Identity(), "rankfall.nets.normalisers.nothing:Nothing")

@@ -26,10 +26,13 @@ def test_it_is_put_together_once_and_again_where_it_is_broken(tmp_path: Path, mo
         return library.bundle()
 
     first = bundle()
-    assert first.startswith("script 1") and bundle() == first
+    assert first == "script 1" and bundle() == first
     (kept,) = (tmp_path / "rankfall" / "vega").iterdir()
-    kept.write_text(first[: len(first) // 2])  # a disk that was full
-    assert bundle().startswith("script 2") and kept.read_text().startswith("script 2")
+    whole = kept.read_text()
+    for broken in (whole[:-1], whole.replace("script", "scripT"), "", "script"):
+        kept.write_text(broken)
+        assert bundle() == f"script {len(made)}" and kept.read_text().endswith(f"script {len(made)}")
+    assert len(made) == 5
 
 
 def test_where_nothing_can_be_kept_it_is_put_together_each_time(
@@ -38,4 +41,4 @@ def test_where_nothing_can_be_kept_it_is_put_together_each_time(
     (tmp_path / "rankfall").write_text("a file where the folder would be")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: "script")
-    assert library.bundle().startswith("script")
+    assert library.bundle() == "script"

@@ -76,6 +76,20 @@ def test_what_is_written_is_read_sorted_with_types_units_and_provenance(tmp_path
     assert '"snakemake"' in about["versions"]
 
 
+def test_broken_rows_are_refused_when_they_are_read(tmp_path):
+    """What a table was made for is told by its last bytes alone."""
+    path = tmp_path / "paths.parquet"
+    tables.write("paths", path_rows(), path, {"made": "digest"})
+    content = bytearray(path.read_bytes())
+    content[20:40] = bytes(20)
+    path.write_bytes(content)
+    tables.check_made(path, "digest")
+    with pytest.raises(RankfallError, match="was made for another configuration"):
+        tables.check_made(path, "another")
+    with pytest.raises(RankfallError, match=r"cannot be read .*: remove it and run again"):
+        tables.read(path, "paths")
+
+
 def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path):
     about = tables.provenance("c", ["k0", "k1"]) | {"time": "now"}
     rows = path_rows("k0") + path_rows("k1", 1)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from rankfall.disk import StoreError, atomic, odd
+from rankfall.disk import StoreError, atomic, cache_home, odd
 from rankfall.errors import RankfallError
 
 LARGE = 2**24  # bytes; reading fewer takes no longer than a hundredth of a second or two
@@ -98,12 +98,9 @@ def _read(path: Path) -> str:
 
 def _entry(path: Path) -> Path | None:
     """The cache file for the hash of this file; None where there is no home folder."""
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
+    home = cache_home()
     name = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:32]
-    return cache / "rankfall" / "contents" / name
+    return home / "contents" / name if home else None
 
 
 def _known(entry: Path) -> tuple[str, str] | None:

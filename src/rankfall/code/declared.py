@@ -39,6 +39,7 @@ class Declared:
     texts: Mapping[str, Text]
     around: bool = False  # around computations: this package's own code is at work, not yet on a number
     readers: dict[str, int] = field(default_factory=dict)  # file of a frame -> what it is to the computation
+    loaded: set[str] = field(default_factory=set)  # modules of which it is known that they may be
     written: set[str] = field(default_factory=set)  # made by the computation itself
     found: list[str] = field(default_factory=list)  # what is wrong with what was read
     stamps: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)  # folder -> its files when last checked
@@ -158,7 +159,8 @@ def _told(reader: str, path: str, wrong: str) -> str:
     if path.endswith((".py", ".pyc", ".so")):
         return (
             f"{reader}: runs {file}, which is not in the key, so nothing is kept; "
-            f"import it by its full name, with an import statement at the top of the file"
+            f"import it by its full name, with an import statement at the top of the file; a measure names what it builds networks of "
+            f"in BUILDS"
         )
     return (
         f"{reader}: reads {file}, which is not in the key, so nothing is kept; make its path the value of an option of "

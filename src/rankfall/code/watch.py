@@ -39,7 +39,7 @@ class Watch:
         if declared is None or event not in EVENTS or getattr(self.busy, "now", False):
             return
         path = EVENTS[event](arguments)
-        if path is None:
+        if path is None or (event == LOADED and path in declared.loaded):
             return
         self.busy.now = True
         try:
@@ -67,6 +67,8 @@ class Watch:
         wrong = declared.check(path, loaded=flags is None)
         if wrong is not None:
             declared.refuse(_place(reader, declared), path, wrong)
+        if flags is None:
+            declared.loaded.add(path)
 
     def enter(self, declared: Declared) -> None:
         """From here on only this may be read. What its modules read when they were imported for another computation counts too."""

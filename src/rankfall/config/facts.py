@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rankfall import components
+from rankfall.design import Architecture, parts
+
+NETWORK = frozenset(parts(Architecture).values())  # kinds that a network is put together of
 
 
 def _pairs(value: Any) -> bool:
@@ -72,9 +75,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
     ),
     "BUILDS": (
-        lambda value: (
-            isinstance(value, dict) and set(value) <= set(components.KINDS) and all(map(_words, value.values()))
-        ),
-        f"a mapping of kinds of components ({', '.join(components.KINDS)}) to lists of names",
+        lambda value: isinstance(value, dict) and set(value) <= NETWORK and all(map(_words, value.values())),
+        f"a mapping of kinds of components ({', '.join(sorted(NETWORK))}) to lists of names",
     ),
 }

@@ -13,6 +13,7 @@ from rankfall import components
 from rankfall.design import Architecture, Component, declared
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
+from rankfall.nets.masks.none import none as no_mask
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Sizes
@@ -154,7 +155,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
     # Position and normaliser are made for the heads that the attention has.
     shaped = mixer.sized(sizes, **a.attention.options) if hasattr(mixer, "sized") else sizes
     positions = by_layer("position", a.position, shaped)
-    mask = Mask(make("mask", a.mask or Component("none"), sizes))
+    mask = Mask(make("mask", a.mask, sizes) if a.mask else no_mask)
     normalisers = by_layer("normaliser", a.normaliser, shaped)
     residual = partial(make("residual", a.residual, sizes), depth=a.depth)
     mlp_residual = partial(make("residual", a.mlp_residual or a.residual, sizes), depth=a.depth)

@@ -171,8 +171,16 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
     roots = [module_of("measure", component), *MEASURE_ROOTS[needs]]
     files = files_of("measure", component, path)
-    if needs != "cells" and BUILDER in sources.code_files(roots):  # the parts of a cell are in the cell's own key
-        for kind, part in _parts(component.options, facts.get("BUILDS"), path):
+    if "BUILDS" in facts and needs != "nothing":
+        raise problem(
+            path,
+            "its component says what it BUILDS networks of, but its networks are those of cells",
+            hint="leave it out",
+        )
+    if needs != "cells" and (
+        "BUILDS" in facts or BUILDER in sources.code_files(roots)
+    ):  # the parts of a cell are in the cell's own key
+        for kind, part in _parts(component.options, facts, path):
             roots.append(module_of(kind, part))
             files |= files_of(kind, part, path)
     code, fingerprint = _code(sources, roots, files)
@@ -182,17 +190,23 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     )
 
 
-def _parts(options: Mapping[str, Any], builds: Mapping[str, Any] | None, path: str) -> Iterator[tuple[str, Component]]:
-    """All that a measure which builds networks of its own may put into them: what its file says in `BUILDS`, or else any component. If it
-    puts in another, its job ends: that one's code is not in its key.
+def _parts(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
+    """The components of which a measure builds networks of its own: those that its file lists (`BUILDS`), or else all; and those that its
+    options name. Its job ends if it uses another.
     """
+    listed = facts.get("BUILDS")
     for kind in sorted(set(parts(Architecture).values())):
         known = components.names(kind)
-        for name in known if builds is None else builds.get(kind, ()):
+        for name in known if listed is None else listed.get(kind, ()):
             if name not in known:
-                raise problem(path, f"its component says BUILDS = {shown(builds)}", allowed=known, given=name)
+                raise problem(path, f"its component says BUILDS = {shown(listed)}", allowed=known, given=name)
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
+    for option, kind in facts.get("PARTS", {}).items():
+        value = options.get(option, [])
+        for item in value if isinstance(value, list) else [value]:
+            if components.locate(kind, Component.of(item).name) is not None:
+                yield kind, Component.of(item)
     for value in options.values():
         for item in value if isinstance(value, list) else [value]:
             part = item.get("name") if isinstance(item, dict) else item

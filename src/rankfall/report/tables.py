@@ -140,7 +140,7 @@ def read_part(name: str, part: PlannedFile) -> pa.Table:
 
 
 def check_made(path: Path, made: str, data: pa.Table | None = None) -> None:
-    """Refuse a table that says it was made for something else than was planned."""
+    """Refuse a table that says it was made for something else than was planned. Its rows are checked when they are read."""
     if about_of(opened(path, pq.read_schema) if data is None else data).get("made") != made:
         raise RankfallError(
             f"{path} was made for another configuration or by other code: run again, and it is made again"

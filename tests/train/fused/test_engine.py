@@ -6,6 +6,7 @@ measure of the next, and the bound is four times the farthest of torch's and of 
 """
 
 import hashlib
+import math
 import os
 import platform
 import subprocess
@@ -181,6 +182,12 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"objective": Component("masked_tokens", {"rate": 1.0, "random": 0.2})},
         {"batch": 5, "tokens": 7},
     ),
+    "wider than the cache": (
+        {**TOKENS, "width": 272, "heads": 2, "depth": 1, "mlp": Component("relu")},
+        {"dropout": 0.1},
+        {"count": 1, "batch": 8, "tokens": 40},
+    ),
+    "sums over many tokens": ({**TOKENS, "width": 12, "depth": 1}, {}, {"count": 1, "batch": 40, "tokens": 128}),
     "narrow heads of their own": (
         {**TOKENS, "width": 10, "heads": 3, "head_width": 1, "depth": 2},
         {},
@@ -249,6 +256,22 @@ def test_samples_are_evaluated_as_by_the_plain_engine(name: str, samples: int) -
     for name, value in {**plain.sums, **plain.asked_of}.items():
         assert {**fused.sums, **fused.asked_of}[name].tolist() == value.tolist()
     assert all(torch.equal(value, before[key]) for key, value in members.state().items())
+
+
+def test_what_was_transposed_before_does_not_matter() -> None:
+    """Rows are filled up to whole vectors with whatever lies there, such as the gradient of a network that diverged."""
+    architecture, training, batch = EDGES["half a vector, and rows of 4,096 bytes"]
+    shape = shape_of(architecture, training, batch["tokens"])
+    found = []
+    for left in (0.0, math.nan):
+        members = made("fused", architecture, training, shape, [0, 1])
+        engine: Any = members.engine
+        for _ in range(2):
+            for _, work in (pair for rooms in engine.rooms.values() for pair in rooms):
+                work.transposed.fill(left)
+            members.step(recipe.objective(Training("t", **training)), batch_of(members, shape, **batch))
+        found.append(members.weights)
+    assert torch.equal(*found) and bool(found[0].isfinite().all())
 
 
 def test_where_nothing_is_asked_the_loss_is_no_number() -> None:

@@ -4,6 +4,7 @@ A wrong assumption would give a plausible but wrong residual. So each one is tes
 with the reason. In the end, `confirm` compares the states of a network with those of its ordinary forward pass.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -104,12 +105,23 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
 
 
 def kept_by(component: Any, family: type | str, *methods: str) -> bool:
-    """Whether a component is of a class whose centred form is known and overrides none of these methods. A class may be given by name
-    (`module:Class`), not imported, so that its code is in the keys of networks that have it and in no others.
+    """Whether a component is of a class whose centred form is known and overrides none of these methods. A class may be given by name, as
+    of `standing_for`.
     """
-    bases = (one for one in type(component).__mro__ if one is family or called(one) == family)
-    found = next(bases, None)
-    return found is not None and all(getattr(type(component), name) is getattr(found, name) for name in methods)
+    known = standing_for(family) if isinstance(family, str) else family
+    return (
+        isinstance(known, type)
+        and isinstance(component, known)
+        and all(getattr(type(component), method) is getattr(known, method) for method in methods)
+    )
+
+
+def standing_for(name: str) -> Any:
+    """The class or function `module:name`, None while nothing has imported it. A component that is known by name and not imported has its
+    code in the keys of networks that have it, and in no others.
+    """
+    module, _, attribute = name.partition(":")
+    return getattr(sys.modules.get(module), attribute, None)
 
 
 def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:

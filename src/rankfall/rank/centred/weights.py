@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from rankfall.rank.centred.assumptions import called, kept_by, unbound
+from rankfall.rank.centred.assumptions import called, kept_by, standing_for, unbound
 from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.rank.centred.scores import Scores
 
@@ -28,8 +28,7 @@ class Weights:
 
 
 Rule = Callable[[Scores], Weights]
-# Known by name and not imported, so that an edit of a normaliser leaves networks alone that do not have it.
-NORMALISERS = "rankfall.nets.normalisers."
+NORMALISERS = "rankfall.nets.normalisers."  # known by name (`standing_for`)
 
 
 def rule_of(normaliser: Any) -> Rule | None:
@@ -64,9 +63,9 @@ def is_urpe(normaliser: Any) -> bool:
 
 
 def ours(normaliser: Any) -> str:
-    """The name of a function among Rankfall's normalisers, empty for any other component."""
-    module, _, name = called(normaliser).rpartition(":")
-    return name if module == f"{NORMALISERS}{name}" else ""
+    """The name of a function among Rankfall's normalisers, empty for any other component, whatever it calls itself."""
+    function, name = unbound(normaliser)[0], called(normaliser).rpartition(":")[2]
+    return name if standing_for(f"{NORMALISERS}{name}:{name}") is function else ""
 
 
 def columns(s: Scores) -> Tensor:

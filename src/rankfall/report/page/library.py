@@ -1,15 +1,13 @@
 """Vega-Lite and what it needs, as one script: put together once for a version, which takes two seconds, and kept in the user's cache."""
 
 import functools
-import os
+import hashlib
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from rankfall.disk import atomic
+from rankfall.disk import atomic, cache_home, odd
 from rankfall.errors import RankfallError
-
-LAST = "\n/* complete */\n"  # a file that does not end like this is not used
 
 
 @functools.cache
@@ -17,21 +15,33 @@ def bundle() -> str:
     import vl_convert
 
     place = kept(version("vl-convert-python"))
-    with suppress(OSError, UnicodeDecodeError):
-        text = place.read_text(encoding="utf-8") if place else ""
-        if text.endswith(LAST):
-            return text
-    text = str(vl_convert.javascript_bundle()) + LAST  # type: ignore[call-arg]
+    known = place and whole(place)
+    if known:
+        return known
+    text = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
     if place:
         with suppress(RankfallError), atomic(place) as file:  # where nothing can be kept, it is put together each time
-            file.write(text.encode())
+            file.write(sealed(text))
     return text
 
 
 def kept(of: str) -> Path | None:
     """Where the script of a version is kept; None where there is no home folder."""
-    try:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
-    return home / "rankfall" / "vega" / f"{of}.js"
+    home = cache_home()
+    return home / "vega" / f"{of}.js" if home else None
+
+
+def sealed(text: str) -> bytes:
+    """The script after a line with its digest, without which, or with another, it is not used."""
+    content = text.encode()
+    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
+
+def whole(place: Path) -> str:
+    """The script that is kept there, empty where there is none or it was changed."""
+    with suppress(OSError):
+        if odd(place) is None:
+            content = place.read_bytes()
+            text = content.partition(b"\n")[2].decode(errors="replace")
+            return text if sealed(text) == content else ""
+    return ""

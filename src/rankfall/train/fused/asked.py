@@ -2,7 +2,7 @@
 places at a time. Equations and metrics as in `train/objectives/masked_tokens.py`.
 
 Elsewhere vectors hold places. Here they hold classes: the head's weights lie in that order, a softmax runs along one row of memory, and
-gradients of weights add up without sums across a vector. Weights and their gradient are copies (D + 1, C'), whose last row is the bias
+for gradients of weights nothing is transposed. Weights and their gradient are copies (D + 1, C'), whose last row is the bias
 and whose classes fill whole vectors.
 """
 

@@ -111,7 +111,7 @@ class Scratch(NamedTuple):
     da: Any
     dsource: Any
     doutputs: Any
-    transposed: Any  # that of a gradient (any of these, R), in whole vectors
+    transposed: Any  # room for the transpose of any gradient above, whose rows are filled up to whole vectors
     head: Any  # (D + 1, C') weights and bias of the head, classes in whole vectors, where only asked places are read
     dhead: Any
     logits: Any  # (N', C') of a part of the asked places
@@ -178,8 +178,8 @@ def scratch_for(form: Form) -> Scratch:
 
 
 def arrays(sizes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    """Zeros of these sizes, each at the beginning of a line of the cache, so that no vector lies on two; with a vector's room behind:
-    the last sequences of the last token are read as part of a whole vector."""
+    """Zeros of these sizes, each from the beginning of a line of the cache on, since a vector that lies on two is read twice; with a
+    vector's room behind: the last sequences of the last token are read as part of a whole vector."""
     counts = [padded(math.prod(size) + LANES, LINE) for size in sizes.values()]
     ends = np.cumsum(counts)
     space = memory(int(ends[-1]))

@@ -12,7 +12,10 @@ LARGE = 2**21  # bytes of a page that Linux lends where it is asked to (madvise)
 def memory(count: int) -> np.ndarray:
     """Zeros (count,) from the beginning of a large page on; on small ones where the system has no others."""
     size = -(-4 * count // LARGE) * LARGE + LARGE
-    held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes for activations") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them
             held.madvise(mmap.MADV_HUGEPAGE)

@@ -22,7 +22,9 @@ from rankfall.train.fused.tile import (
 )
 
 STAYS = 2**16  # numbers that stay in a core's own cache while others pass through it
-SUMMED = 256  # numbers of a sum over R at once: shorter sums round less, and what they are of stays in the cache
+SUMMED = (
+    256  # terms of one sum over R: a sum of sums rounds less than one long sum, and what it is of stays in the cache
+)
 
 
 @compiled

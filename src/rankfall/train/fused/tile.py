@@ -1,7 +1,7 @@
 """Small products whose sums stay in vector registers, written as LLVM vectors: what a loop in Python's syntax cannot express.
 
-An activation lies in memory as (features, R), number t * sequences + b of a row being of token t of sequence b, so that no operation runs
-across a vector, but for gradients of weights, which sum over R. One product is
+An activation lies in memory as (features, R), number t * sequences + b of a row being of token t of sequence b, so that hardly an
+operation runs across a vector. One product is
 
     C[r, n] (+)= sum_k A[r, k] B[k, n],   r < ROWS, n < COLUMNS,   every C[r, n] and B[k, n] a vector,
 
@@ -161,7 +161,7 @@ def transpose_block(context, x, row, y, column):  # type: ignore[no-untyped-def]
 # vectors and C are numbers, to which the sums over the lanes are added; then neighbouring columns of C are neighbours in memory.
 # LANEWISE_HALF has vectors of half the length: where few sequences are left, a whole vector would multiply mostly what is not wanted.
 # LANEWISE_ROUNDED rounds each product before it is added, so that x y - u v is exactly -(u v - x y).
-# SOME_ADD is WEIGHTS_ADD, of whose vectors of C together only so many numbers are read and written.
+# SOME_ADD adds its sums to C, of whose rows only so many numbers are read and written.
 WEIGHTS, WEIGHTS_BIAS, WEIGHTS_ADD, SOME_ADD, LANEWISE, LANEWISE_HALF, LANEWISE_ROUNDED, OVER_LANES = range(8)
 
 
@@ -179,9 +179,7 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
         A, ar, ak, B, bk, bn, C, cr, cn, count, extra = args[3:]
         at = {(r, n): address(builder, C, (cr, r), (cn, n)) for r, n in places}
         left = [builder.sub(extra, INT(LANES * n)) for n in range(columns)] if kind == SOME_ADD else []
-        if kind == SOME_ADD:
-            first = [load_some(builder, at[r, n], vector, left[n]) for r, n in places]
-        elif kind == WEIGHTS_ADD:
+        if kind == WEIGHTS_ADD:
             first = [load(builder, at[place], vector) for place in places]
         elif kind == WEIGHTS_BIAS:
             given = [spread(builder, load(builder, address(builder, extra, (INT(1), r)), FLOAT)) for r in range(rows)]
@@ -215,8 +213,12 @@ def tile(context, kind, rows, columns, A, ar, ak, B, bk, bn, C, cr, cn, count, e
                 add_numbers(builder, totals, r * columns, columns, at[r, 0])
         else:
             for place, value in zip(places, found):
-                if masked or kind == SOME_ADD:
-                    store_some(builder, value, at[place], left[place[1]] if left else extra)
+                if kind == SOME_ADD:
+                    wanted = left[place[1]]
+                    before = load_some(builder, at[place], vector, wanted)
+                    store_some(builder, builder.fadd(before, value), at[place], wanted)
+                elif masked:
+                    store_some(builder, value, at[place], extra)
                 else:
                     store(builder, value, at[place])
         return context.get_dummy_value()
