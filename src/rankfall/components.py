@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.code.loader import LOADED
 from rankfall.design import Architecture, Task, Training, declared, with_default
 from rankfall.errors import RankfallError, nearest
 
@@ -105,7 +104,8 @@ def load(kind: str, name: str) -> Any:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
     if os.getcwd() not in sys.path:  # for components of users and what they import
         sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
-    sys.audit(LOADED, location.module, str(location.file))  # whoever imported it first, this computation uses it
+    # The event of `code/loader.py`, and so watched like an import: whoever imported the module first, this computation uses it.
+    sys.audit("rankfall.load", location.module, str(location.file))
     module = importlib.import_module(location.module)
     for attribute in location.attributes:
         if hasattr(module, attribute):
