@@ -46,19 +46,20 @@ def normal(x):  # type: ignore[no-untyped-def]
 
 @elementwise
 def gelu(h, a):  # type: ignore[no-untyped-def]
-    """a = gelu(h)"""
-    for i in range(h.shape[0]):
-        for r in range(h.shape[1]):
-            a[i, r] = h[i, r] * normal(h[i, r])[0]
-
-
-@elementwise
-def gelu_inputs(h, da, dh):  # type: ignore[no-untyped-def]
+    """a = gelu(h); in h is left its slope at h, which backward needs and which has the exponential in common with it."""
     for i in range(h.shape[0]):
         for r in range(h.shape[1]):
             x = h[i, r]
             share, e = normal(x)
-            dh[i, r] = da[i, r] * (share + x * e * DENSITY)
+            a[i, r] = x * share
+            h[i, r] = share + x * e * DENSITY
+
+
+@elementwise
+def gelu_inputs(slope, da, dh):  # type: ignore[no-untyped-def]
+    for i in range(slope.shape[0]):
+        for r in range(slope.shape[1]):
+            dh[i, r] = da[i, r] * slope[i, r]
 
 
 @elementwise

@@ -59,7 +59,7 @@ class Room(NamedTuple):
     """Activations of one network that backward needs, all layers. R = form.row: number t * sequences + b is of token t of sequence b."""
 
     source: Any  # (D or C, R) what was looked up, or the vectors
-    first: Any  # (D, R) after the first map, its gelu, after the second
+    first: Any  # (D, R) after the first map (behind gelu its slope there), its gelu, after the second
     active: Any
     second: Any
     placed: Any  # with places
@@ -77,7 +77,7 @@ class Room(NamedTuple):
     inverse1: Any  # (L, R)
     middle: Any  # (L, D, R) between attention and MLP
     read2: Any
-    h: Any  # (L, F, R)
+    h: Any  # (L, F, R) before the activation; of gelu its slope there
     a: Any
     white2: Any
     inverse2: Any
