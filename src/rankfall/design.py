@@ -193,6 +193,12 @@ def _parts(design: type) -> Mapping[str, str]:
     return MappingProxyType({name: about.get("kind", name) for name, about in found.items()})
 
 
+def components_of(architecture: Architecture) -> list[tuple[str, Component]]:
+    """(kind, component) of all that a network is made of."""
+    named = ((kind, getattr(architecture, field)) for field, kind in parts(Architecture).items())
+    return [(kind, component) for kind, component in named if component is not None]
+
+
 def declared(*designs: type) -> dict[str, Mapping[str, Any]]:
     """Kind -> what its field declares, `folder` above all."""
     return {item.name: item.metadata for design in designs for item in fields(design) if "folder" in item.metadata}

@@ -43,12 +43,22 @@ class Declared:
     written: set[str] = field(default_factory=set)  # made by the computation itself
     found: list[str] = field(default_factory=list)  # what is wrong with what was read
     stamps: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)  # folder -> its files when last checked
+    real: dict[str, str] = field(default_factory=dict)  # file -> its path without links, looked up once in a job
+
+    def within(self, code: Code) -> "Declared":
+        """For a computation of the same job."""
+        return Declared(code, self.texts, real=self.real)
+
+    def place(self, file: str) -> str:
+        if file not in self.real:
+            self.real[file] = os.path.realpath(file)
+        return self.real[file]
 
     @cached_property
     def sources(self) -> dict[str, tuple[str, Text]]:
         """Path -> name and text of the modules in the key."""
         found = ((name, self.texts.get(module_of(name))) for name in self.code if name.endswith(".py"))
-        return {os.path.realpath(text.file): (name, text) for name, text in found if text is not None}
+        return {self.place(text.file): (name, text) for name, text in found if text is not None}
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -59,17 +69,18 @@ class Declared:
     def reader(self, file: str) -> int:
         """What the code in a file is to the computation; `file` as a frame names it."""
         if file not in self.readers:
-            self.readers[file] = NEITHER if file[:1] in ("<", "") else self._reader(os.path.realpath(file))
+            self.readers[file] = NEITHER if file[:1] in ("<", "") else self._reader(self.place(file))
         return self.readers[file]
 
     def _reader(self, file: str) -> int:
-        if self.around and is_ours(file) and file not in PASSED_OVER:
+        ours = file.startswith(PACKAGE + os.sep)
+        if self.around and ours and file not in PASSED_OVER:
             return MACHINERY
         if file in self.sources:
             return READER
         if file in PASSED_OVER or is_installed(file):
             return NEITHER
-        return MACHINERY if is_ours(file) else READER
+        return MACHINERY if ours else READER
 
     def check(self, path: str, loaded: bool = False) -> str | None:
         """What is wrong with reading a file: None if nothing, "" if it is not in the key. A module that is `loaded` by our loader

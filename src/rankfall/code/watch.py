@@ -102,7 +102,7 @@ def numerics(*codes: Code) -> Iterator[None]:
     if before is None:
         yield
         return
-    with _only(WATCH[0], Declared(union(codes), before.texts)):
+    with _only(WATCH[0], before.within(union(codes))):
         yield
 
 

@@ -25,8 +25,7 @@ from rankfall.components import AUTO
 from rankfall.config.match import matches, parse_filter, told
 from rankfall.config.options import description, resolve
 from rankfall.config.problems import problem
-from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training
-from rankfall.design import parts as fields_of
+from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
 from rankfall.errors import RankfallError
 
 TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
@@ -211,11 +210,11 @@ def declared(kind: str, name: str) -> Mapping[str, Any]:
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
     """(kind, component) of everything that a cell is made with. Untrained, it needs no optimiser."""
-    found = [("task", task.task)]
-    for field, kind in fields_of(Architecture).items():
-        component = getattr(architecture, field)
-        found += [] if component is None else [(kind, component)]
-    found.append(("objective", training.objective))  # it evaluates too
+    found = [
+        ("task", task.task),
+        *components_of(architecture),
+        ("objective", training.objective),
+    ]  # which evaluates too
     if training.epochs > 0:
         found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
     return found

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,11 @@ from rankfall.code.watch import numerics
 from rankfall.errors import RankfallError
 from rankfall.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
 from rankfall.jobs.engine import Engine, Settings, StackCheckpoint, stack_id
+from rankfall.jobs.kept import KeptItems
 from rankfall.jobs.training import train_cells
 from rankfall.jobs.trials import refuse_parts
 from rankfall.measures._apply import apply
-from rankfall.measures._context import Context, Rows, Uninterrupted
+from rankfall.measures._context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
 from rankfall.store import join
@@ -130,8 +131,10 @@ def measured_freely(job: MeasuringWork) -> Rows:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
     refuse_parts(component, job.measure.code, job.store, print)
-    checkpoint = job.checkpoint([key]) if lasting(component.options) else Uninterrupted()
-    rows = rows_of(job, Context(device=job.settings.device, checkpoint=checkpoint))
+    context = Context(device=job.settings.device)
+    if lasting(component.options):
+        context = replace(context, checkpoint=job.checkpoint([key]), kept=KeptItems(job.measure, job.store))
+    rows = rows_of(job, context)
     if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow
         job.store.save_rows(component.name, {key: rows})
     job.store.drop_checkpoint(stack_id([key]))

@@ -7,8 +7,10 @@ a job that is told to stop keeps what it has, and the next one goes on from ther
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,13 +21,42 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from torch import Tensor
 
-    from rankfall.design import Designed
+    from rankfall.design import Component, Designed
     from rankfall.nets.network import Network
     from rankfall.train.data import Data
     from rankfall.train.resume import Checkpoint
 
 Rows = list[dict[str, Any]]
+Parts = frozenset[tuple[str, "Component"]]  # kinds and components
 T = TypeVar("T")
+
+
+class Keeps(Protocol):
+    """Where rows of items are kept by what the items are made of (`jobs/kept.py`)."""
+
+    def keys(self, items: Sequence[Any], made: Sequence[Parts]) -> list[str]: ...
+
+    def find(self, keys: Sequence[str]) -> dict[str, Rows]: ...
+
+    def within(self, parts: Parts) -> AbstractContextManager[None]: ...
+
+    def save(self, rows: Mapping[str, Rows]) -> None: ...
+
+
+class Nowhere:
+    """For a measure that does not say what its items are made of, or is called outside a job."""
+
+    def keys(self, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
+        return [str(place) for place in range(len(items))]
+
+    def find(self, keys: Sequence[str]) -> dict[str, Rows]:
+        return {}
+
+    def within(self, parts: Parts) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def save(self, rows: Mapping[str, Rows]) -> None:
+        pass
 
 
 class Uninterrupted:
@@ -48,6 +79,7 @@ class Context:
     table: "Callable[[str], DataFrame | None]" = lambda name: None  # None where this configuration makes no such table
     device: "torch.device | str" = "cpu"
     checkpoint: "Checkpoint" = field(default_factory=Uninterrupted)
+    kept: Keeps = field(default_factory=Nowhere)
 
     def stream(self, *names: str | int, member: int | None = None) -> np.random.Generator:
         """Random numbers of this purpose: the names begin with the measure's. A member's depend on the seed of its cell and on the names,
@@ -55,20 +87,34 @@ class Context:
         """
         return streams.stream(*((0, "common") if member is None else (self.cells[member].seed,)), *names)
 
-    def rows(self, items: Iterable[T], rows_of: Callable[[T], Rows], name: str = "rows") -> Rows:
-        """The rows of one item after another; those that a stopped job had are not computed again."""
+    def rows(
+        self,
+        items: Iterable[T],
+        rows_of: Callable[[T], Rows],
+        name: str = "rows",
+        made_of: "Callable[[T], Iterable[tuple[str, Component]]] | None" = None,
+    ) -> Rows:
+        """The rows of one item after another; those that a stopped job had are not computed again. `made_of` says of which kinds and
+        components an item is made: then its rows are kept for as long as their code, the item and the measure's options are the same,
+        and must depend on nothing else."""
         import torch
 
-        found = self.checkpoint.load(name)
-        rows: Rows = json.loads(found["rows"].numpy().tobytes()) if found else []
+        listed, kept = list(items), self.kept if made_of else Nowhere()
+        made = [frozenset(made_of(item) if made_of else ()) for item in listed]
+        keys = kept.keys(listed, made)
+        before, found = kept.find(keys), self.checkpoint.load(name)
+        fresh: dict[str, Rows] = json.loads(found["rows"].numpy().tobytes()) if found else {}
 
         def state() -> "dict[str, Tensor]":
-            text = json.dumps(rows, default=lambda value: value.item()).encode()
-            return {"rows": torch.frombuffer(bytearray(text), dtype=torch.uint8), "done": torch.tensor(done)}
+            text = json.dumps(fresh, default=lambda value: value.item()).encode()
+            return {"rows": torch.frombuffer(bytearray(text), dtype=torch.uint8)}
 
-        done = int(found["done"]) if found else 0
-        for item in list(items)[done:]:
-            rows += rows_of(item)
-            done += 1
-            self.checkpoint.after_step(name, done, state)
-        return rows
+        missing = [place for place, key in enumerate(keys) if key not in before and key not in fresh]
+        for parts, places in groupby(missing, lambda place: made[place]):
+            with kept.within(parts):
+                for place in places:
+                    fresh[keys[place]] = rows_of(listed[place])
+                    self.checkpoint.after_step(name, place + 1, state)
+        kept.save(fresh)
+        rows = before | fresh
+        return [row for key in keys for row in rows[key]]

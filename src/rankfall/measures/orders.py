@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from rankfall import components
-from rankfall.design import Architecture, Component
+from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import RankfallError, told
 from rankfall.rank.order_fit import nothing
 from rankfall.rank.order_slopes import measured
@@ -125,7 +125,9 @@ def orders(
         for component in found:
             components.load(kind, component.name)  # a file that cannot be imported stops the measure
     return context.rows(
-        compositions(parts, list(blocks or BLOCKS), heads, width), lambda one: entry(one, draws, tokens)
+        compositions(parts, list(blocks or BLOCKS), heads, width),
+        lambda one: entry(one, draws, tokens),
+        made_of=lambda one: components_of(one.design),
     )
 
 

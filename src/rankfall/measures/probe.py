@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rankfall import components
-from rankfall.design import Architecture, Component
+from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import told
 from rankfall.nets.network import Shape
 from rankfall.position.agreement import FEWER, agreement, untrained_reason
@@ -101,7 +101,13 @@ def probe(
     for kind, found in parts.items():
         for component in found:
             components.load(kind, component.name)  # a file that cannot be imported stops the measure
-    return context.rows(designs(parts, depths), lambda design: [entry(design, tokens, draws)])
+    shared = [(kind, component) for kind in ("mask", "sentinels") for component in parts[kind]]
+    return context.rows(
+        designs(parts, depths),
+        lambda design: [entry(design, tokens, draws)],
+        # All masks and sentinels: twelve designs each have one key of code then, and so many keys take longer than few edits spare.
+        made_of=lambda design: [*components_of(design), *shared],
+    )
 
 
 def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Architecture]:

@@ -169,7 +169,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component), *MEASURE_ROOTS[needs]]
+    roots = roots_of(component, needs)
     files = files_of("measure", component, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
@@ -177,10 +177,9 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
             "its component says what it BUILDS networks of, but its networks are those of cells",
             hint="leave it out",
         )
-    if needs != "cells" and (
-        "BUILDS" in facts or BUILDER in sources.code_files(roots)
-    ):  # the parts of a cell are in the cell's own key
-        for kind, part in _parts(component.options, facts, path):
+    if needs != "cells":  # the parts of a cell are in the cell's own key
+        listed = facts.get("BUILDS", None if BUILDER in sources.code_files(roots) else {})
+        for kind, part in _parts(component.options, facts, listed, path):
             roots.append(module_of(kind, part))
             files |= files_of(kind, part, path)
     code, fingerprint = _code(sources, roots, files)
@@ -190,11 +189,17 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     )
 
 
-def _parts(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
-    """The components of which a measure builds networks of its own: those that its file lists (`BUILDS`), or else all; and those that its
-    options name. Its job ends if it uses another.
+def roots_of(measure: Component, needs: str) -> list[str]:
+    """The modules of which a measure's own code is: of what it may build networks is not among them."""
+    return [module_of("measure", measure), *MEASURE_ROOTS[needs]]
+
+
+def _parts(
+    options: Mapping[str, Any], facts: Mapping[str, Any], listed: Mapping[str, Any] | None, path: str
+) -> Iterator[tuple[str, Component]]:
+    """The components of which a measure builds networks of its own: those that its file lists (`BUILDS`), or, if it builds any and lists
+    none, all; and those that its options name. Its job ends if it uses another.
     """
-    listed = facts.get("BUILDS")
     for kind in sorted(set(parts(Architecture).values())):
         known = components.names(kind)
         for name in known if listed is None else listed.get(kind, ()):

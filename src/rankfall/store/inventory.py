@@ -13,15 +13,15 @@ from rankfall.disk import cannot, odd
 from rankfall.store import Store
 from rankfall.store.announced import FOLDER, announced
 from rankfall.store.files import SUFFIX
+from rankfall.store.rows import ITEMS, folder_of, read_rows
 from rankfall.store.rows import SUFFIX as ROWS_SUFFIX
-from rankfall.store.rows import folder_of, read_rows
 from rankfall.store.singles import read_checkpoint, read_dataset
 from rankfall.store.stacks import read_stack
 from rankfall.store.trials import SUFFIX as TRIALS_SUFFIX
 
 DAY = 86_400.0
 ABANDONED = 1 * DAY  # after this time a temporary file of another machine counts as abandoned
-FORGOTTEN = 30 * DAY  # and so does a checkpoint that does not name its cells, and a trial
+FORGOTTEN = 30 * DAY  # and so does a checkpoint that does not name its cells, a trial, and rows of items
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,10 @@ def _item(kind: str, path: Path, reason: str) -> Iterator[Item]:
     yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, reason)
 
 
+def _forgotten(kind: str, path: Path, reason: str) -> Iterator[Item]:
+    return (item for item in _item(kind, path, reason) if item.age > FORGOTTEN)
+
+
 def _stacks(store: Store, live: Live) -> Iterator[Item]:
     used = {cell.stack for cell in store.find_cells(live.cells).values()}
     held: dict[Path, bool] = {}
@@ -122,8 +126,13 @@ def _datasets(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _rows(store: Store, live: Live) -> Iterator[Item]:
+    """No plan says of which items its measures have rows; those that are missed are measured again."""
     wanted = {folder_of(name): keys for name, keys in live.measures.items()}
     for name in store.vault.folders("measures"):
+        if name.endswith(ITEMS):
+            for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
+                yield from _forgotten("rows", Path(entry.path), "holds rows of single items, and is old")
+            continue
         covered = store.rows.covered(name)
         used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
         for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
@@ -138,9 +147,7 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
         waiting |= keys - store.rows.covered(name).keys()
     for path, cells in store.checkpoints.cells().items():
         if cells is None:
-            for item in _item("checkpoint", path, "does not say whose it is, and is old"):
-                if item.age > FORGOTTEN:
-                    yield item
+            yield from _forgotten("checkpoint", path, "does not say whose it is, and is old")
         elif not waiting.intersection(cells):
             yield from _item("checkpoint", path, "what it is of is finished or not in the plan")
 
@@ -148,9 +155,7 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
 def _trials(store: Store, live: Live) -> Iterator[Item]:
     """No plan says which it needs; one that is missed is tried again."""
     for entry in store.vault.files("trials", TRIALS_SUFFIX):
-        for item in _item("trial", Path(entry.path), "is old, and is repeated in milliseconds"):
-            if item.age > FORGOTTEN:
-                yield item
+        yield from _forgotten("trial", Path(entry.path), "is old, and is repeated in milliseconds")
 
 
 def _temporary(store: Store, live: Live) -> Iterator[Item]:

@@ -19,6 +19,7 @@ from rankfall.errors import RankfallError
 from rankfall.store.files import Damaged, Vault
 
 SUFFIX = ".parquet"
+ITEMS = "+items"  # behind the name of a measure: rows of its items, each with a key of its own (`jobs/kept.py`)
 INDEX = "__key"  # which of the file's keys a row belongs to
 KEYS, MEASURE = b"rankfall.keys", b"rankfall.measure"
 
