@@ -171,7 +171,7 @@ def _told(reader: str, path: str, wrong: str) -> str:
         return (
             f"{reader}: runs {file}, which is not in the key, so nothing is kept; "
             f"import it by its full name, with an import statement at the top of the file; a measure names what it builds networks of "
-            f"in BUILDS"
+            f"in BUILDS, and what an item of its rows is made of in made_of"
         )
     return (
         f"{reader}: reads {file}, which is not in the key, so nothing is kept; make its path the value of an option of "

@@ -209,12 +209,8 @@ def declared(kind: str, name: str) -> Mapping[str, Any]:
 
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
-    """(kind, component) of everything that a cell is made with. Untrained, it needs no optimiser."""
-    found = [
-        ("task", task.task),
-        *components_of(architecture),
-        ("objective", training.objective),
-    ]  # which evaluates too
+    """(kind, component) of everything that a cell is made with. Untrained, it has an objective, to be evaluated, but no optimiser."""
+    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
     if training.epochs > 0:
         found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
     return found

@@ -1,8 +1,9 @@
 """Rows of a measure that goes from item to item, kept by what each item is made of: after an edit of one component, or where one more is
 named, only the items that are made of it are measured.
 
-An item's key holds the item, the measure's options but for those that choose items (its fact PARTS), the measure's own code and that of
-the item's components. While an item is measured nothing else may be read.
+An item's key holds the item, its components with their options, code and files, the measure's options but for those that choose items
+(its fact PARTS), and the measure's code but for the components that it might use for another item. While an item is measured nothing
+else may be loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,13 @@ from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
+from rankfall.code.declared import Unproved
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.unchanged import check_unchanged
 from rankfall.code.watch import numerics
 from rankfall.design import Component
 from rankfall.measures._context import Parts, Rows
-from rankfall.plan.build import roots_of
 from rankfall.plan.cell import digest
 from rankfall.plan.cells import module_of
 from rankfall.store.rows import ITEMS
@@ -27,26 +28,22 @@ if TYPE_CHECKING:
     from rankfall.store import Store
 
 
-Code = tuple[Mapping[str, str], str]  # digests by file, and of all together
-
-
 class KeptItems:
     """Those of one measure, in a job that has fixed its keys."""
 
     def __init__(self, measure: "MeasurePlan", store: "Store") -> None:
         self.measure, self.store, self.sources = measure, store, Sources()
         self.name = measure.component.name + ITEMS
-        self.own = self.code("measure", measure.component, roots_of(measure.component, measure.needs))
-        described = components.describe("measure", measure.component.name)
-        choices = described.facts.get("PARTS", {}) if described else {}
-        self.options = {option: value for option, value in measure.options.items() if option not in choices}
-        self.parts: dict[tuple[str, Component], Code] = {}
+        self.codes: dict[tuple[str, Component], dict[str, str]] = {}
 
-    def keys(self, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
-        about = "item", self.measure.component.name, self.options, self.own[1]
+    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
+        described = components.describe("measure", self.measure.component.name)
+        choices = described.facts.get("PARTS", {}) if described else {}
+        options = {option: value for option, value in self.measure.options.items() if option not in choices}
+        about = digest("items", self.measure.component.name, name, options, dict(self.measure.always))
         plain = [asdict(item) if is_dataclass(item) else item for item in items]  # type: ignore[call-overload, arg-type]
-        codes = {parts: sorted(self.code_of(part)[1] for part in parts) for parts in set(made)}
-        return [digest(*about, item, codes[parts]) for item, parts in zip(plain, made, strict=True)]
+        of = {parts: sorted(map(self.identity, parts)) for parts in set(made)}
+        return [digest(about, item, of[parts]) for item, parts in zip(plain, made, strict=True)]
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]:
         found = self.store.find_rows(self.name, keys)
@@ -55,19 +52,27 @@ class KeptItems:
 
     def within(self, parts: Parts) -> AbstractContextManager[None]:
         """Around the measurement of items that are made of these components."""
-        return numerics(self.own[0], *(self.code_of(part)[0] for part in parts))
+        return numerics(self.measure.always, *map(self.code_of, parts))
 
     def save(self, rows: Mapping[str, Rows]) -> None:
-        if rows:
+        """Not where there are none: something optional is not installed, and may be tomorrow."""
+        if found := {key: some for key, some in rows.items() if some}:
             check_unchanged(self.measure.code)
-            self.store.save_rows(self.name, rows)
+            self.store.save_rows(self.name, found)
 
-    def code_of(self, part: tuple[str, Component]) -> Code:
-        if part not in self.parts:
-            self.parts[part] = self.code(*part, [module_of(*part)])
-        return self.parts[part]
+    def identity(self, part: tuple[str, Component]) -> str:
+        kind, component = part
+        return digest(kind, component.name, component.options, self.code_of(part))
 
-    def code(self, kind: str, component: Component, roots: list[str]) -> Code:
-        """What comes with a component: the code that the roots import, and files that it names."""
-        files = files_of(kind, component, f"measures.{self.measure.name}")
-        return {**self.sources.code_files(roots), **files}, digest(self.sources.fingerprint(roots), files)
+    def code_of(self, part: tuple[str, Component]) -> dict[str, str]:
+        """Digests of a component's code and files, which are all in the key of the whole measure."""
+        if part not in self.codes:
+            kind, component = part
+            files = files_of(kind, component, f"measures.{self.measure.name}")
+            self.codes[part] = self.sources.code_files([module_of(kind, component)]) | files
+            if not self.codes[part].items() <= self.measure.code.items():
+                raise Unproved(
+                    f"measure {self.measure.name}: an item is made of {kind} {component}, which is not in the measure's key, so nothing is "
+                    f"kept; name it in BUILDS, or in an option that is one of its PARTS"
+                )
+        return self.codes[part]

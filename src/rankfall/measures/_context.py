@@ -34,7 +34,7 @@ T = TypeVar("T")
 class Keeps(Protocol):
     """Where rows of items are kept by what the items are made of (`jobs/kept.py`)."""
 
-    def keys(self, items: Sequence[Any], made: Sequence[Parts]) -> list[str]: ...
+    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]: ...
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]: ...
 
@@ -46,7 +46,7 @@ class Keeps(Protocol):
 class Nowhere:
     """For a measure that does not say what its items are made of, or is called outside a job."""
 
-    def keys(self, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
+    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
         return [str(place) for place in range(len(items))]
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]:
@@ -94,14 +94,15 @@ class Context:
         name: str = "rows",
         made_of: "Callable[[T], Iterable[tuple[str, Component]]] | None" = None,
     ) -> Rows:
-        """The rows of one item after another; those that a stopped job had are not computed again. `made_of` says of which kinds and
-        components an item is made: then its rows are kept for as long as their code, the item and the measure's options are the same,
-        and must depend on nothing else."""
+        """The rows of one item after another; those that a stopped job had are not computed again. `name` tells the calls of one measure
+        apart. `made_of` says of which kinds and components an item is made: then a measure that needs nothing keeps its rows, for as long
+        as the item (a dataclass or a JSON value), the code of these, the measure's own and its options, but for PARTS, are the same.
+        They must depend on nothing else, and `rows_of` must load by itself what the item is made of."""
         import torch
 
         listed, kept = list(items), self.kept if made_of else Nowhere()
         made = [frozenset(made_of(item) if made_of else ()) for item in listed]
-        keys = kept.keys(listed, made)
+        keys = kept.keys(name, listed, made)
         before, found = kept.find(keys), self.checkpoint.load(name)
         fresh: dict[str, Rows] = json.loads(found["rows"].numpy().tobytes()) if found else {}
 

@@ -45,6 +45,7 @@ class MeasurePlan:
     tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
     cost: Mapping[str, float] = field(default_factory=dict)  # of a cell: seconds, megabytes
     most: int | None = None  # cells at once
+    always: Mapping[str, str] = field(default_factory=dict, repr=False)  # of its code what no option in PARTS chooses
 
     @property
     def options(self) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = roots_of(component, needs)
+    roots = [module_of("measure", component), *MEASURE_ROOTS[needs]]
     files = files_of("measure", component, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
@@ -177,46 +178,60 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
             "its component says what it BUILDS networks of, but its networks are those of cells",
             hint="leave it out",
         )
+    always: dict[str, str] = {}
     if needs != "cells":  # the parts of a cell are in the cell's own key
-        listed = facts.get("BUILDS", None if BUILDER in sources.code_files(roots) else {})
-        for kind, part in _parts(component.options, facts, listed, path):
-            roots.append(module_of(kind, part))
-            files |= files_of(kind, part, path)
+        builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
+        roots, files = _with(roots, files, _always(component.options, facts, path), path)
+        always, _ = _code(sources, roots, files)
+        roots, files = _with(roots, files, _chosen(component.options, facts, builds), path)
     code, fingerprint = _code(sources, roots, files)
     wanted = _tables(facts, path) if needs == "tables" else ()
     return MeasurePlan(
-        name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), facts.get("MAX_STACK")
+        name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), facts.get("MAX_STACK"), always
     )
 
 
-def roots_of(measure: Component, needs: str) -> list[str]:
-    """The modules of which a measure's own code is: of what it may build networks is not among them."""
-    return [module_of("measure", measure), *MEASURE_ROOTS[needs]]
+def _with(
+    roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
+) -> tuple[list[str], dict[str, str]]:
+    """Modules and files, and those of some components."""
+    both = list(some)
+    more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
+    return [*roots, *(module_of(kind, part) for kind, part in both)], {**files, **more}
 
 
-def _parts(
-    options: Mapping[str, Any], facts: Mapping[str, Any], listed: Mapping[str, Any] | None, path: str
-) -> Iterator[tuple[str, Component]]:
-    """The components of which a measure builds networks of its own: those that its file lists (`BUILDS`), or, if it builds any and lists
-    none, all; and those that its options name. Its job ends if it uses another.
-    """
-    for kind in sorted(set(parts(Architecture).values())):
+def _always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
+    """The components of which a measure builds networks of its own, as its file lists them (`BUILDS`), and those that options name by
+    module."""
+    listed = facts.get("BUILDS", {})
+    for kind, names in sorted(listed.items()):
         known = components.names(kind)
-        for name in known if listed is None else listed.get(kind, ()):
+        for name in names:
             if name not in known:
                 raise problem(path, f"its component says BUILDS = {shown(listed)}", allowed=known, given=name)
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
-    for option, kind in facts.get("PARTS", {}).items():
-        value = options.get(option, [])
-        for item in value if isinstance(value, list) else [value]:
-            if components.locate(kind, Component.of(item).name) is not None:
-                yield kind, Component.of(item)
-    for value in options.values():
-        for item in value if isinstance(value, list) else [value]:
+    for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
+        for item in _listed(options[option]):
             part = item.get("name") if isinstance(item, dict) else item
             if isinstance(part, str) and DOTTED.fullmatch(part) and components.find_module(part.partition(":")[0]):
                 yield "part", Component(name=part)
+
+
+def _chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -> Iterator[tuple[str, Component]]:
+    """The components that options choose (`PARTS`); with `builds`, for a measure that builds networks and does not say of what, all."""
+    for kind in sorted(set(parts(Architecture).values())) if builds else ():
+        for name in components.names(kind):
+            if components.locate(kind, name) is not None:
+                yield kind, Component(name=name)
+    for option, kind in facts.get("PARTS", {}).items():
+        for part in map(Component.of, _listed(options.get(option, []))):
+            if components.locate(kind, part.name) is not None:
+                yield kind, part
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
@@ -279,8 +294,7 @@ def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():
-            value = options[option]
-            for item in value if isinstance(value, list) else [value]:
+            for item in _listed(options[option]):
                 if isinstance(item, str) and item not in known:
                     what = f"{item!r} is not one of the {section}"
                     raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)

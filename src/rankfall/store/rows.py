@@ -2,7 +2,8 @@
 
 The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key
 that was measured and gave no rows is covered too. Rows are the measure's own columns only: a cell's labels are not
-part of its key and are joined when a table is written. A measure is called by its component, as labels may change.
+part of its key and are joined when a table is written. A measure is called by its component, as labels may change. Beside them lie the
+rows of single items of a measure, under `measures/<measure>+items/`.
 """
 
 from __future__ import annotations

@@ -48,9 +48,6 @@ class Remainder:
 def remainder(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Remainder | None:
     """The first parameter of which the kernels leave such a remainder. The batch is of one member, whose network is made here and thrown
     away: nothing of the training that is to come is touched."""
-    training = replace(
-        training, clip=None
-    )  # it would shrink what the kernels leave, and nothing that it is compared with
     members = alone(architecture, shape, training, batch)
     eps = getattr(members.optimizer, "eps", None)
     if eps is None:  # a step as small as its gradient
