@@ -442,20 +442,26 @@ OBJECTIVES = pytest.mark.parametrize("objective", ["classes", "masked_tokens"])
 
 
 @OBJECTIVES
-def test_a_member_is_the_same_to_the_bit_in_any_stack_and_with_any_number_of_threads(objective: str) -> None:
-    """Of five members on two threads the one in the middle changes threads from step to step."""
+@pytest.mark.parametrize("meeting", [0.0, 1e9])
+def test_a_member_is_the_same_to_the_bit_in_any_stack_and_with_any_number_of_threads(
+    objective: str, meeting: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five members on two threads the one in the middle changes threads from step to step, or in the middle of several."""
+    monkeypatch.setattr("rankfall.train.fused.engine.MEETING", meeting)
     alone = trained("fused", [7], objective=objective)[0].weights[0]
     one, history, _ = trained("fused", [1, 2, 7, 3, 4], objective=objective)
     with threads(2):
         two, same, kept = trained("fused", [1, 2, 7, 3, 4], objective=objective)
     assert torch.equal(one.weights[2], alone) and torch.equal(two.weights, one.weights)
     assert all(torch.equal(value, same.tensors[name]) for name, value in history.tensors.items())
-    assert list(kept) == [2, 4, 6, 7, *range(9, 15, 2), 14, *range(16, 22, 2), 21, *range(23, 28, 2), 28]
+    pairs = [2, 4, 6, 7, *range(9, 15, 2), 14, *range(16, 22, 2), 21, *range(23, 28, 2), 28]
+    assert list(kept) == ([7, 14, 21, 28] if meeting else pairs)
 
 
 @OBJECTIVES
-def test_training_goes_on_to_the_bit_from_any_step(objective: str) -> None:
+def test_training_goes_on_to_the_bit_from_any_step(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is hidden in a step follows from seed and step."""
+    monkeypatch.setattr("rankfall.train.fused.engine.MEETING", 0.0)
     whole, history, kept = trained("fused", [3, 4], objective=objective)
     for step in (1, 7, 9):
         again, other, _ = trained("fused", [3, 4], state=kept[step], objective=objective)

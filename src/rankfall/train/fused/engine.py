@@ -5,6 +5,7 @@ members.engine = Fused(members, architecture, trainings[0])
 members.step(objective, batch)
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,8 @@ from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
+MEETING = 0.1  # seconds of steps after which several threads meet, so that a signal is soon heard; at least those of equal shares
+MOST = 16  # steps
 EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 NO_KEYS = np.zeros((1, 2), np.uint64)
 NO_ROWS = np.zeros((1, 0), np.uint8)
@@ -67,13 +70,15 @@ class Fused:
         self.forms: dict[tuple[int, ...], Form] = {}
         self.fixed: dict[int, Any] = {}
         self.rooms: dict[Form, list[tuple[Room, Scratch]]] = {}
+        self.pace = 1.0  # seconds that a step of all members took last
         self.used, self.used_at = (
             NO_ROWS,
             -1,
         )  # rows of the table of symbols that steps change (`rows.py`), before this step
 
     def together(self, members: int) -> int:
-        return shares.together(members, workers(members))
+        """Steps that `steps` should be given at once. Numbers do not depend on it."""
+        return shares.together(members, workers(members), min(MOST, int(MEETING / self.pace)))
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
         """One batch after another for every member, shared among as many threads as torch would use; a step of a network is computed by
@@ -87,7 +92,9 @@ class Fused:
             inputs, targets, asked = self.given(batch)
             form = self.form_of(batch, asked.shape[2] if self.hides else 0, threshold, learned=True)
             launches.append(self.arguments(members, form, inputs, targets, asked, members.step_count + len(launches)))
+        began = time.perf_counter()
         running = self.compute(members, launches)
+        self.pace = (time.perf_counter() - began) / len(launches)
         members.step_count += len(launches)
         self.used_at = members.step_count
         members.last_step += running.sum(0)

@@ -2,7 +2,8 @@
 
 Five members on two threads would be three on one and two on the other. Over two steps both can compute five: each takes two members
 whole, and of the member between them one takes the first step and the other, when that is done, the second. This is the wrap-around
-rule for interruptible work (McNaughton 1959): with as many steps as threads, no thread waits for another if all steps take equally long.
+rule for interruptible work (McNaughton 1959): with as many steps as threads, or a multiple, no thread waits for another if all steps take
+equally long. Threads meet after these steps; so of short steps many are computed before they do.
 """
 
 import threading
@@ -24,18 +25,20 @@ class Share:
     behind: range  # steps of member `last`, taken when the next thread has taken those before them
 
 
-def together(members: int, threads: int) -> int:
-    """Of how many steps the shares are equal."""
-    return threads if 1 < threads < members and members % threads else 1
+def together(members: int, threads: int, most: int = 1) -> int:
+    """Of how many steps, at most `most`, the shares are equal; of the fewest that are, where these are more. One thread waits for nobody."""
+    least = threads if 1 < threads < members and members % threads else 1
+    return least * max(1, most // least) if threads > 1 else 1
 
 
 def shares(members: int, steps: int, threads: int) -> list[Share]:
     """The share of each thread."""
-    if steps == 1 or steps != together(members, threads):
+    least = together(members, threads)
+    if least == 1 or steps % least:
         edges = [members * i // threads for i in range(threads + 1)]
         return [Share(first, last, range(0), range(0)) for first, last in pairwise(edges)]
     # Where a thread's share ends: a member, and how many of its steps this thread takes.
-    cuts = [divmod(members * i, steps) for i in range(threads + 1)]
+    cuts = [divmod(members * steps // threads * i, steps) for i in range(threads + 1)]
     return [
         Share(start + (taken > 0), last, range(steps - taken if taken else 0), range(steps - left, steps))
         for (start, taken), (last, left) in pairwise(cuts)
