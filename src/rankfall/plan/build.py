@@ -1,7 +1,6 @@
 """From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +14,8 @@ from rankfall.config.match import parse_filter
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
 from rankfall.config.types import Config, parse, read
-from rankfall.design import Architecture, Component, parts
+from rankfall.design import Component
+from rankfall.plan import uses
 from rankfall.plan.cell import Cell, digest
 from rankfall.plan.cells import Costs, make_cells, module_of
 from rankfall.plan.grid import SECTIONS, Grid, resolved
@@ -28,7 +28,6 @@ MEASURE_ROOTS = {  # by what a measure needs, the modules that prepare its input
 }
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
-DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 NEEDS = ("cells", "nothing", "tables")
 
 
@@ -181,9 +180,9 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     always: dict[str, str] = {}
     if needs != "cells":  # the parts of a cell are in the cell's own key
         builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
-        roots, files = _with(roots, files, _always(component.options, facts, path), path)
+        roots, files = _with(roots, files, uses.always(component.options, facts, path), path)
         always, _ = _code(sources, roots, files)
-        roots, files = _with(roots, files, _chosen(component.options, facts, builds), path)
+        roots, files = _with(roots, files, uses.chosen(component.options, facts, builds), path)
     code, fingerprint = _code(sources, roots, files)
     wanted = _tables(facts, path) if needs == "tables" else ()
     return MeasurePlan(
@@ -198,40 +197,6 @@ def _with(
     both = list(some)
     more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
     return [*roots, *(module_of(kind, part) for kind, part in both)], {**files, **more}
-
-
-def _always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
-    """The components of which a measure builds networks of its own, as its file lists them (`BUILDS`), and those that options name by
-    module."""
-    listed = facts.get("BUILDS", {})
-    for kind, names in sorted(listed.items()):
-        known = components.names(kind)
-        for name in names:
-            if name not in known:
-                raise problem(path, f"its component says BUILDS = {shown(listed)}", allowed=known, given=name)
-            if components.locate(kind, name) is not None:
-                yield kind, Component(name=name)
-    for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
-        for item in _listed(options[option]):
-            part = item.get("name") if isinstance(item, dict) else item
-            if isinstance(part, str) and DOTTED.fullmatch(part) and components.find_module(part.partition(":")[0]):
-                yield "part", Component(name=part)
-
-
-def _chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -> Iterator[tuple[str, Component]]:
-    """The components that options choose (`PARTS`); with `builds`, for a measure that builds networks and does not say of what, all."""
-    for kind in sorted(set(parts(Architecture).values())) if builds else ():
-        for name in components.names(kind):
-            if components.locate(kind, name) is not None:
-                yield kind, Component(name=name)
-    for option, kind in facts.get("PARTS", {}).items():
-        for part in map(Component.of, _listed(options.get(option, []))):
-            if components.locate(kind, part.name) is not None:
-                yield kind, part
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
@@ -294,7 +259,7 @@ def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():
-            for item in _listed(options[option]):
+            for item in uses.listed(options[option]):
                 if isinstance(item, str) and item not in known:
                     what = f"{item!r} is not one of the {section}"
                     raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)

@@ -26,7 +26,7 @@ class Share:
 
 
 def together(members: int, threads: int, most: int = 1) -> int:
-    """Of how many steps, at most `most`, the shares are equal; of the fewest that are, where these are more. One thread waits for nobody."""
+    """Of how many steps, at most `most`, the shares are equal; else of the fewest that are. One thread waits for nobody."""
     least = threads if 1 < threads < members and members % threads else 1
     return least * max(1, most // least) if threads > 1 else 1
 
