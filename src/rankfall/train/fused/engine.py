@@ -39,8 +39,8 @@ from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
-MEETING = 0.1  # seconds of steps after which several threads meet, so that a signal is soon heard; at least those of equal shares
-MOST = 16  # steps
+MEETING = 0.1  # seconds that threads compute before they wait for each other, so that a signal is soon heard; longer steps: `shares.py`
+MOST = 16  # steps in that time
 EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 NO_KEYS = np.zeros((1, 2), np.uint64)
 NO_ROWS = np.zeros((1, 0), np.uint8)
