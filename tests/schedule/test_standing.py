@@ -15,6 +15,7 @@ from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
 from rankfall.report import tables
 from rankfall.report.style import MADE
+from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, digest_of, standing
 from rankfall.schedule.statements import Statement, Statements
@@ -162,6 +163,19 @@ def test_what_cannot_be_read_is_made_again(harm: bytes, outputs: Outputs) -> Non
     assert look(CONFIG, outputs).stale == {outputs.table("cells"): "does not say what it was made for"}
 
 
+def test_two_files_of_one_job_in_each_other_s_place_are_made_again(outputs: Outputs) -> None:
+    """They say that they were made for the same, as one job makes both."""
+    plan = make_plan(CONFIG)
+    place, *_ = plan.shards
+    cells, training = Path(outputs.cells(*place)), Path(outputs.training(*place))
+    texts = cells.read_bytes(), training.read_bytes()
+    cells.write_bytes(texts[1])
+    training.write_bytes(texts[0])
+    found = look(CONFIG, outputs)
+    assert found.stale == {str(cells): "holds the table 'training'", str(training): "holds the table 'cells'"}
+    assert ShardJob(*place) in found.computing
+
+
 def test_a_pipe_in_a_table_s_place_is_not_waited_for(outputs: Outputs) -> None:
     path = Path(outputs.table("cells"))
     path.unlink()
@@ -174,7 +188,7 @@ def test_a_run_with_nothing_to_do_opens_no_shard(outputs: Outputs, monkeypatch: 
 
     opened: list[str] = []
     whole = module.record_of
-    monkeypatch.setattr(module, "record_of", lambda path: opened.append(path) or whole(path))
+    monkeypatch.setattr(module, "record_of", lambda path, table: opened.append(path) or whole(path, table))
     assert look(CONFIG, outputs).right
     assert set(opened) == {outputs.table(name) for name in ("cells", "datasets", "paths", "training")}
 

@@ -70,23 +70,24 @@ def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
     wanted: dict[str, Part] = {}  # what tables that are not right are made from
     for table in statements.tables:
         path = outputs.table(table)
-        right = _look(path, record_of(path), statements.table(table), found)
+        right = _look(path, record_of(path, table), statements.table(table), found)
         parts = statements.parts(table, outputs)
         if not right or _any_newer(parts, path):
             wanted |= {part.path: part for part in parts}
     jobs = set()
     for path, part in wanted.items():
-        if not _look(path, record_of(path), part.statement, found) and part.job is not None:
+        if not _look(path, record_of(path, part.table), part.statement, found) and part.job is not None:
             jobs.add(part.job)
     store = InStore(plan, outputs.folder)
     found.lookups = {job for job in jobs if store.has(job)}
     found.computing = jobs - found.lookups
     for place in sorted(found.shards):  # a measure's job waits for its shard to be trained, and that for the data
         path, job = outputs.cells(*place), ShardJob(*place)
-        if not _look(path, record_of(path), statements.train(*place), found) and job not in found.computing:
+        if not _look(path, record_of(path, "cells"), statements.train(*place), found) and job not in found.computing:
             (found.lookups if store.has(job) else found.computing).add(job)
     for task in sorted({job.task for job in found.computing if not job.measure}):
-        _look(outputs.data(task), record_of(outputs.data(task)), statements.data(task), found)
+        path = outputs.data(task)
+        _look(path, record_of(path, "datasets"), statements.data(task), found)
     return found
 
 
@@ -116,6 +117,8 @@ def _any_newer(parts: list[Part], path: str) -> bool:
 
 def _why(record: Record, statement: Statement) -> str:
     """How an output's record differs from its job's statement."""
+    if record.keys() == {"table"}:
+        return f"holds the table {record['table']!r}"
     try:
         before = json.loads(record["made_of"])
         if before["code"] != dict(statement.files()):
@@ -127,8 +130,10 @@ def _why(record: Record, statement: Statement) -> str:
         return "does not say what it was made for"
 
 
-def record_of(path: str) -> Record | None:
-    """A table's record of what it was made from; None where there is no file, empty where it has no readable record."""
+def record_of(path: str, table: str) -> Record | None:
+    """A table's record of what it was made from; None where there is no file, empty where it has no readable record. Of a file with
+    another table that name alone: the tables of a shard's cells and of their training are made by one job, so their digests agree.
+    """
     if not os.path.lexists(path):
         return None
     if odd(path):
@@ -138,7 +143,8 @@ def record_of(path: str) -> Record | None:
 
     try:
         about = pq.read_metadata(path).metadata or {}
-        return {name: about[f"rankfall.{name}".encode()].decode() for name in ("made", "made_of")}
+        record = {name: about[f"rankfall.{name}".encode()].decode() for name in ("table", "made", "made_of")}
+        return record if record["table"] == table else {"table": record["table"]}
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError):
         return {}
 

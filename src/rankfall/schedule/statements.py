@@ -55,6 +55,7 @@ class Part:
     """A file that a table is combined from."""
 
     path: str
+    table: str
     statement: Statement
     job: ShardJob | None = None  # that makes it, if its rows are of a shard's networks
     keys: frozenset[str] | None = None  # of these cells; None: of no cells
@@ -171,22 +172,25 @@ class Statements:
         if table in ("cells", "training"):
             file = outputs.cells if table == "cells" else outputs.training
             shards = self.plan.shards.items()
-            return [Part(file(*place), self.train(*place), ShardJob(*place), _keys(cells)) for place, cells in shards]
+            return [
+                Part(file(*place), table, self.train(*place), ShardJob(*place), _keys(cells)) for place, cells in shards
+            ]
         if table == "datasets":
             return [
-                Part(outputs.data(task), self.data(task)) for task in sorted({task for task, _ in self.plan.shards})
+                Part(outputs.data(task), table, self.data(task))
+                for task in sorted({task for task, _ in self.plan.shards})
             ]
-        return [part for name in self.plan.tables[table] for part in self._measured(name, outputs)]
+        return [part for name in self.plan.tables[table] for part in self._measured(name, table, outputs)]
 
-    def _measured(self, name: str, outputs: Outputs) -> Iterator[Part]:
+    def _measured(self, name: str, table: str, outputs: Outputs) -> Iterator[Part]:
         if self.plan.measures[name].needs != "cells":
-            yield Part(outputs.freely(name), self.freely(name))
+            yield Part(outputs.freely(name), table, self.freely(name))
             return
         for place in self.plan.shards:
             cells = self.plan.measured_cells(name, *place)
             if cells:
                 job = ShardJob(*place, name)
-                yield Part(outputs.measured(name, *place), self.of(job), job, _keys(cells))
+                yield Part(outputs.measured(name, *place), table, self.of(job), job, _keys(cells))
 
     def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
         if place not in self._made:
