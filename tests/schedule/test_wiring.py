@@ -207,6 +207,23 @@ def test_limits_grow_with_the_attempt() -> None:
     assert wiring.measure_minutes(asked) == 15 + math.ceil(3 * len(cells) * seconds / 60)
 
 
+def test_the_longest_job_of_a_kind_comes_first() -> None:
+    """And networks before measures, whatever they take."""
+    wiring = Wiring(CONFIG)
+    jobs = [SimpleNamespace(task=task, shard=shard, measure="paths") for task, shard in wiring.plan.shards]
+
+    def seconds(job: SimpleNamespace) -> float:
+        return sum(cell.cost.seconds for cell in wiring.plan.shard(job.task, job.shard))
+
+    def cells(job: SimpleNamespace) -> int:
+        return len(wiring.plan.measured_cells("paths", job.task, job.shard))
+
+    trained, measured = max(jobs, key=wiring.train_priority), max(jobs, key=wiring.measure_priority)
+    assert seconds(trained) == max(map(seconds, jobs)) > min(map(seconds, jobs))
+    assert cells(measured) == max(map(cells, jobs)) > min(map(cells, jobs))
+    assert all(1 <= wiring.measure_priority(job) < 2 < 3 <= wiring.train_priority(job) < 4 for job in jobs)
+
+
 def test_untrained_networks_ask_for_no_memory_to_train_in() -> None:
     """Ninety-six layers, looked at: their states, not what a gradient needs; and no more members than there are seeds."""
     deep = changed(

@@ -8,7 +8,8 @@ rule measure:
         f"{RESULTS}/shards/measure/{{measure}}/{{task}}/{{shard}}.parquet",
     log:
         f"{RESULTS}/logs/measure/{{measure}}/{{task}}/{{shard}}.log",
-    priority: 1
+    # Below tables, and the longest first.
+    priority: WIRING.measure_priority
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads

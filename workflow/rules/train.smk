@@ -12,8 +12,8 @@ rule train:
         training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
     log:
         f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
-    # Everything waits for networks, and the longest jobs train.
-    priority: 3
+    # Above measures and tables, and the longest first.
+    priority: WIRING.train_priority
     conda:
         "../../envs/environment.yaml"
     threads: WIRING.threads

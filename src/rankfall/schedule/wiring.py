@@ -193,6 +193,17 @@ class Wiring:
     def page(self, wildcards: Any) -> str:
         return self.statements.page().digest
 
+    # Which job comes first: a long one that is left for the end runs alone.
+
+    def train_priority(self, wildcards: Any) -> float:
+        """Everything waits for networks."""
+        cells = self.plan.shard(wildcards.task, wildcards.shard)
+        return 3 + _long(sum(cell.cost.seconds for cell in cells))
+
+    def measure_priority(self, wildcards: Any) -> float:
+        cells, measure = self._measured(wildcards)
+        return 1 + _long(len(cells) * measure.cost.get("seconds", SECONDS))
+
     # What a job needs.
 
     def train_minutes(self, wildcards: Any, attempt: int = 1) -> int:
@@ -241,6 +252,11 @@ class Wiring:
         }
         measured = {cell.group: cell.cost.megabytes * 5 // 4 for cell in cells if cell.cost.megabytes}
         return max((modelled | measured).values())
+
+
+def _long(seconds: float) -> float:
+    """Between 0 and 1, and the more the longer: kinds of jobs are whole numbers apart."""
+    return seconds / (seconds + 3600)
 
 
 def telling(function: Callable[[Any], list[str]], tell: Callable[[], None]) -> Callable[[Any], list[str]]:
