@@ -337,6 +337,16 @@ def test_new_seeds_leave_shards_of_other_seeds_alone() -> None:
     assert all(int(name.split("-")[0]) >= 64 for name in again)
 
 
+@pytest.mark.parametrize(("device", "together"), [("cpu", 1), ("cuda", 3)])
+def test_seeds_of_a_network_that_takes_minutes_are_jobs_of_their_own_on_a_processor(device: str, together: int) -> None:
+    """And those of a short one stay in one stack, however short a job should be."""
+    compute = {"device": device, "shard_minutes": 0.001}
+    plan = make_plan(changed("compute", compute, changed("trainings/short/epochs", 1_000_000)))
+    assert {cell.cost.seconds >= shard.ALONE for cell in plan.cells} == {True}
+    assert {len(cells) for cells in plan.shards.values()} == {together}
+    assert {len(cells) for cells in make_plan(changed("compute", compute)).shards.values()} == {3}
+
+
 def test_shards_are_as_many_as_the_cost_asks_for() -> None:
     packs = [shard.pack(f"group {number}", 0) for number in range(2000)]
     for minutes, least, most in ((0.1, 1, 1), (0.99, 1, 1), (4, 4, 16), (40, 40, 120), (1e9, 64, shard.MOST)):

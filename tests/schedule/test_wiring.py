@@ -209,7 +209,7 @@ def test_limits_grow_with_the_attempt() -> None:
 
 def test_the_longest_job_of_a_kind_comes_first() -> None:
     """And networks before measures, whatever they take."""
-    wiring = Wiring(CONFIG)
+    wiring = Wiring(changed("compute", {"shard_minutes": 0.1}, CONFIG))
     jobs = [SimpleNamespace(task=task, shard=shard, measure="paths") for task, shard in wiring.plan.shards]
 
     def seconds(job: SimpleNamespace) -> float:

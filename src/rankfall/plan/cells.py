@@ -140,26 +140,28 @@ def make_cells(points: Iterable[Point], compute: Compute, sources: Sources, cost
     maker = Drafts(sources, compute)
     made = [draft for draft in map(maker.draft, points) if draft is not None]
     drafts = sorted(made, key=lambda draft: (*draft.shared.order, draft.point.seed))
-    homes = _shards(drafts, compute.shard_minutes, costs)
+    homes = _shards(drafts, compute, costs)
     return [_finished(draft, home) for draft, home in zip(drafts, homes)]
 
 
-def _shards(drafts: list[Draft], shard_minutes: float, costs: Sequence[Costs]) -> list[str]:
+def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> list[str]:
     """The shard of each cell. A shard is trained in one job and measured in one for each measure, so its size follows from what takes
     longest.
     """
-    known: dict[tuple[str, int], shard.Pack] = {}
+    known: dict[tuple[str, int, bool], shard.Pack] = {}
     seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
     places = []
     for draft in drafts:
-        name, ident = draft.point.task.name, (draft.shared.group, draft.point.seed // shard.SEEDS)
+        name, group, seed = draft.point.task.name, draft.shared.group, draft.point.seed
+        alone = compute.device == "cpu" and draft.shared.cost.seconds >= shard.ALONE
+        ident = group, seed if alone else seed // shard.SEEDS, alone
         if ident not in known:
-            known[ident] = shard.pack(draft.shared.group, draft.point.seed)
+            known[ident] = shard.pack(group, seed, alone)
         pack, own = known[ident], seconds.setdefault(name, {})
         dearest = max([draft.shared.cost.seconds, *(seconds for of, seconds in costs if matches(draft.point, of))])
         own[pack] = own.get(pack, 0.0) + dearest
         places.append((name, pack))
-    homes = {name: shard.shards(own, shard_minutes) for name, own in seconds.items()}
+    homes = {name: shard.shards(own, compute.shard_minutes) for name, own in seconds.items()}
     return [homes[name][pack] for name, pack in places]
 
 
