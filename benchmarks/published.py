@@ -1,5 +1,5 @@
 """Steps of the published memorization network, of `workflow/presets/paper.yaml` the longest training by far: by each engine, and its five
-seeds on two threads, a step at a time and two.
+seeds as one stack on two threads, a step at a time and two.
 
 python -m benchmarks.published
 """

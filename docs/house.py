@@ -84,7 +84,7 @@ def _direct(found: dict[str, set[str]]) -> list[tuple[str, str]]:
     return [
         (room, target)
         for room, targets in found.items()
-        for target in targets
+        for target in sorted(targets)
         if not any(target in reach(other) for other in targets - {target})
     ]
 

@@ -75,7 +75,14 @@ def test_failed_and_foreign_records_do_not_count(plan: Any) -> None:
     assert measure_history(plan.cells, [foreign, failed]) == {"scale": 1.0, "groups": {}}
 
 
-@pytest.mark.parametrize("content", [None, "", "[]", '{"groups": {}}', '{"scale": "much", "groups": {}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, "", "[]", '{"groups": {}}'),
+        *(f'{{"scale": {scale}, "groups": {{}}}}' for scale in ('"much"', "0", "-3600", "NaN", "Infinity")),
+        '{"scale": 1, "groups": {"a": {"seconds": -1, "megabytes": null}}}',
+    ],
+)
 def test_unreadable_file_is_one_line_that_says_what_to_type(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "costs.json"
     if content is not None:

@@ -8,7 +8,7 @@ if WIRING.lookups:
             WIRING.lookup_outputs,
         log:
             f"{RESULTS}/logs/lookup.log",
-        priority: 3
+        priority: 4  # before training: tables wait for it, and it is short
         conda:
             "../../envs/environment.yaml"
         threads: WIRING.threads

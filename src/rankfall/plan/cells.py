@@ -14,7 +14,7 @@ from rankfall.config.types import Compute
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, spec_content, training_content
-from rankfall.plan.cost import Cost
+from rankfall.plan.cost import Cost, cell_seconds
 from rankfall.plan.engines import FUSED, ROOT, engine_of
 from rankfall.plan.grid import Point
 from rankfall.plan.history import read_history
@@ -22,6 +22,7 @@ from rankfall.plan.history import read_history
 # The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
+ALONE = 300.0  # seconds of a network, by the model: measured ones vary, and would move networks from job to job
 Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it says it takes for one
 
 
@@ -32,6 +33,7 @@ class Shared:
     content: dict[str, Any]  # the spec but for the seed: task, architecture, training
     digest: str
     group: str
+    alone: bool  # whether a network is a pack of its own
     engine: str
     cost: Cost
     code: Mapping[str, str]
@@ -103,6 +105,10 @@ class Drafts:
             content=content,
             digest=spec,
             group=group,
+            # One thread takes one network after another. What a stack spares is the time between steps, of long ones nothing.
+            alone=engine == FUSED
+            and self.compute.threads == 1
+            and cell_seconds(task, architecture, training, engine) >= ALONE,
             engine=engine,
             cost=self.history.of(group, task, architecture, training, engine),
             code=self.code_of(roots, data_files | files),
@@ -148,15 +154,14 @@ def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> li
     """The shard of each cell. A shard is trained in one job and measured in one for each measure, so its size follows from what takes
     longest.
     """
-    known: dict[tuple[str, int, bool], shard.Pack] = {}
+    known: dict[tuple[str, int], shard.Pack] = {}
     seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
     places = []
     for draft in drafts:
-        name, group, seed = draft.point.task.name, draft.shared.group, draft.point.seed
-        alone = compute.device == "cpu" and draft.shared.cost.seconds >= shard.ALONE
-        ident = group, seed if alone else seed // shard.SEEDS, alone
+        name, seed = draft.point.task.name, draft.point.seed
+        ident = draft.spec if draft.shared.alone else draft.shared.group, seed // shard.SEEDS
         if ident not in known:
-            known[ident] = shard.pack(group, seed, alone)
+            known[ident] = shard.pack(ident[0], seed)
         pack, own = known[ident], seconds.setdefault(name, {})
         dearest = max([draft.shared.cost.seconds, *(seconds for of, seconds in costs if matches(draft.point, of))])
         own[pack] = own.get(pack, 0.0) + dearest

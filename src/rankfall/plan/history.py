@@ -7,6 +7,7 @@ mean ratio of measured to modelled costs.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,14 +48,20 @@ def read_history(path: str | None) -> History:
         raise problem(KEY, f"{path} is {what}, not a file")
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
-        groups = {name: Cost(float(one["seconds"]), one["megabytes"]) for name, one in raw["groups"].items()}
-        return History(float(raw["scale"]), groups)
+        groups = {name: Cost(_positive(one["seconds"]), one["megabytes"]) for name, one in raw["groups"].items()}
+        return History(_positive(raw["scale"]), groups)
     except OSError as error:
         hint = f"`rankfall plan --calibrate {path}` writes it"
         raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         hint = f"write it again: `rankfall plan --calibrate {path}`"
         raise problem(KEY, f"{path} is not a file of measured costs: {error}", hint=hint) from error
+
+
+def _positive(number: Any) -> float:
+    if not 0 < float(number) < math.inf:
+        raise ValueError(f"{number} is not a time")
+    return float(number)
 
 
 def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:

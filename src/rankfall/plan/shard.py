@@ -2,8 +2,8 @@
 
 Cells that can be stacked should meet in a job, and a grid that grows should leave the jobs that it had as they were. So:
 
-- a pack is (group, seed // 32): stackable cells, 32 seeds at a time. It is never divided. Where one network takes minutes, a stack gains
-  little on a processor and would be one job of hours: there every seed is a pack;
+- a pack is (group, seed // 32): stackable cells, 32 seeds at a time. It is never divided. A network to which a stack is of no use is a
+  pack of its own, by its spec instead of its group (`cells.py`);
 - a pack's place is a number: its seeds first, then the hash of its group. A task begins as one shard of all places, and a shard that
   would take longer than `compute.shard_minutes` is cut into two halves of its range, and so on.
 
@@ -20,7 +20,6 @@ from rankfall.plan.cell import digest
 
 SEEDS = 32
 BITS = 32  # of the hash of a group
-ALONE = 300.0  # seconds of a network from which on it is a pack
 MOST = 256  # shards a task: beyond, starting jobs costs more than they do
 WHOLE = "0"  # the name of a task's only shard
 
@@ -36,10 +35,9 @@ class Pack(NamedTuple):
         return self.block << BITS | self.address
 
 
-def pack(group: str, seed: int, alone: bool = False) -> Pack:
-    """Of a network; `alone`: this one's, and no other's."""
+def pack(group: str, seed: int) -> Pack:
     block = seed // SEEDS
-    return Pack(block, int(digest("pack", group, seed if alone else block, *["alone"] * alone)[: BITS // 4], 16))
+    return Pack(block, int(digest("pack", group, block)[: BITS // 4], 16))
 
 
 def shards(seconds: Mapping[Pack, float], shard_minutes: float) -> dict[Pack, str]:

@@ -24,7 +24,9 @@ from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.reasons import changed_code
 from rankfall.schedule.statements import Part, Statement, Statements
 
-Record = dict[str, str]  # `made` and `made_of`, as an output keeps them
+Record = dict[
+    str, str
+]  # `made` and `made_of`, as an output keeps them; of a table its name, and that alone if it is another's
 RECORD = re.compile(r"\n\n\.\. made: (\{.*\})\n\Z")  # at the end of a caption, a comment for whoever reads it
 PAGE_MARK = "<!-- made: "  # the same of the page
 SHOWN = 12  # reasons that are told
