@@ -67,7 +67,16 @@ onstart:
     logger.info(
         None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)}
     )
-    WIRING.forks = start(WIRING.config, WIRING.threads, sum(1 for _ in workflow.dag.local_needrun_jobs))
+    WIRING.forks = start(WIRING.config, WIRING.threads, [kind(job) for job in workflow.dag.local_needrun_jobs])
+
+
+# What the scheduler has left to wake it a second later: Snakemake would wait for it.
+onsuccess:
+    forget_timers()
+
+
+onerror:
+    forget_timers()
 
 
 include: "workflow/rules/common.smk"

@@ -85,7 +85,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     os.chdir(made.folder)
     os.environ.update(made.environment)
     try:
-        forks = Forks(made.folder / "config.json", 1)
+        forks = Forks(made.folder / "config.json", 1, ["data", "measure quick"])
     finally:
         os.chdir(before[0])
         os.environ.clear()
@@ -182,9 +182,9 @@ def test_a_job_with_other_settings_does_its_own_work(run: Run, monkeypatch: pyte
 
 def test_a_few_jobs_are_worth_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ADDRESS, raising=False)
-    assert start(Path("config.json"), 1, FEWEST - 1) is None and ADDRESS not in os.environ
+    assert start(Path("config.json"), 1, ["table"] * (FEWEST - 1)) is None and ADDRESS not in os.environ
     monkeypatch.setenv(ADDRESS, "")
-    assert start(Path("config.json"), 1, 100) is None
+    assert start(Path("config.json"), 1, ["table"] * 100) is None
 
 
 def test_a_server_whose_run_is_gone_removes_its_folder(tmp_path: Path) -> None:

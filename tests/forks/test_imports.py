@@ -73,9 +73,29 @@ def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("engine", ["auto", "plain"])
-def test_only_a_run_that_needs_the_fast_engine_reads_it(tmp_path: Path, engine: str) -> None:
+def test_only_a_run_that_trains_by_the_fast_engine_reads_it(tmp_path: Path, engine: str) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config(training={"epochs": 1}, compute={"engine": engine})))
-    pieces = server.pieces(str(path))
-    next(pieces)()
-    assert (server.read_kernels in pieces) is (engine == "auto")
+    for jobs in ({"train", "table"}, {"table"}):
+        pieces = server.pieces(str(path), frozenset(jobs))
+        next(pieces)()
+        assert (server.read_kernels in pieces) is (engine == "auto" and "train" in jobs)
+
+
+def test_only_what_some_job_needs_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request waits for the import of the moment, of models two seconds."""
+    path = tmp_path / "config.json"
+    measures = {"chains": {"measure": "chains", "model": "bert"}, "law": {"measure": "law"}}
+    path.write_text(json.dumps(config(measures=measures)))
+    named: list[str] = []
+    monkeypatch.setattr(server, "importing", lambda name: lambda: named.append(name))
+
+    def imported(*jobs: str) -> set[str]:
+        named.clear()
+        for piece in server.pieces(str(path), frozenset(jobs)):
+            piece()
+        return {*named}
+
+    assert imported("measure law", "table") == {*server.NUMERICS}
+    assert imported("measure law", "figure") == imported("page") == {*server.NUMERICS, *server.FIGURES}
+    assert imported("measure law", "measure chains") == {*server.NUMERICS, *server.MODELS}

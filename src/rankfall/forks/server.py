@@ -1,12 +1,13 @@
 """The server: imports libraries once, and forks a process for each job that asks.
 
-    python -m rankfall.forks.server SOCKET PROGRAM CONFIG
+    python -m rankfall.forks.server SOCKET PROGRAM CONFIG JOBS
 
 A job finds what a Python of its own would have given it: arguments, environment, standard files, signals. It makes its own plan from the
 files as they are then; what was analysed here is found again by content. Modules of this package that were imported here count like any
 that a job had imported before its plan: their text is compared with what the plan has hashed (`code/unchanged.py`).
 
-Between requests the server imports what later jobs need, so that the first ones do not wait for it.
+Between requests the server imports what later jobs need, so that the first ones do not wait for it. JOBS says which there are: the rules
+and, behind "measure ", the measures, by line. A request waits for the import of the moment, so nothing is imported that no job needs.
 """
 
 import array
@@ -202,22 +203,24 @@ def close(files: Any) -> None:
         os.close(file)
 
 
-def pieces(config: str) -> Iterator[Callable[[], object]]:
-    """What to import ahead: the plan's code with what it analyses, then the libraries of figures and models, where there are any."""
+def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
+    """What to import ahead: the plan's code with what it analyses, then libraries of training, figures and models, if jobs have them."""
     from rankfall.plan import make_plan
 
     plans: list[Any] = []
     yield lambda: plans.append(make_plan(config))
     plan = plans[0] if plans else None
-    fast = plan is not None and any(cell.engine == "fused" for cell in plan.cells)
+    fast = plan is not None and "train" in jobs and any(cell.engine == "fused" for cell in plan.cells)
+    measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []
     yield analyse_trials
     if fast:
         yield from (importing(name) for name in FAST)
         yield read_kernels
-    names = [*NUMERICS, *(FIGURES if plan and plan.figures else ())]
-    if plan and any("rankfall/pretrained/load.py" in measure.code for measure in plan.measures.values()):
+    names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
+    if any("rankfall/pretrained/load.py" in measure.code for measure in measured):
         names += MODELS
     plans.clear()
+    measured.clear()
     yield from (importing(name) for name in names)
 
 
@@ -253,7 +256,7 @@ def main() -> None:
     for name in AT_ONCE:
         with suppress(ImportError):
             importlib.import_module(name)
-    Server(listening, sys.argv[2], pieces(sys.argv[3])).run()
+    Server(listening, sys.argv[2], pieces(sys.argv[3], frozenset(sys.argv[4].splitlines()))).run()
 
 
 if __name__ == "__main__":

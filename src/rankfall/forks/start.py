@@ -6,11 +6,13 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from rankfall.forks.client import ADDRESS, THREADS
 
+SERVER = (sys.executable, "-m", "rankfall.forks.server")
 PROGRAM = "rankfall.cli"  # by its name: the server stands below it
 PREFIX, NAME = "rankfall-", "forks"
 FEWEST = 4  # jobs for which it is worth it: the server itself imports what one job would
@@ -19,8 +21,8 @@ FEWEST = 4  # jobs for which it is worth it: the server itself imports what one 
 class Forks:
     """A server that lives as long as this object, or this process: it ends when its standard input does."""
 
-    def __init__(self, config: Path, threads: int) -> None:
-        """`config`: the configuration's file, whose plan the server makes once; `threads`: of a job."""
+    def __init__(self, config: Path, threads: int, jobs: Iterable[str]) -> None:
+        """`config`: the configuration's file, whose plan the server makes once; `threads`: of a job; `jobs`: which kinds there are."""
         sweep()
         self.folder = tempfile.TemporaryDirectory(prefix=PREFIX)  # of this user alone; a socket's path must be short
         address = os.path.join(self.folder.name, NAME)
@@ -28,7 +30,7 @@ class Forks:
             listening.bind(address)
             listening.listen(128)
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "rankfall.forks.server", str(listening.fileno()), PROGRAM, str(config)],
+                [*SERVER, str(listening.fileno()), PROGRAM, str(config), "\n".join(sorted(set(jobs)))],
                 stdin=subprocess.PIPE,
                 pass_fds=[listening.fileno()],
                 env=os.environ | dict.fromkeys(THREADS, str(threads)),
@@ -64,11 +66,11 @@ def is_dead(path: Path) -> bool:
     return False
 
 
-def start(config: Path, threads: int, jobs: int) -> Forks | None:
-    """A server for this many jobs on this machine, and its address in the environment of all that is started from here on. None where
-    it is not worth it, or where the environment has an address already, be it empty."""
-    if ADDRESS in os.environ or jobs < FEWEST:
+def start(config: Path, threads: int, jobs: Sequence[str]) -> Forks | None:
+    """A server for these jobs on this machine, and its address in the environment of all that is started from here on. None where
+    it is not worth it, or where the environment has an address already, be it empty. A job is its rule; `measure` and what it measures."""
+    if ADDRESS in os.environ or len(jobs) < FEWEST:
         return None
-    forks = Forks(config, threads)
+    forks = Forks(config, threads, jobs)
     os.environ[ADDRESS] = forks.address
     return forks
