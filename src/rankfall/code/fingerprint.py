@@ -23,6 +23,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from rankfall import PUBLIC
+from rankfall.code.analyses import Analysis, analysis
 from rankfall.code.imports import Imports, ancestors, holders, imports_of, without_type_checking
 from rankfall.code.loader import OWN, Text, is_local, planned
 from rankfall.components import find_inside, find_module
@@ -171,15 +172,19 @@ def digest_of(module: str, file: str, content: bytes) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _analysed(text: bytes, module: str, is_package: bool, file: str) -> tuple[str, Imports]:
-    """By content, so a long-lived process reads each version of a file once."""
+def _analysed(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
+    """By content, so that a long-lived process reads each version of a file once."""
     text = b"" if module == OWN else text
-    try:
-        tree = without_type_checking(ast.parse(text))
-    except (SyntaxError, ValueError) as error:
-        raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {getattr(error, 'msg', error)}") from None
-    imports = imports_of(tree, module, is_package)
-    return hashlib.sha256(_spelled(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
+
+    def analyse() -> Analysis:
+        try:
+            tree = without_type_checking(ast.parse(text))
+        except (SyntaxError, ValueError) as error:
+            raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {getattr(error, 'msg', error)}") from None
+        imports = imports_of(tree, module, is_package)
+        return hashlib.sha256(_spelled(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
+
+    return analysis(text, module, is_package, analyse)
 
 
 def _bare(tree: ast.Module) -> ast.Module:

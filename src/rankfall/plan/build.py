@@ -8,6 +8,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.code.files import files_of
+from rankfall.code.analyses import keep
 from rankfall.code.fingerprint import Sources
 from rankfall.code.loader import Text
 from rankfall.config.match import parse_filter
@@ -156,6 +157,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     for name, figure in written.figures.items():
         _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
+    keep()
     return Plan(config, cells, measures, figures, selected, sources.texts)
 
 
