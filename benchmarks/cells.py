@@ -1,6 +1,7 @@
 """Cells an hour from configuration to table: a grid of sorting networks by the workflow, against a runner that starts one process a
 configuration with a clean module, two at a time, which evaluates as often. Of the runner's processes a sample is run, one of each
-architecture at the middle depth, whose cost is the mean over the depths; of the workflow all cells are.
+architecture at the middle depth, whose cost is the mean over the depths, and again after the workflow, since a machine's speed drifts and
+a sample takes seconds; of the workflow all cells are.
 
 By a clock, for which the machine should be idle; and by the time of processors, which says the same on a busy one as if two were always
 at work. The engine is the fast one where it serves. Its kernels are compiled before, as they are once for a version of the engine; what
@@ -21,6 +22,7 @@ from benchmarks.processes import ROOT, Used, run
 from benchmarks.record import Results
 
 DEPTHS, SEEDS, EPOCHS = 5, 20, 10
+SAMPLED = 2  # processes of each architecture, each time
 ARCHITECTURES: dict[str, Any] = {
     "SAN": {"residual": "none", "mlp": "none"},
     "SAN+skip": {"residual": "add", "mlp": "none"},
@@ -38,21 +40,24 @@ def measure(results: Results) -> None:
     depths, seeds, epochs = (1, 1, 1) if results.tiny else (DEPTHS, SEEDS, EPOCHS)
     names = list(PARTS)[:1] if results.tiny else list(PARTS)
     count = len(names) * depths * seeds
-    sample = [(name, (depths + 1) // 2) for name in names]
+    sample = [(name, (depths + 1) // 2) for name in names for _ in range(SAMPLED)]
     with tempfile.TemporaryDirectory() as folder:
-        theirs = runner(sample, epochs, Path(folder))
+        before = runner(sample, epochs, Path(folder))
         home = {"XDG_CACHE_HOME": f"{folder}/cache"}
         compiled = run(["-c", COMPILE], given=home)
         ours = workflow(config(names, depths, seeds, epochs), Path(folder) / "checkout", home)
+        after = runner(sample, epochs, Path(folder))
         for rule, seconds in spent(Path(folder) / "checkout" / "results" / "logs").items():
             results.add("processors", seconds, "s", network=f"{count} sorting networks", variant=f"jobs of {rule}")
     results.add("processors", compiled.seconds, "s", variant="compiling the kernels, once for a version of the engine")
     results.add("processors", ours.seconds, "s", network=f"{count} sorting networks", variant="workflow")
-    for unit, their, our in (
-        ("by a clock", theirs.clock, ours.clock),
-        ("by two processors", theirs.seconds / 2, ours.seconds / 2),
+    for unit, theirs, our in (
+        ("by a clock", [before.clock, after.clock], ours.clock),
+        ("by two processors", [before.seconds / 2, after.seconds / 2], ours.seconds / 2),
     ):
-        for variant, seconds, cells in ((RUNNER, their, len(sample)), ("workflow", our, count)):
+        their = sum(theirs) / 2
+        runs = [(f"{RUNNER}, {when}", seconds, len(sample)) for when, seconds in zip(("before", "after"), theirs)]
+        for variant, seconds, cells in (*runs, (RUNNER, their, len(sample)), ("workflow", our, count)):
             results.add(
                 "cells an hour", 3600 * cells / seconds, unit, network=f"{count} sorting networks", variant=variant,
                 ratio=their / len(sample) / (seconds / cells), against=RUNNER,
