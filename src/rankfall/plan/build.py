@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.code.files import files_of
 from rankfall.code.analyses import keep
+from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.loader import Text
 from rankfall.config.match import parse_filter
