@@ -32,6 +32,7 @@ from rankfall.forks.client import ADDRESS
 from rankfall.forks.start import start
 from rankfall.schedule.announcing import announce_plan
 from rankfall.schedule.estimates import estimates
+from rankfall.schedule.workflow import forget_timers, kind_of
 from rankfall.schedule.wiring import Wiring, check_paths, telling
 
 try:
@@ -67,10 +68,9 @@ onstart:
     logger.info(
         None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)}
     )
-    WIRING.forks = start(WIRING.config, WIRING.threads, [kind(job) for job in workflow.dag.local_needrun_jobs])
+    WIRING.forks = start(WIRING.config, WIRING.threads, [kind_of(job) for job in workflow.dag.local_needrun_jobs])
 
 
-# What the scheduler has left to wake it a second later: Snakemake would wait for it.
 onsuccess:
     forget_timers()
 

@@ -1,5 +1,5 @@
 """Cells an hour from configuration to table: a grid of sorting networks by the workflow, against a runner that starts one process a
-configuration with a clean module, two at a time, which evaluates as often. Of the runner's processes a sample is run, one of each
+configuration with a clean module, two at a time, which evaluates as often. Of the runner's processes a sample is run, two of each
 architecture at the middle depth, whose cost is the mean over the depths, and again after the workflow, since a machine's speed drifts and
 a sample takes seconds; of the workflow all cells are.
 
@@ -42,9 +42,9 @@ def measure(results: Results) -> None:
     count = len(names) * depths * seeds
     sample = [(name, (depths + 1) // 2) for name in names for _ in range(SAMPLED)]
     with tempfile.TemporaryDirectory() as folder:
-        before = runner(sample, epochs, Path(folder))
         home = {"XDG_CACHE_HOME": f"{folder}/cache"}
         compiled = run(["-c", COMPILE], given=home)
+        before = runner(sample, epochs, Path(folder))
         ours = workflow(config(names, depths, seeds, epochs), Path(folder) / "checkout", home)
         after = runner(sample, epochs, Path(folder))
         for rule, seconds in spent(Path(folder) / "checkout" / "results" / "logs").items():

@@ -6,29 +6,33 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import config
 
 import rankfall
 
 SAID = """
-import ast, json
+import ast, json, sys
 from rankfall.code import loader
 loader.install()
-from rankfall.code import analyses, fingerprint
+from rankfall.code import fingerprint
+from rankfall.plan import make_plan
 read, parse = [], ast.parse
 ast.parse = lambda text, *more, **named: read.append(text) or parse(text, *more, **named)
 sources = fingerprint.Sources()
-found = {name: sources.code_files([name]) for name in ("rankfall.train.recipe", "rankfall.jobs.measuring", "analyses_lab")}
+named = ("analyses_lab", "analyses_a.here", "analyses_b.here", "rankfall", "rankfall.plan.build")
+found = {name: sources.code_files([name]) for name in ("rankfall.train.recipe", "rankfall.jobs.measuring", *named[:3])}
 told = lambda one: [sorted(value) if isinstance(value, set) else value for value in vars(one).values()]
-imports = {name: told(sources.source(name).imports) for name in ("analyses_lab", "rankfall", "rankfall.plan.build")}
-analyses.keep()
-print(json.dumps([len(read), found, imports]))
+imports = {name: told(sources.source(name).imports) for name in named}
+count = len(read)
+make_plan(sys.argv[1])  # which keeps what was read
+print(json.dumps([count, found, imports]))
 """
 LAB = '''
 """A component's file with every form of import."""
 import analyses_other as other, math
 from analyses_other import *
 from rankfall.nets.normalisers.softmax import softmax
-__all__ = ["other"]
+__all__ = ["other", b"other", 1j, ...]
 def late():
     return __import__("analyses_" + "other"), "\\udc80"
 '''
@@ -39,13 +43,26 @@ class Lab:
         self.folder, self.cache = folder, folder / "cache" / "rankfall" / "analyses"
         (folder / "analyses_lab.py").write_text(LAB)
         (folder / "analyses_other.py").write_text("__all__ = ['x']\nx = 1\n")
+        for package in ("analyses_a", "analyses_b"):  # whose files are alike
+            (folder / package).mkdir()
+            for file in ("__init__.py", "leaf.py"):
+                (folder / package / file).touch()
+            (folder / package / "here.py").write_text("from . import leaf\n")
+        (folder / "config.json").write_text(json.dumps(config()))
 
     def found(self, cached: bool = True) -> tuple[int, object, object]:
         """How many files were read, their digests, and imports."""
         home = self.folder / "cache" if cached else self.folder / "file" / "no folder"
         (self.folder / "file").touch()
         environment = {"PYTHONPATH": f"{Path(rankfall.__file__).parents[1]}:{self.folder}", "XDG_CACHE_HOME": str(home)}
-        done = subprocess.run([sys.executable, "-c", SAID], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SAID, "config.json"],
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         count, digests, imports = json.loads(done.stdout)
         return count, digests, imports
 
@@ -74,6 +91,22 @@ def test_an_edit_is_read(lab: Lab) -> None:
     assert after[0] == 1 and after[1] != before[1]
     (lab.folder / "analyses_other.py").write_text("__all__ = ['x']\nx = 1\n")
     assert lab.found() == (0, *before[1:])  # as it was, and still known
+
+
+def test_an_analysis_is_of_the_module_and_not_of_its_text_alone(lab: Lab) -> None:
+    """The same line imports another module in another package, and in a package instead of a module."""
+
+    def imported() -> list[object]:
+        _, _, imports = lab.found()
+        return [imports[f"analyses_{package}.here"][1] for package in "ab"]
+
+    assert imported() == [["analyses_a.leaf"], ["analyses_b.leaf"]]
+    inside = lab.folder / "analyses_a" / "here"
+    inside.mkdir()
+    (lab.folder / "analyses_a" / "here.py").rename(inside / "__init__.py")
+    assert imported() == [["analyses_a.here.leaf"], ["analyses_b.leaf"]]
+    (inside / "__init__.py").rename(lab.folder / "analyses_a" / "here.py")
+    inside.rmdir()
 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "not text", "a folder"])
@@ -107,7 +140,7 @@ def test_what_other_code_has_analysed_is_not_found(monkeypatch: pytest.MonkeyPat
     for name in analyses.ANALYSES:
         monkeypatch.setitem(texts, name, b"edited")
         names.append(path())
-    monkeypatch.setattr(analyses.sys, "version_info", (3, 99, 0))
+    monkeypatch.setattr(analyses.sys, "version", "3.99")
     names.append(path())
     assert len({*names}) == len(names) and None not in names
     monkeypatch.delitem(texts, analyses.ANALYSES[0])

@@ -40,6 +40,24 @@ UNDONE = {
         "        if False:",
         "tests/jobs/test_edited.py::test_an_edit_after_the_plan_and_before_any_import_changes_nothing",
     ),
+    "what another module imports": (
+        "code/analyses.py",
+        'f"{module} {is_package}\\n"',
+        'f"{is_package}\\n"',
+        "tests/code/test_analyses.py::test_an_analysis_is_of_the_module_and_not_of_its_text_alone",
+    ),
+    "what other code has analysed": (
+        "code/analyses.py",
+        "repr((sys.version, texts))",
+        "repr(sys.version)",
+        "tests/code/test_analyses.py::test_what_other_code_has_analysed_is_not_found",
+    ),
+    "a digest from a file that is not whole": (
+        "code/analyses.py",
+        "if digest == _digest(text) else {}",
+        "",
+        "tests/code/test_analyses.py::test_a_cache_file_that_is_not_whole_counts_as_none",
+    ),
     "a data set under another's name": (
         "store/singles.py",
         'if header.meta.get("key") != path.stem:',

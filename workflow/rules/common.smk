@@ -1,7 +1,5 @@
 # What all rules share.
 
-import threading
-
 from snakemake.logging import logger
 from snakemake.settings.types import RerunTrigger
 
@@ -15,18 +13,6 @@ def begin():
     """Only in the process that runs the jobs: neither in a dry run nor in a job."""
     WIRING.begin()
     announce_plan(WIRING, WIRING.plan, RESULTS)
-
-
-def kind(job):
-    """What the server of jobs needs to know of one."""
-    measured = job.wildcards.get("measure")
-    return f"measure {measured}" if measured else job.rule.name
-
-
-def forget_timers():
-    for thread in threading.enumerate():
-        if isinstance(thread, threading.Timer):
-            thread.cancel()
 
 
 def tell():

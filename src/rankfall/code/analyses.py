@@ -39,11 +39,12 @@ def keep() -> None:
     (_, new), path = _known(), _path()
     if not new or path is None:
         return
-    entries = dict([*_from(path).items(), *new.items()][-MOST:])
-    text = json.dumps(entries)
-    with suppress(StoreError), atomic(path) as file:
-        file.write(f"{_digest(text)}\n{text}".encode())
-        new.clear()
+    kept = _from(path)
+    if not new.keys() <= kept.keys():
+        text = json.dumps(dict([*kept.items(), *new.items()][-MOST:]))
+        with suppress(StoreError), atomic(path) as file:
+            file.write(f"{_digest(text)}\n{text}".encode())
+    new.clear()
 
 
 @functools.cache
@@ -59,7 +60,7 @@ def _path() -> Path | None:
     home, texts = cache_home(), [executed(name) for name in ANALYSES]
     if home is None or None in texts:
         return None
-    made_by = hashlib.sha256(repr((sys.version_info[:3], texts)).encode()).hexdigest()[:24]
+    made_by = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
     return home / "analyses" / f"{made_by}.json"
 
 

@@ -101,7 +101,8 @@ class _Reader(ast.NodeVisitor):
                 self.add_from(node)
         for node in tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                self.found.listed = [item.value for item in ast.walk(node.value) if isinstance(item, ast.Constant)]  # type: ignore[misc]
+                named = [item.value for item in ast.walk(node.value) if isinstance(item, ast.Constant)]
+                self.found.listed = [name for name in named if isinstance(name, str)]
         for node in nodes:
             if isinstance(node, ast.Call):
                 self.add_call(node)

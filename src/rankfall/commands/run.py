@@ -45,7 +45,6 @@ def run(args: argparse.Namespace) -> int:
         again = driver.typed(args.config, args.profile, args.snakemake)
         own = driver.Driver(child, RunState(began), title=str(args.config))
         prepare(own, args.config, again)
-        own.prepare = import_findings
         code = own.follow(sys.stdout.isatty())
         return finish(own, code, args, again, time.time() - began)
     finally:
@@ -68,12 +67,6 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
         return
     own.title, own.results = found.name, Path(found.results)
     own.record = RunRecord(own.results, config, again, own.child.process.pid)
-
-
-def import_findings() -> None:
-    """Pandas and what finds, which the last lines would wait for; while jobs begin, this process has nothing else to do."""
-    import rankfall.report.page.findings
-    import rankfall.report.tables  # noqa: F401
 
 
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:

@@ -1,13 +1,13 @@
 """The server: imports libraries once, and forks a process for each job that asks.
 
-    python -m rankfall.forks.server SOCKET PROGRAM CONFIG JOBS
+    python -m rankfall.forks.server SOCKET PROGRAM CONFIG JOB...
 
 A job finds what a Python of its own would have given it: arguments, environment, standard files, signals. It makes its own plan from the
 files as they are then; what was analysed here is found again by content. Modules of this package that were imported here count like any
 that a job had imported before its plan: their text is compared with what the plan has hashed (`code/unchanged.py`).
 
-Between requests the server imports what later jobs need, so that the first ones do not wait for it. JOBS says which there are: the rules
-and, behind "measure ", the measures, by line. A request waits for the import of the moment, so nothing is imported that no job needs.
+Between requests the server imports what later jobs need, so that the first ones do not wait for it. JOB is a rule that has jobs, or
+"measure" and a measure's name. A request waits for the import of the moment, so nothing is imported that no job needs.
 """
 
 import array
@@ -240,9 +240,11 @@ def read_kernels() -> None:
 
 def analyse_trials() -> None:
     """Reads the sources of trials, which jobs of training and measuring find again by content."""
+    from rankfall.code.analyses import keep
     from rankfall.code.fingerprint import Sources
 
     Sources().fingerprint(["rankfall.trial.kinds"])
+    keep()
 
 
 def main() -> None:
@@ -256,7 +258,7 @@ def main() -> None:
     for name in AT_ONCE:
         with suppress(ImportError):
             importlib.import_module(name)
-    Server(listening, sys.argv[2], pieces(sys.argv[3], frozenset(sys.argv[4].splitlines()))).run()
+    Server(listening, sys.argv[2], pieces(sys.argv[3], frozenset(sys.argv[4:]))).run()
 
 
 if __name__ == "__main__":

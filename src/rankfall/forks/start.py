@@ -30,7 +30,7 @@ class Forks:
             listening.bind(address)
             listening.listen(128)
             self.process = subprocess.Popen(
-                [*SERVER, str(listening.fileno()), PROGRAM, str(config), "\n".join(sorted(set(jobs)))],
+                [*SERVER, str(listening.fileno()), PROGRAM, str(config), *sorted(set(jobs))],
                 stdin=subprocess.PIPE,
                 pass_fds=[listening.fileno()],
                 env=os.environ | dict.fromkeys(THREADS, str(threads)),

@@ -5,7 +5,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +44,6 @@ class Driver:
     looked: float = 0.0
     signals: list[int] = field(default_factory=list)
     began: bool = False  # whether there are jobs to do
-    prepare: Callable[[], None] | None = None  # called once, when jobs have begun and that has been said
 
     def follow(self, terminal: bool) -> int:
         """Until the child has ended; its exit code, or that of an interruption."""
@@ -87,9 +86,6 @@ class Driver:
     def look(self, last: bool = False) -> list[Job]:
         """Take in what has happened; returns the jobs that have ended since."""
         ended = []
-        if self.began and self.prepare is not None:
-            self.prepare()
-            self.prepare = None
         for event in self.child.new_events():
             job = self.state.take(event)
             ended += [job] if job else []

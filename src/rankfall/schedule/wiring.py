@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import rankfall
+from rankfall.code.analyses import keep
 from rankfall.disk import atomic, not_ahead
 from rankfall.errors import RankfallError
 from rankfall.plan import cost
@@ -92,7 +93,9 @@ class Wiring:
     @cached_property
     def standing(self) -> Standing:
         """Which outputs are there and right."""
-        return standing(self.plan, self.statements, self.outputs)
+        found = standing(self.plan, self.statements, self.outputs)
+        keep()  # of what statements have read beyond the plan
+        return found
 
     def tell(self, everything: bool, rules: Iterable[str]) -> None:
         """The jobs that the command line forces. Where jobs of shards are forced, what is made of them has to wait for them."""
