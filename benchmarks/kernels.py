@@ -3,9 +3,9 @@
     python -m benchmarks.kernels "sorting transformer converged 6"
 
 prints microseconds of one thread, with the rate of products of matrices, beside the same tile on matrices that stay in the first cache, and
-PyTorch's product. Of networks with norms after the blocks, softmax attention and gelu, or no MLP. The embedding, the head and the loss are
-what is left of the step, with what kernels take longer one after another than again and again. All are measured in turn, again and again,
-and the least is shown: a machine's speed drifts.
+PyTorch's product. Of networks with norms after the blocks, softmax attention and gelu, or no MLP. The rest is the embedding, the head, the
+loss, and what kernels take longer one after another than again and again. All are measured in turn, many times, and the least is shown: a
+machine's speed drifts.
 """
 
 import argparse
@@ -175,7 +175,7 @@ def main() -> None:
         rate = f"{counts[name] / took / 1e9:6.0f} GFLOP/s" if counts.get(name) else ""
         print(f"{name:28} {took * 1e6:7.0f} us {took / whole:6.0%} {rate}".rstrip())
     rest = whole - sum(parts.values())
-    print(f"{'embedding, head and loss':28} {rest * 1e6:7.0f} us {rest / whole:6.0%}")
+    print(f"{'the rest':28} {rest * 1e6:7.0f} us {rest / whole:6.0%}")
     products = {name: took for name, took in parts.items() if counts.get(name)}
     took, count = sum(products.values()), sum(counts[name] for name in products)
     print(f"{STEP:28} {whole * 1e6:7.0f} us, products {took / whole:.0%} of it, at {count / took / 1e9:.0f} GFLOP/s")
