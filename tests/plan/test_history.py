@@ -63,6 +63,22 @@ def test_requests_follow_what_was_measured(plan: Any, tmp_path: Path) -> None:
     assert wiring.train_memory(job, attempt=9) == 3 * wiring.train_memory(job, attempt=1)
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_larger_stack_than_measured_requests_no_less_than_the_model(together: bool, tmp_path: Path) -> None:
+    """The memory of a network alone says nothing of many; that of as many as a job trains together says all."""
+    many, path = changed("grid/0/seed", "0..299"), tmp_path / "costs.json"
+    wiring = Wiring(many)
+    (task, shard), cells = next(iter(wiring.plan.shards.items()))
+    job = SimpleNamespace(task=task, shard=shard)
+    stacks = [f"of {cell.group}" if together else f"of {cell.seed}" for cell in cells]
+    records = [record(cell, cell.cost.seconds, megabytes=400, stack=stack) for cell, stack in zip(cells, stacks)]
+    write_history(path, measure_history(wiring.plan.cells, records))
+    measured = Wiring({**many, "compute": {**many.get("compute", {}), "costs": str(path)}})
+    assert measured.plan.shard(task, shard) and measured.train_memory(job) == (
+        500 if together else wiring.train_memory(job)
+    )
+
+
 def test_nothing_on_disk_counts_unless_named(plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_history(Path("results/costs.json"), measure_history(plan.cells, [record(c, 3600.0) for c in plan.cells]))

@@ -148,7 +148,8 @@ def test_error_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.Captur
 
 WRONG_NAMES = {
     "data --task sortin": "error: task: 'sortin' has no cells; allowed: sorting; did you mean 'sorting'?",
-    "train --task sorting --shard f": "error: shard: 'f' is not a shard of task 'sorting'; allowed: 0",
+    "train --task sorting --shard f": "error: shard: 'f' is not a shard of task 'sorting'; allowed: 0; "
+    "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again",
     "measure --measure pahts": "error: measure: 'pahts' is not in the configuration; allowed: paths; did you mean 'paths'?",
     "figure --name path --tables .": "error: figure: 'path' is not in the configuration; allowed: paths; did you mean 'paths'?",
 }

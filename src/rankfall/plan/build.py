@@ -110,7 +110,8 @@ class Plan:
         """The cells of one job."""
         if (task, shard) not in self.shards:
             known = self.shards_of(task)
-            raise problem("shard", f"{shard!r} is not a shard of task {task!r}", allowed=known)
+            hint = "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again"
+            raise problem("shard", f"{shard!r} is not a shard of task {task!r}", allowed=known, hint=hint)
         return self.shards[task, shard]
 
     def measure(self, name: str) -> MeasurePlan:

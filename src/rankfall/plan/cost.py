@@ -28,6 +28,7 @@ class Cost:
 
     seconds: float
     megabytes: int | None = None  # of the whole job, where measured
+    members: int = 1  # of the largest stack that was measured
 
 
 def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:

@@ -8,6 +8,7 @@ mean ratio of measured to modelled costs.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +49,10 @@ def read_history(path: str | None) -> History:
         raise problem(KEY, f"{path} is {what}, not a file")
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
-        groups = {name: Cost(_positive(one["seconds"]), one["megabytes"]) for name, one in raw["groups"].items()}
+        groups = {  # files of earlier versions do not say how many members a stack had
+            name: Cost(_positive(one["seconds"]), one["megabytes"], int(one.get("members", 1)))
+            for name, one in raw["groups"].items()
+        }
         return History(_positive(raw["scale"]), groups)
     except OSError as error:
         hint = f"`rankfall plan --calibrate {path}` writes it"
@@ -68,6 +72,7 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
     """What the store says about the cost of a plan's cells, as the content of such a file; results with older code count too."""
     seconds: dict[str, list[float]] = {}
     megabytes: dict[str, int] = {}
+    stacks: dict[str, Counter[str]] = {}  # by group: how many cells each of its stacks had
     known = {cell.spec: cell for cell in cells}
     for record in records:
         about = record.record
@@ -75,6 +80,7 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
         if cell is None or not about.get("seconds") or about.get("status") == "failed":
             continue
         seconds.setdefault(cell.group, []).append(float(about["seconds"]))
+        stacks.setdefault(cell.group, Counter())[str(about.get("stack", cell.key))] += 1
         if about.get("megabytes"):
             megabytes[cell.group] = max(megabytes.get(cell.group, 0), int(about["megabytes"]))
     groups, ratios = {}, []
@@ -86,6 +92,7 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
                 "cells": len(seconds[cell.group]),
                 "seconds": float(f"{typical:.3g}"),
                 "megabytes": megabytes.get(cell.group),
+                "members": max(stacks[cell.group].values()),
             }
             if cell.training.epochs:
                 modelled = cost.cell_seconds(cell.task, cell.architecture, cell.training, cell.engine)

@@ -240,21 +240,19 @@ class Wiring:
         return 15 + math.ceil(3 * sum(cell.cost.seconds for cell in cells) / 60)
 
     def _memory(self, wildcards: Any) -> int:
-        """The measured memory and a quarter more, or the model's estimate plus that of an empty job."""
+        """Of the group of cells, which are alike and share stacks, that needs most."""
         cells = self.plan.shard(wildcards.task, wildcards.shard)
-        members = Counter(cell.group for cell in cells)
-        modelled = {  # by group: its cells are alike, and share a stack
-            cell.group: SPARE
-            + cost.stack_megabytes(
-                cell.task,
-                cell.architecture,
-                cell.training,
-                min(members[cell.group], self.plan.config.compute.stack),
-            )
-            for cell in {cell.group: cell for cell in cells}.values()
-        }
-        measured = {cell.group: cell.cost.megabytes * 5 // 4 for cell in cells if cell.cost.megabytes}
-        return max((modelled | measured).values())
+        members, most = Counter(cell.group for cell in cells), self.plan.config.compute.stack
+        groups = {cell.group: cell for cell in cells}
+        return max(stack_memory(cell, min(members[group], most)) for group, cell in groups.items())
+
+
+def stack_memory(cell: Cell, members: int) -> int:
+    """Megabytes of a job that trains so many members alike: the model's estimate and that of an empty job, or what was measured and a
+    quarter more. A stack that is larger than any measured needs more than those did: the more of the two."""
+    modelled = SPARE + cost.stack_megabytes(cell.task, cell.architecture, cell.training, members)
+    measured = (cell.cost.megabytes or 0) * 5 // 4
+    return measured if measured and members <= cell.cost.members else max(modelled, measured)
 
 
 def _long(seconds: float) -> float:
