@@ -1,33 +1,51 @@
 """Embedding and head forward and backward: from symbols or vectors to the first state, and from the last state to outputs."""
 
+import numpy as np
+
 from rankfall.train.fused.arithmetic import f32, gelu, gelu_inputs
 from rankfall.train.fused.attention import fill_up
 from rankfall.train.fused.blocks import thinned
 from rankfall.train.fused.compiled import compiled, elementwise, inlined
 from rankfall.train.fused.form import FIRST, HEAD, NORM_IN, NORM_OUT, PLACED, PLACES, SECOND, TABLE
 from rankfall.train.fused.norm import layer_norm, layer_norm_inputs
-from rankfall.train.fused.products import linear, linear_inputs, linear_weights
+from rankfall.train.fused.products import linear, linear_inputs, linear_weights, transpose
+from rankfall.train.fused.tile import LANES
 
 
 @compiled
-def look_up(w, first, index, x):  # type: ignore[no-untyped-def]
-    """x (D, R): the row of each symbol index (B, T); numbers that only fill a vector up are as the last one."""
-    sequences, tokens = index.shape
-    for t in range(tokens):
-        for b in range(sequences):
-            for d in range(x.shape[0]):
-                x[d, t * sequences + b] = w[first + index[b, t] * x.shape[0] + d]
-    fill_up(x, tokens * sequences)
+def copy(x, y):  # type: ignore[no-untyped-def]
+    for d in range(x.shape[0]):
+        y[d] = x[d]
 
 
 @compiled
-def look_up_inputs(g, first, index, frozen, dx):  # type: ignore[no-untyped-def]
-    sequences, tokens = index.shape
+def add(x, y):  # type: ignore[no-untyped-def]
+    for d in range(x.shape[0]):
+        y[d] += x[d]
+
+
+@compiled
+def look_up(w, first, index, x, transposed):  # type: ignore[no-untyped-def]
+    """x (D, R): the row of each symbol index (B, T); numbers that only fill a vector up are as the last one. Rows are copied whole,
+    to `transposed`, which has room for x^T."""
+    (sequences, tokens), (width, row) = index.shape, x.shape
+    rows = transposed[: row * width].reshape(row, width)
+    for r in range(row):
+        t, b = divmod(min(r, tokens * sequences - 1), sequences)
+        place = first + index[b, t] * width
+        copy(w[place : place + width], rows[r])
+    transpose(rows, x.reshape(-1), row)
+
+
+@compiled
+def look_up_inputs(g, first, index, frozen, dx, transposed):  # type: ignore[no-untyped-def]
+    (sequences, tokens), width = index.shape, dx.shape[0]
+    transpose(dx, transposed, width)
     for t in range(tokens):
         for b in range(sequences):
             if index[b, t] != frozen:
-                for d in range(dx.shape[0]):
-                    g[first + index[b, t] * dx.shape[0] + d] += dx[d, t * sequences + b]
+                place, r = first + index[b, t] * width, t * sequences + b
+                add(transposed[r * width : (r + 1) * width], g[place : place + width])
 
 
 @compiled
@@ -45,11 +63,13 @@ def turned(vectors, x):  # type: ignore[no-untyped-def]
 def place(x, w, first, fixed, tokens, sequences, y):  # type: ignore[no-untyped-def]
     """y = x + p, both (D, R); p (T, D) begins at w[first], or is `fixed`."""
     width, row = x.shape
+    placed = np.empty(row, np.float32)
     for d in range(width):
-        for t in range(tokens):
-            p = fixed[t, d] if first < 0 else w[first + t * width + d]
-            for r in range(t * sequences, row if t == tokens - 1 else (t + 1) * sequences):
-                y[d, r] = x[d, r] + p
+        for t in range(tokens):  # in whole vectors, the end of which the next token overwrites
+            stop = row if t == tokens - 1 else min(row, t * sequences + -(-sequences // LANES) * LANES)
+            placed[t * sequences : stop] = fixed[t, d] if first < 0 else w[first + t * width + d]
+        for r in range(row):
+            y[d, r] = x[d, r] + placed[r]
 
 
 @elementwise
@@ -67,7 +87,7 @@ def embed(w, ends, form, index, vectors, fixed, room, work):  # type: ignore[no-
     """From symbols (B, T) or vectors (B, T, C) to states[0]. `fixed` (T, D): what is added to states, if it is not learned; it may be
     empty."""
     if form.symbols:
-        look_up(w, ends[TABLE], index, room.source)
+        look_up(w, ends[TABLE], index, room.source, work.transposed)
     else:
         turned(vectors, room.source)
     x = room.source
@@ -115,7 +135,7 @@ def embed_inputs(w, g, ends, form, index, room, work):  # type: ignore[no-untype
         if ends[FIRST] >= 0:
             linear_inputs(w, ends[FIRST : FIRST + 2], d, work.dsource)
             d = work.dsource
-        look_up_inputs(g, ends[TABLE], index, form.frozen, d)
+        look_up_inputs(g, ends[TABLE], index, form.frozen, d, work.transposed)
 
 
 @inlined

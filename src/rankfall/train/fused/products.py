@@ -153,11 +153,13 @@ def linear_weights(x, dy, g, at, pairs, transposed):  # type: ignore[no-untyped-
 def transpose(x, y, width):  # type: ignore[no-untyped-def]
     """y = x^T of x (N, R), as rows of `width` numbers, of which the first N are filled in."""
     count, row = x.shape
-    for n in range(0, count if count >= LANES else 0, LANES):
-        first = min(n, count - LANES)  # the last block begins where it ends with the last row
+    whole = count >= LANES and row >= LANES
+    for n in range(0, count if whole else 0, LANES):
+        i = min(n, count - LANES)  # the last block begins where it ends with the last row
         for r in range(0, row, LANES):
-            transpose_block(start(x) + 4 * (first * row + r), row, start(y) + 4 * (r * width + first), width)
-    for n in range(count if count < LANES else 0):
+            j = min(r, row - LANES)
+            transpose_block(start(x) + 4 * (i * row + j), row, start(y) + 4 * (j * width + i), width)
+    for n in range(0 if whole else count):
         for r in range(row):
             y[r * width + n] = x[n, r]
 
