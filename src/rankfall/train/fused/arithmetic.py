@@ -45,6 +45,12 @@ def normal(x):  # type: ignore[no-untyped-def]
 
 
 @elementwise
+def add_row(x, into):  # type: ignore[no-untyped-def]
+    for c in range(into.shape[0]):
+        into[c] += x[c]
+
+
+@elementwise
 def gelu(h, a):  # type: ignore[no-untyped-def]
     """a = gelu(h); in h is left its slope at h, which backward needs and which has the exponential in common with it."""
     for i in range(h.shape[0]):

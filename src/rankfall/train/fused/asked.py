@@ -8,7 +8,7 @@ and whose classes fill whole vectors.
 
 import numpy as np
 
-from rankfall.train.fused.arithmetic import exponential, f32
+from rankfall.train.fused.arithmetic import add_row, exponential, f32
 from rankfall.train.fused.blocks import thinned
 from rankfall.train.fused.compiled import INNER, JIT, compiled, elementwise, inlined
 from rankfall.train.fused.form import HEAD, NORM_OUT
@@ -47,12 +47,6 @@ def copy_head(w, at, classes, head):  # type: ignore[no-untyped-def]
     for i in range(inputs):
         head[i, :classes] = w[at[0] + i * classes : at[0] + (i + 1) * classes]
     head[inputs, :classes] = w[at[1] : at[1] + classes]
-
-
-@elementwise
-def add_row(x, into):  # type: ignore[no-untyped-def]
-    for c in range(into.shape[0]):
-        into[c] += x[c]
 
 
 @compiled

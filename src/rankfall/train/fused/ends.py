@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankfall.train.fused.arithmetic import f32, gelu, gelu_inputs
+from rankfall.train.fused.arithmetic import add_row, f32, gelu, gelu_inputs
 from rankfall.train.fused.attention import fill_up
 from rankfall.train.fused.blocks import thinned
 from rankfall.train.fused.compiled import compiled, elementwise, inlined
@@ -10,18 +10,6 @@ from rankfall.train.fused.form import FIRST, HEAD, NORM_IN, NORM_OUT, PLACED, PL
 from rankfall.train.fused.norm import layer_norm, layer_norm_inputs
 from rankfall.train.fused.products import linear, linear_inputs, linear_weights, transpose
 from rankfall.train.fused.tile import LANES
-
-
-@compiled
-def copy(x, y):  # type: ignore[no-untyped-def]
-    for d in range(x.shape[0]):
-        y[d] = x[d]
-
-
-@compiled
-def add(x, y):  # type: ignore[no-untyped-def]
-    for d in range(x.shape[0]):
-        y[d] += x[d]
 
 
 @compiled
@@ -33,7 +21,7 @@ def look_up(w, first, index, x, transposed):  # type: ignore[no-untyped-def]
     for r in range(row):
         t, b = divmod(min(r, tokens * sequences - 1), sequences)
         place = first + index[b, t] * width
-        copy(w[place : place + width], rows[r])
+        rows[r] = w[place : place + width]
     transpose(rows, x.reshape(-1), row)
 
 
@@ -45,7 +33,7 @@ def look_up_inputs(g, first, index, frozen, dx, transposed):  # type: ignore[no-
         for b in range(sequences):
             if index[b, t] != frozen:
                 place, r = first + index[b, t] * width, t * sequences + b
-                add(transposed[r * width : (r + 1) * width], g[place : place + width])
+                add_row(transposed[r * width : (r + 1) * width], g[place : place + width])
 
 
 @compiled

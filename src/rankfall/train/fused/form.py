@@ -111,7 +111,7 @@ class Scratch(NamedTuple):
     da: Any
     dsource: Any
     doutputs: Any
-    transposed: Any  # room for the transpose of any gradient above, whose rows are filled up to whole vectors
+    transposed: Any  # room for the transpose of any gradient above, or of embedded symbols, whose rows are filled up to whole vectors
     head: Any  # (D + 1, C') weights and bias of the head, classes in whole vectors, where only asked places are read
     dhead: Any
     logits: Any  # (N', C') of a part of the asked places
