@@ -96,7 +96,16 @@ def test_failed_and_foreign_records_do_not_count(plan: Any) -> None:
     [
         *(None, "", "[]", '{"groups": {}}'),
         *(f'{{"scale": {scale}, "groups": {{}}}}' for scale in ('"much"', "0", "-3600", "NaN", "Infinity")),
-        '{"scale": 1, "groups": {"a": {"seconds": -1, "megabytes": null}}}',
+        *(
+            f'{{"scale": 1, "groups": {{"a": {{{one}}}}}}}'
+            for one in (
+                '"seconds": -1, "megabytes": null',
+                '"seconds": 1, "megabytes": "400 MB"',
+                '"seconds": 1, "megabytes": NaN',
+                '"seconds": 1, "megabytes": null, "members": Infinity',
+                '"seconds": 1, "megabytes": null, "members": null',
+            )
+        ),
     ],
 )
 def test_unreadable_file_is_one_line_that_says_what_to_type(tmp_path: Path, content: str | None) -> None:

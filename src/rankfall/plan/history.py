@@ -49,11 +49,7 @@ def read_history(path: str | None) -> History:
         raise problem(KEY, f"{path} is {what}, not a file")
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
-        groups = {  # files of earlier versions do not say how many members a stack had
-            name: Cost(_positive(one["seconds"]), one["megabytes"], int(one.get("members", 1)))
-            for name, one in raw["groups"].items()
-        }
-        return History(_positive(raw["scale"]), groups)
+        return History(_positive(raw["scale"]), {name: _measured(one) for name, one in raw["groups"].items()})
     except OSError as error:
         hint = f"`rankfall plan --calibrate {path}` writes it"
         raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
@@ -62,9 +58,19 @@ def read_history(path: str | None) -> History:
         raise problem(KEY, f"{path} is not a file of measured costs: {error}", hint=hint) from error
 
 
+def _measured(one: Mapping[str, Any]) -> Cost:
+    """Of a group; files of earlier versions do not say how many members its stacks had."""
+    megabytes = one["megabytes"]
+    return Cost(
+        _positive(one["seconds"]),
+        None if megabytes is None else math.ceil(_positive(megabytes)),
+        math.ceil(_positive(one.get("members", 1))),
+    )
+
+
 def _positive(number: Any) -> float:
     if not 0 < float(number) < math.inf:
-        raise ValueError(f"{number} is not a time")
+        raise ValueError(f"{number} is not a positive number")
     return float(number)
 
 
