@@ -34,6 +34,17 @@ def draw(folder: Path) -> Path:
     return folder / "bench.png"
 
 
+def named(variant: str, members: float) -> str:
+    if variant.startswith("clean"):
+        return variant
+    return f"{variant}, {members:.0f} stacked" if members > 1 else f"{variant}, alone"
+
+
+def colour(variant: str, members: float) -> str:
+    """The same in every panel: of an engine one for networks alone, one for stacks."""
+    return f"C{2 * ('clean', 'plain', 'fused').index(variant.split()[0]) + (members > 1)}"
+
+
 def beside_clean(ax: "Axes", data: "DataFrame") -> None:
     """How many times as fast as the clean module; one bar a variant."""
     data = data[data.against.fillna("").str.startswith("clean")]
@@ -46,14 +57,7 @@ def beside_clean(ax: "Axes", data: "DataFrame") -> None:
             labels.index(f"{n}\ndropout {d:g}") + (place - (len(shown) - 1) / 2) * 0.8 / len(shown)
             for n, d in zip(part.network, part.dropout)
         ]
-        name = (
-            variant
-            if variant.startswith("clean")
-            else f"{variant}, {members:.0f} stacked"
-            if members > 1
-            else f"{variant}, alone"
-        )
-        ax.bar(at, part.ratio, 0.8 / len(shown), label=name)
+        ax.bar(at, part.ratio, 0.8 / len(shown), label=named(variant, members), color=colour(variant, members))
     ax.set(title="Member-steps a second", ylabel="times the clean module's two processes", xticks=range(len(labels)))
     ax.set_xticklabels(labels, fontsize=6)
     ax.set_ylim(0, 1.35 * data.ratio.max())  # room for the legend
@@ -70,7 +74,8 @@ def each_network(ax: "Axes", data: "DataFrame") -> None:
             [names.index(name) for name in part.network],
             "o",
             ms=4,
-            label=f"{variant}, {members:.0f} stacked" if members > 1 else f"{variant}, alone",
+            label=named(variant, members),
+            color=colour(variant, members),
         )
     ax.set(
         title="Every network of the default run",
@@ -79,14 +84,16 @@ def each_network(ax: "Axes", data: "DataFrame") -> None:
         yticks=range(len(names)),
     )
     ax.set_yticklabels(names, fontsize=6)
+    ax.set_xlim(right=6 * data.value.max())  # room for the legend
     ax.legend(fontsize=7)
 
 
 def shares(ax: "Axes", data: "DataFrame") -> None:
     """What share of the machine's measured rates the steps use."""
     data = data[data.of_arithmetic.notna()]
-    for variant, part in data.groupby("variant"):
-        ax.plot(part.of_arithmetic, part.of_copy, "o", ms=4, label=variant)
+    for (variant, members), part in data.groupby(["variant", "members"]):
+        color = colour(variant, members)
+        ax.plot(part.of_arithmetic, part.of_copy, "o", ms=4, label=named(variant, members), color=color)
     ax.set(
         title="Shares of the rates of this machine",
         xlabel="of large matrix products",
