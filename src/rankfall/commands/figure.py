@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.code.watch import given, numerics
     from rankfall.errors import RankfallError
     from rankfall.report import style, tables
+    from rankfall.report.looks import looks
 
     own = _planned.planned(args)
     figure = own.plan.figure(args.name)
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         with given():
             return tables.read_frame(folder / f"{name}.parquet", name)
 
-    with style.applied(), proved([figure.code], own.plan.texts):
+    with style.applied(), looks(own.plan.labels, own.plan.colours), proved([figure.code], own.plan.texts):
         with numerics(figure.code):
             picture = components.load("figure", figure.component.name)(read, **figure.component.options)
         check_unchanged(figure.code)

@@ -22,6 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
     from rankfall.report import tables
+    from rankfall.report.looks import looks
     from rankfall.report.page.build import Given, page
 
     own = _planned.planned(args)
@@ -39,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
         __version__,
     )
     try:
-        text = page(given)
+        with looks(own.plan.labels, own.plan.colours):
+            text = page(given)
     except ModuleNotFoundError as error:
         raise RankfallError(f"the page needs {error.name}: pip install 'rankfall[page]'") from error
     out = args.out or Path(own.outputs.page)

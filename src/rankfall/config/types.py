@@ -123,6 +123,8 @@ class Config(Entry):
     grid: list[Crossing] = Field(description="the cells", min_length=1)
     measures: dict[str, Measure] = Field({}, description="what is measured on the cells")
     figures: dict[str, Figure] = Field({}, description="what is drawn from the tables")
+    labels: dict[str, str] = Field({}, description="a name of any kind here -> what figures and page call it")
+    colours: dict[str, str] = Field({}, description='a name of any kind here -> its colour, "#rrggbb" or such as teal')
     page: bool = Field(True, description="whether a run ends with report/index.html, all its numbers on one page")
     compute: Compute = Field(
         Compute.model_validate({}), description="how to compute it; never part of a result's identity"

@@ -11,6 +11,7 @@ from rankfall.code.analyses import keep
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.loader import Text
+from rankfall.config.looks import check_colours, check_labels
 from rankfall.config.match import parse_filter
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
@@ -82,6 +83,8 @@ class Plan:
     figures: dict[str, FigurePlan]
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
     texts: Mapping[str, Text] = field(repr=False, compare=False)  # module -> the source that was hashed
+    labels: Mapping[str, str] = field(default_factory=dict)  # name -> what figures and page call it
+    colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
@@ -150,6 +153,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """The plan of a configuration: a mapping, or the path of a YAML or JSON file."""
     written = parse(read(source))
     config = resolved(written)
+    labels, colours = check_labels(written), check_colours(written)
     sources = Sources()
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
     filters = {name: entry.cells for name, entry in config.measures.items()}
@@ -159,7 +163,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
         _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
     keep()
-    return Plan(config, cells, measures, figures, selected, sources.texts)
+    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours)
 
 
 def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:

@@ -2,13 +2,16 @@
 of the same figure has it.
 
 Names of the shipped configurations have colours that the colour-blind can tell apart (Okabe & Ito's, and a few more); architectures that
-are alike, such as `SAN` and `attention`, share one. Any other name has the colour that its letters point to.
+are alike, such as `SAN` and `attention`, share one. Any other name has the colour that its letters point to. What a configuration gives
+under `colours:` comes before all of these.
 """
 
 import colorsys
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
+
+from rankfall.report.looks import own_colour
 
 BLUE, ORANGE, GREEN, PINK, RED, SKY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 BLACK, OLIVE, PURPLE, TEAL, LIME, MAROON = "#222222", "#A89200", "#7B4EA3", "#2A9D8F", "#8DB600", "#882255"
@@ -51,6 +54,9 @@ OTHERS = (
 
 def colour(architecture: str) -> str:
     """Of an architecture or a variant of a model, `#rrggbb`."""
+    chosen = own_colour(architecture)
+    if chosen is not None:
+        return chosen
     name = plain(architecture)
     if name in FIXED:
         return FIXED[name]
@@ -63,6 +69,8 @@ def colours(architectures: Iterable[str]) -> dict[str, str]:
     own = {name: colour(name) for name in architectures}
     spare = spares(set(own.values()))
     has: dict[tuple[str, str], str] = {}  # name and colour of its own -> its colour here
+    chosen = [name for name in own if own_colour(name) is not None]  # as they are, also where two have the same
+    has |= {(plain(name), own[name]): own[name] for name in chosen}
     for name, wanted in own.items():
         asked = (plain(name), wanted)
         if asked not in has:

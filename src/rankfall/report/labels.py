@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rankfall.filters import parts
+from rankfall.report.looks import label
 
 
 def labels(values: Iterable[Any]) -> dict[Any, str]:
@@ -23,14 +24,14 @@ def labels(values: Iterable[Any]) -> dict[Any, str]:
         else:
             usual = {key: Counter(other.get(key) for other in alike).most_common(1)[0][0] for key in numbers}
             shown += [f"{key} {options[key]}" for key in numbers if options[key] != usual[key]]
-        result[value] = " ".join([name, *shown])
+        result[value] = " ".join([label(name), *shown])
     often = Counter(result.values())
-    return {value: label if often[label] == 1 else str(value) for value, label in result.items()}
+    return {value: text if often[text] == 1 else str(value) for value, text in result.items()}
 
 
-def order(label: str) -> list[tuple[float, str]]:
+def order(text: str) -> list[tuple[float, str]]:
     """A sort key: words alphabetically, numbers by size."""
     return [
         (float(part), "") if re.fullmatch(r"\d[\d.]*(e[+-]?\d+)?", part) else (-1.0, part)
-        for part in re.split(r"[ ,]+", label)
+        for part in re.split(r"[ ,]+", text)
     ]

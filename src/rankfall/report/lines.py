@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import COLOURS
+from rankfall.report.looks import label, own_colour
 from rankfall.report.style import WIDTH
 
 if TYPE_CHECKING:
@@ -63,11 +64,8 @@ def lines(
     )  # fmt: skip
     plt.close(grid.figure)  # which pyplot would keep
     room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)  # inches for a title: without labels of the axis
-    grid.set_titles(
-        "{row_name}, {col_name}" if {"row", "col"} <= set(look) else "{row_name}" if "row" in look else "{col_name}"
-    )
-    for panel in grid.axes.flat:
-        title = panel.get_title(loc="left") or panel.get_title()
+    for names, panel in grid.axes_dict.items():
+        title = ", ".join(label(name) for name in (names if isinstance(names, tuple) else (names,)))
         panel.set_title(title.replace(", ", ",\n", 1) if len(title) * LETTER > room else title)
     return grid
 
@@ -98,7 +96,7 @@ def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "", skip: Seq
     if old is not None:
         old.remove()
     handles = {
-        label: handle for label, handle in (handles | labelled(grid.axes.flat, handles)).items() if label not in skip
+        name: handle for name, handle in (handles | labelled(grid.axes.flat, handles)).items() if name not in skip
     }
     grid.figure.set_layout_engine("constrained")  # which seaborn changes whenever a line is added
     rows = below(grid.figure, handles, columns, title)
@@ -109,17 +107,23 @@ def labelled(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, A
     """What in some panels has a label, each label once."""
     found: dict[str, Any] = {}
     for panel in panels:
-        for handle, label in zip(*panel.get_legend_handles_labels()):
-            if label not in known:
-                found.setdefault(label, handle)
+        for handle, name in zip(*panel.get_legend_handles_labels()):
+            if name not in known:
+                found.setdefault(name, handle)
     return found
 
 
 def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
     """A legend below all panels, of at most so many columns and no wider than the figure; how many rows it has."""
-    entry = 0.5 + 0.055 * max(map(len, handles), default=0)  # inches, about
+    entry = 0.5 + 0.055 * max((len(label(name)) for name in handles), default=0)  # inches, about
     columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, title=title or None)
+    figure.legend(
+        list(handles.values()),
+        [label(name) for name in handles],
+        loc="outside lower center",
+        ncols=columns,
+        title=title or None,
+    )
     return -(-len(handles) // columns) + bool(title)
 
 
@@ -157,11 +161,12 @@ def steps(names: Iterable[Any]) -> dict[Any, str]:
     from seaborn import color_palette
 
     names = list(names)
-    return dict(zip(names, COLOURS if len(names) <= len(COLOURS) else color_palette("viridis", len(names)).as_hex()))
+    usual = COLOURS if len(names) <= len(COLOURS) else color_palette("viridis", len(names)).as_hex()
+    return {name: own_colour(name) or colour for name, colour in zip(names, usual)}
 
 
-def band_across(panel: "Axes", values: "Series", label: str, colour: str, style: str = "--") -> None:
+def band_across(panel: "Axes", values: "Series", name: str, colour: str, style: str = "--") -> None:
     """A level over a whole panel: the mean of some values, with their standard deviation on both sides."""
     mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0
-    panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=label, zorder=1.5)
+    panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=name, zorder=1.5)
     panel.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)

@@ -147,7 +147,8 @@ class Statements:
         def make() -> Statement:
             figure = self.plan.figure(name)
             given = [self.table(table).digest for table in figure.tables]
-            content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given)
+            looks = [self.plan.labels, self.plan.colours]
+            content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given, looks)
             return Statement(f"{len(given)} tables", content, lambda: figure.code)
 
         return self._once(("figure", name), make)
@@ -160,8 +161,8 @@ class Statements:
             given = [self.table(table).digest for table in self.tables]
             drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
             what = f"{len(given)} tables and {len(drawn)} figures"
-            name = self.plan.config.name
-            return Statement(what, digest("page", name, given, drawn, sorted(self.plan.figures), code), lambda: code)
+            said = [self.plan.config.name, self.plan.labels, self.plan.colours]
+            return Statement(what, digest("page", said, given, drawn, sorted(self.plan.figures), code), lambda: code)
 
         return self._once(("page",), make)
 
