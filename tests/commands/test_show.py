@@ -24,7 +24,14 @@ CELL = PLAN.cells[3]
 def results(tmp_path: Path) -> Path:
     """A run of eight cells with a table, a shard and a log."""
     store = Store(tmp_path / "store")
-    machine = {"host": "here", "versions": {"torch": "2.13"}, "device": "cpu", "dtype": "float32", "threads": 1}
+    machine = {
+        "host": "here",
+        "processor": "a processor",
+        "versions": {"torch": "2.13"},
+        "device": "cpu",
+        "dtype": "float32",
+        "threads": 1,
+    }
     ended = {"status": "done", "reason": "", "steps": 14, "seconds": 0.5, "final": {"test": {"loss": 1.25}}}
     records = [PLAN.origin(cell) | machine | ended | {"commit": "abc-dirty"} for cell in PLAN.cells]
     keys = [cell.key for cell in PLAN.cells]
@@ -62,7 +69,13 @@ def test_the_same_for_people(results: Path, capsys: pytest.CaptureFixture[str]) 
     text = capsys.readouterr().out
     first = text.splitlines()[0]
     assert first == f"{CELL.key}  sorting / net / short, seed 3"
-    for said in ("test      loss 1.25", "commit    abc-dirty", "rows      orders 2", "  | 8 cells: 0 in store"):
+    for said in (
+        "test      loss 1.25",
+        "commit    abc-dirty",
+        "processor a processor",
+        "rows      orders 2",
+        "  | 8 cells: 0 in store",
+    ):
         assert said in text
     assert all(f"  {digest}  {file}" in text for file, digest in CELL.code.items())
 

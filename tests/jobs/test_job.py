@@ -16,6 +16,7 @@ from helpers import config
 from rankfall.errors import RankfallError
 from rankfall.jobs import training as job
 from rankfall.jobs.engine import Interrupted, Settings
+from rankfall.jobs.processor import processor
 from rankfall.plan import Plan, engines, make_plan
 from rankfall.report.rows import cell_row
 from rankfall.store import Store
@@ -148,6 +149,7 @@ def test_a_record_names_the_machine_and_what_computed_on_it(tmp_path: Path) -> N
     run(plan, store)
     for found in store.find_cells([cell.key for cell in plan.cells]).values():
         assert found.record["host"] == socket.gethostname()
+        assert found.record["processor"] == processor()
         assert found.record["versions"] == {
             "python": platform.python_version(), "torch": torch.__version__, "numpy": numpy.__version__
         }  # fmt: skip

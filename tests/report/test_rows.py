@@ -63,6 +63,8 @@ def test_measured_rows_are_of_cells_that_are_done_and_of_no_others(plan: Any) ->
     assert measured_rows(cell, DONE, [{"layer": 1}, {"layer": 2}]) == [
         cell_columns(cell, DONE) | {"layer": n} for n in (1, 2)
     ]
+    elsewhere = measured_rows(cell, DONE | {"processor": "a"}, [{"layer": 1, "processor": one} for one in "ab"])
+    assert [row["processor"] for row in elsewhere] == ["a", "a; measured on b"]
     assert measured_rows(cell, FAILED, None) == [cell_columns(cell, FAILED)]
     for record, found in ((DONE, None), (FAILED, [{"layer": 1}])):
         with pytest.raises(AssertionError, match="measured"):

@@ -258,11 +258,17 @@ def test_a_cell_says_its_whole_spec_in_columns():
     assert columns["normaliser"] == "softmax(power=2)"
     assert columns["residual"] == "scaled(factor=0.5)"
     assert (columns["mlp_residual"], columns["mlp_width"]) == (None, None)  # there is no MLP
-    assert (columns["host"], columns["torch"]) == (None, None)  # of what an earlier version kept
+    assert (columns["host"], columns["processor"], columns["torch"]) == (
+        None,
+        None,
+        None,
+    )  # of what an earlier version kept
     mlp = {"mlp": part("gelu"), "mlp_residual": part("add"), "mlp_width": 192}
-    columns = cell_columns(a_cell(**mlp), {"status": "done", "host": "n7", "versions": {"torch": "2.9"}})
+    columns = cell_columns(
+        a_cell(**mlp), {"status": "done", "host": "n7", "processor": "p", "versions": {"torch": "2.9"}}
+    )
     assert (columns["mlp_residual"], columns["mlp_width"]) == ("add", 192)
-    assert (columns["host"], columns["torch"]) == ("n7", "2.9")
+    assert (columns["host"], columns["processor"], columns["torch"]) == ("n7", "p", "2.9")
     assert cell_columns(a_cell())["status"] == "missing"
 
 

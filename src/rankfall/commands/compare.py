@@ -17,14 +17,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
+    from rankfall.report.processors import describe_difference
     from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
 
     if not 0 <= args.tolerance < math.inf:
         raise RankfallError(f"--tolerance {args.tolerance}: a relative difference is a number from 0")
     found = compare_runs(args.one, args.other, args.tolerance)
+    processors = describe_difference(args.one, args.other)
     if args.json:
-        print(json.dumps(as_records(found), indent=2))
+        about = [{"table": "", "column": "processor", "what": processors}] if processors else []
+        print(json.dumps(about + as_records(found), indent=2))
     else:
+        if processors:
+            print(f"processors: {processors}: the last digits may differ for that alone")
         print("\n".join(as_lines(found, code_differences(codes(args.one), codes(args.other)))))
     return 1 if any(found.values()) else 0
 

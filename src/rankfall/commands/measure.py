@@ -69,6 +69,7 @@ def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", sett
     """A measure that needs no cells."""
     from rankfall.jobs.engine import stop_signals
     from rankfall.jobs.measuring import MeasuringWork, measured_freely, measured_tables
+    from rankfall.jobs.processor import processor
     from rankfall.report import tables
 
     measure = own.plan.measure(args.measure)
@@ -81,4 +82,5 @@ def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", sett
     with stop_signals() as stopped:
         job = MeasuringWork(own.plan, measure, store, settings, stopped)
         rows = measured_tables(job, folder) if measure.needs == "tables" else measured_freely(job)
-    tables.write(measure.table, rows, args.out, tables.provenance(device=str(settings.device)) | made)
+    about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
+    tables.write(measure.table, rows, args.out, about | made)

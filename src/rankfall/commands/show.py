@@ -100,6 +100,7 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"cost      {_known(found, 'steps', 'steps')}, {_known(found, 'seconds', 's', '.3g')}, {_known(found, 'megabytes', 'MB')}"
     versions = ", ".join(f"{name} {version}" for name, version in (found["versions"] or {}).items())
     yield f"machine   {found['host']}, {found['device']}, {found['dtype']}, {_known(found, 'threads', 'threads')}; {versions}"
+    yield f"processor {found['processor'] or 'not recorded'}"
     yield f"time      {found['time']}"
     yield f"commit    {found['commit'] or 'not recorded: the code was in no git repository'}"
     yield f"stack     {found['file']}"

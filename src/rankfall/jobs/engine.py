@@ -28,6 +28,7 @@ from torch import Tensor
 from rankfall.code.declared import Unproved
 from rankfall.disk import StoreError
 from rankfall.errors import told
+from rankfall.jobs.processor import processor
 from rankfall.train.resume import prefixed, without
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def machine() -> dict[str, Any]:
     """What computes here, and when."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"host": socket.gethostname(), "versions": versions, "time": now}
+    return {"host": socket.gethostname(), "processor": processor(), "versions": versions, "time": now}
 
 
 def peak_megabytes() -> int:

@@ -13,6 +13,7 @@ from rankfall.errors import RankfallError
 from rankfall.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
 from rankfall.jobs.engine import Engine, Settings, StackCheckpoint, stack_id
 from rankfall.jobs.kept import KeptItems
+from rankfall.jobs.processor import processor
 from rankfall.jobs.training import train_cells
 from rankfall.jobs.trials import refuse_parts
 from rankfall.measures._apply import apply
@@ -49,7 +50,8 @@ class MeasuringWork:
             measure = components.bound("measure", self.measure.component)
             checkpoint = self.checkpoint(self.keys(cells), *(cell.code for cell in cells))
             rows = apply(measure, cells, shape, weights, data, self.settings.device, checkpoint)
-        return dict(zip(self.keys(cells), rows))
+        here = {"processor": processor()}
+        return dict(zip(self.keys(cells), ([row | here for row in of_cell] for of_cell in rows)))
 
     def checkpoint(self, keys: Sequence[str], *codes: Mapping[str, str]) -> StackCheckpoint:
         """Of the rows that are kept under these keys, and depend on the measure's code and this."""

@@ -29,6 +29,7 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
         "engine": record.get("engine"),
         "stack": record.get("stack"),
         "host": record.get("host"),
+        "processor": record.get("processor"),
         "torch": record.get("versions", {}).get("torch"),
     }
     for column in CELL_COLUMNS:

@@ -19,6 +19,7 @@ MACHINE = (
     "dtype",
     "threads",
     "host",
+    "processor",
     "versions",
     "engine",
     "commit",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.cell_columns import cell_columns
+from rankfall.report.processors import join_processors
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
@@ -69,4 +70,8 @@ def measured_rows(cell: Cell, record: Mapping[str, Any], found: Sequence[Row] | 
     else:
         assert found is None, f"cell {cell.key} is {record['status']} and was measured"
     columns = cell_columns(cell, record)
-    return [columns | row for row in ([{}] if found is None else found)]
+    trained = columns["processor"]
+    return [
+        columns | row | {"processor": join_processors(trained, row.get("processor"))}
+        for row in ([{}] if found is None else found)
+    ]

@@ -129,5 +129,13 @@ CELL_COLUMNS = (
     ),
     Column("stack", "text", "which cells were trained together; null: not recorded", nullable=True, provenance=True),
     Column("host", "text", "the machine that trained the cell; null: not recorded", nullable=True, provenance=True),
+    Column(
+        "processor",
+        "text",
+        "the processor that computed the row's numbers: its name, family and model, the vectors that PyTorch used; behind `; measured "
+        "on` the one that measured the cell where another one trained it; null: not recorded",
+        nullable=True,
+        provenance=True,
+    ),
     Column("torch", "text", "torch's version when it did; null: not recorded", nullable=True, provenance=True),
 )

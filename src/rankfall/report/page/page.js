@@ -173,7 +173,7 @@
     const facts = {
       key, status: about.status + (about.reason ? ": " + about.reason : ""), task: about.task, architecture: about.architecture,
       training: about.training, seed: about.seed, steps: about.steps, "when it ended": about.final && Object.entries(about.final).map(([split, metrics]) => Object.entries(metrics).map(([name, value]) => `${split} ${name} ${written(value, 6)}`).join(", ")).join(", "),
-      device: about.device, engine: about.engine, "number format": about.dtype, threads: about.threads, machine: about.host,
+      device: about.device, engine: about.engine, "number format": about.dtype, threads: about.threads, machine: about.host, processor: about.processor,
       versions: about.versions && Object.entries(about.versions).map(([name, version]) => `${name} ${version}`).join(", "),
       time: about.time, commit: about.commit, "seconds of training": about.seconds, "megabytes (peak)": about.megabytes, stack: about.stack, "data key": about.data_key,
     };

@@ -1,0 +1,43 @@
+"""The processor that computes here, as rows and records have it.
+
+The last bits of a number follow from the vectors that PyTorch uses (AVX2, AVX-512, ...) and from the family and model of the processor, by
+which its libraries choose code. So that is what is written: processors of which it is equal are of one kind.
+"""
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+
+import torch
+
+CPUINFO = Path("/proc/cpuinfo")
+NOISE = ("(R)", "(TM)", "(tm)", "CPU ", "Processor")
+
+
+@cache
+def processor() -> str:
+    """Such as `AMD EPYC, family 25 model 17, AVX512`; vectors that the environment limits are named as limited."""
+    about = fields(CPUINFO.read_text()) if CPUINFO.is_file() else {}
+    return name(about, torch.backends.cpu.get_cpu_capability(), os.environ.get("NUMBA_CPU_NAME", ""))
+
+
+def name(about: dict[str, str], vectors: str, compiled_for: str = "") -> str:
+    """From what Linux says of a processor; without that, what Python says of the machine."""
+    called = about.get("model name") or platform.processor() or platform.machine()
+    for noise in NOISE:
+        called = called.replace(noise, " ")
+    called = " ".join(called.partition("@")[0].replace(",", " ").split())
+    if "cpu family" in about:
+        kind = f"family {about['cpu family']} model {about.get('model', '?')}"
+    elif "CPU part" in about:  # ARM
+        kind = f"implementer {about.get('CPU implementer', '?')} part {about['CPU part']}"
+    else:
+        kind = platform.machine()
+    return ", ".join([called, kind, vectors] + [f"numba for {compiled_for}"] * bool(compiled_for))
+
+
+def fields(text: str) -> dict[str, str]:
+    """The first processor of `/proc/cpuinfo`."""
+    pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,80 @@
+"""Guards what rows and runs say of processors: kinds are told apart by what may change bits, and a mixture is named."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rankfall import cli
+from rankfall.jobs import processor
+from rankfall.report import tables
+from rankfall.report.processors import describe_mixture, find_kinds, find_kinds_of_run, join_processors
+
+ZEN = "AMD EPYC, family 25 model 17, AVX512"
+XEON = "Intel Xeon Platinum 8481C, family 6 model 143, AVX512"
+INTEL = """processor\t: 0
+vendor_id\t: GenuineIntel
+cpu family\t: 6
+model\t\t: 143
+model name\t: Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz
+
+processor\t: 1
+cpu family\t: 99
+"""
+ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"
+
+
+def test_a_processor_is_named_from_what_the_system_says() -> None:
+    assert processor.name(processor.fields(INTEL), "AVX512") == XEON
+    limited = processor.name(processor.fields(INTEL), "AVX2", "haswell")
+    assert limited == "Intel Xeon Platinum 8481C, family 6 model 143, AVX2, numba for haswell"
+    assert processor.name(processor.fields(ARM), "SVE256").endswith(", implementer 0x41 part 0xd40, SVE256")
+    assert processor.name({}, "DEFAULT").endswith(", DEFAULT")
+    assert len(processor.processor().split(", ")) >= 3
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ([ZEN, ZEN], 1),
+        ([ZEN, ZEN.replace("EPYC", "EPYC 9654 96-Core")], 1),  # of one kind: only the name differs
+        ([ZEN, ZEN.replace("AVX512", "AVX2")], 2),
+        ([ZEN, XEON], 2),
+        ([join_processors(ZEN, XEON)], 2),
+        ([join_processors(ZEN, ZEN), None, float("nan")], 1),
+        ([join_processors(None, XEON), join_processors(XEON, None)], 1),
+        ([None], 0),
+    ],
+)
+def test_kinds_are_told_apart_by_family_model_and_vectors(given: list, count: int) -> None:
+    assert len(find_kinds(given)) == count
+    said = describe_mixture(pd.DataFrame({"processor": given}))
+    assert (f"from {count} kinds of processors (family" in said) == (count > 1)
+    assert bool(said) == (count > 1)
+
+
+def a_run(folder: Path, *processors: str, free: str = "") -> Path:
+    (folder / "tables").mkdir(parents=True)
+    rows = [
+        {"key": str(seed), "task": "t", "architecture": "a", "training": "i", "seed": seed, "status": "done", "processor": one}
+        for seed, one in enumerate(processors)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_parquet(folder / "tables" / "cells.parquet")
+    about = tables.provenance() | ({"processor": free} if free else {})
+    count = {"model": "m", "depth": 1, "heads": 1, "length": 0, "log10_paths": 0.0, "proportion": 1.0}
+    tables.write("path_counts", [count], folder / "tables" / "path_counts.parquet", about)
+    return folder
+
+
+def test_a_comparison_of_runs_names_their_processors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    zen, other, xeon = (a_run(tmp_path / name, one, free=one) for name, one in (("a", ZEN), ("b", ZEN), ("c", XEON)))
+    mixed = a_run(tmp_path / "d", ZEN, free=XEON)
+    assert find_kinds_of_run(mixed / "tables") == ["family 25 model 17, AVX512", "family 6 model 143, AVX512"]
+    assert cli.main(["compare", str(zen), str(other)]) == 0
+    assert "processors" not in capsys.readouterr().out
+    assert cli.main(["compare", str(zen), str(xeon)]) == 0  # numbers are equal all the same
+    said = "family 25 model 17, AVX512 in the first run, family 6 model 143, AVX512 in the second"
+    assert said in capsys.readouterr().out
+    cli.main(["compare", str(zen), str(xeon), "--json"])
+    assert json.loads(capsys.readouterr().out)[0]["what"] == said
