@@ -231,3 +231,31 @@ def test_a_task_is_drawn_once_more_than_its_data_are_needed(tmp_path: Path, lab:
     lab(counted + "    return sorting(rng, train=train, test=5 + len(calls) // 2, length=4, symbols=5)\n")
     lines = run(make_plan(raw), store)
     assert any("draws other test inputs when it is given the same generator again" in line for line in lines)
+
+
+def test_a_neighbour_that_diverges_changes_no_other_cell(tmp_path: Path, lab: Callable[[str], None]) -> None:
+    """A maximum over members passes where all are alike. It is refused before anything is trained; and of components that pass, cells next
+    to one that diverges have the weights, bit for bit, that they have beside one that does not."""
+    lab("def sharp(logits):\n    w = (logits - logits.amax()).exp()\n    return w / w.sum(-1, keepdim=True)\n")
+    lines = run(plan_of(1, "0..2"), Store(tmp_path / "refused"))
+    assert any("mixes the members of a stack: where samples of member 0 are 10,000 times" in line for line in lines)
+    lab(
+        "def sharp(logits):\n    w = (logits - logits.amax(-1, keepdim=True)).exp()\n    return w / w.sum(-1, keepdim=True)\n"
+    )
+    weights = {}
+    for lr in (1e-3, 1e6):
+        raw = config(training={"epochs": 3})
+        raw["architectures"] = {"own": {"depth": 1, "width": 8, "normaliser": "mylab_tried:sharp", "norm": "none"}}
+        raw["grid"] = [
+            {"task": "sorting", "architecture": "own", "training": "short", "seed": [0, 1], "training.lr": 1e-2}
+        ]
+        raw["grid"].append(raw["grid"][0] | {"seed": 2, "training.lr": lr})
+        plan, store = make_plan(raw), Store(tmp_path / f"{lr}")
+        run(plan, store)
+        good = [cell for cell in plan.cells if cell.seed < 2]
+        (other,) = (cell for cell in plan.cells if cell.seed == 2)
+        ended = store.find_cells([other.key])[other.key]
+        assert ended.status == ("done" if lr < 1 else "diverged")
+        stacks = store.load_cells([cell.key for cell in good], good[0].group)
+        weights[lr] = {name: value for stack in stacks for name, value in stack.tensors.items()}
+    assert all(torch.equal(value, weights[1e6][name]) for name, value in weights[1e-3].items())

@@ -23,6 +23,17 @@ def mixes_members(logits: Tensor) -> Tensor:
     return weights + 1e-4 * (weights.mean(0) - weights)
 
 
+def common_maximum(logits: Tensor) -> Tensor:
+    """What all have in common cancels, until a neighbour's scores are large."""
+    weights = (logits - logits.amax()).exp()
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def maximum_of_samples(logits: Tensor) -> Tensor:
+    weights = (logits - logits.amax((1, 2, 3, 4), keepdim=True)).exp()
+    return weights / weights.sum(-1, keepdim=True)
+
+
 def mixes_samples(logits: Tensor) -> Tensor:
     weights = logits.softmax(-1)
     return weights - 0.1 * weights.mean(1, keepdim=True)
@@ -144,6 +155,18 @@ class Tempered(nn.Module):
         return (logits * self.sharpness).softmax(-1)
 
 
+class CommonGain(nn.Module):
+    """The parameters of all members are shifted by their common maximum, and shifted back by each member's own sum."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.gain = constant(sizes, 1, 1, sizes.width, value=1.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shares = (self.gain - self.gain.amax()).exp()
+        return x * shares / shares.sum(-1, keepdim=True)
+
+
 class NotAPosition(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -235,6 +258,16 @@ class Together:
 
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
         weights.sub_(lr * grads / grads.norm())
+
+
+class CommonShares:
+    """Shares of each member's gradient, whose common maximum cancels until a neighbour's is large."""
+
+    slots = 0
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        shares = (grads.abs() - grads.abs().amax()).exp()
+        weights.sub_(lr * shares / shares.sum(-1, keepdim=True) * grads)
 
 
 class Remembering:

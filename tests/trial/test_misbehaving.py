@@ -31,6 +31,17 @@ TWELVE = [
     ("normaliser", "counter", "keeps state between calls: its global 'CALLS' changed"),
 ]
 MORE = [
+    (
+        "normaliser",
+        "common_maximum",
+        "mixes the members of a stack: where samples of member 0 are 10,000 times as large",
+    ),
+    (
+        "normaliser",
+        "maximum_of_samples",
+        "mixes samples: where samples of member 0 are 10,000 times as large and infinite",
+    ),
+    ("norm", "CommonGain", "mixes the members of a stack: where the parameters of member 0 are 10,000 times"),
     ("normaliser", "global_randomness", "draws from torch's global random numbers"),
     ("norm", "growing", "keeps state between calls: its global 'SEEN' changed"),
     ("normaliser", "leaks", "gives a masked token the weight 0.017"),
@@ -53,6 +64,7 @@ MORE = [
     ("mask", "float_mask", "returns (6, 6) of torch.float32"),
     ("init", "own_init", "draws other numbers"),
     ("optimizer", "Together", "mixes the members of a stack"),
+    ("optimizer", "CommonShares", "mixes the members of a stack: where the gradients of member 0 are 10,000 times"),
     ("optimizer", "Remembering", "steps elsewhere when it starts again"),
     ("optimizer", "Drifting", "moves a member whose learning rate and gradient are zero"),
     ("schedule", "no_number", "returns inf given epoch 2 of 3"),
@@ -68,6 +80,12 @@ def test_is_refused_in_one_line_that_names_it(kind: str, name: str, what: str) -
     line = str(refused.value)
     assert line.startswith(f"{kind} 'mylab_bad:{name}' (") and f"tests/trial/mylab_bad.py, {name}) {what}" in line
     assert "\n" not in line and "; " in line.split(what)[1]
+
+
+def test_an_objective_with_a_maximum_over_members_is_refused() -> None:
+    what = r"common_logits\) mixes the members of a stack: loss of member 1 changes where the weights of member 0 are 10,000 times"
+    with pytest.raises(Refused, match=what):
+        try_component("objective", Component(name="mylab_objective:common_logits"), Setting())
 
 
 def test_an_error_points_at_the_line_of_the_component() -> None:

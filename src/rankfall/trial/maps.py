@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
 from rankfall.trial.candidate import Candidate
+from rankfall.trial.extremes import check_extremes
 from rankfall.trial.setting import MEMBERS, SAMPLES, Setting
 from rankfall.trial.watch import changed, global_random_numbers, memory
 
@@ -109,6 +110,7 @@ class Trial:
         with torch.no_grad():
             for one in range(MEMBERS):
                 self.check_alone(call, settled, one)
+            check_extremes(self, call, settled)
         if self.setting.trained:
             self.differentiate(call, leaves, first)
         return tuple(settled)

@@ -12,6 +12,7 @@ from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.streams import stream
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import Candidate
+from rankfall.trial.extremes import LARGE, TOLD
 from rankfall.trial.maps import AGREE, difference
 from rankfall.trial.setting import MEMBERS, Setting
 from rankfall.trial.watch import changed, memory
@@ -56,13 +57,21 @@ def optimizer(candidate: Candidate, setting: Setting) -> None:
                 "no operation may run over the first axis, K, or depend on its length",
             )
 
+    large = steps(candidate, made, slots, range(MEMBERS), factor=LARGE)
+    if difference([large[1:]], [whole[1:]]) > AGREE:
+        raise candidate.refused(
+            f"mixes the members of a stack: where the gradients of member 0 are {TOLD}, other members change",
+            "no operation, such as a maximum, may run over the first axis, K",
+        )
+
 
 def numbers(name: str, step: int) -> Tensor:
     return torch.from_numpy(stream(step, "trial", name).normal(size=(MEMBERS, PARAMETERS)))
 
 
-def steps(candidate: Candidate, made: Any, slots: int, members: Any) -> Tensor:
-    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate."""
+def steps(candidate: Candidate, made: Any, slots: int, members: Any, factor: float = 1.0) -> Tensor:
+    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; the gradients of the first
+    are so many times as large."""
     rows = list(members)
     weights = numbers("weights", 0)[rows]
     kept = tuple(torch.zeros_like(weights) for _ in range(slots))
@@ -70,6 +79,7 @@ def steps(candidate: Candidate, made: Any, slots: int, members: Any) -> Tensor:
     decay = torch.tensor([0.1, 0.0, 0.1], dtype=torch.float64).unsqueeze(1)[rows]
     for step in range(1, STEPS + 1):
         grads = (numbers("gradients", step) * (torch.arange(MEMBERS) != STILL).unsqueeze(1))[rows]
+        grads[0] *= factor
         told = "given weights, gradients, slots, lr, decay, step and scratch"
         with torch.no_grad():
             candidate.call(made.step, told, weights, grads, kept, lr, decay, step, torch.empty_like(weights))
@@ -90,12 +100,13 @@ def schedule(candidate: Candidate, setting: Setting) -> None:
 class Small(nn.Module):
     """A network of each member's own in a few lines: what is put in, and one linear map."""
 
-    def __init__(self, members: Sequence[int], tokens: bool, size_in: int, size_out: int) -> None:
+    def __init__(self, members: Sequence[int], tokens: bool, size_in: int, size_out: int, factor: float) -> None:
         super().__init__()
         self.tokens, self.size_in = tokens, size_in
         drawn = [
             torch.from_numpy(stream(member, "trial", "head").normal(size=(size_in, size_out))) for member in members
         ]
+        drawn[0] = drawn[0] * factor
         self.weight = nn.Parameter(torch.stack(drawn))  # (K, D, C)
 
     def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
@@ -126,10 +137,20 @@ def objective(candidate: Candidate, setting: Setting) -> None:
                     f"mixes the members of a stack: {name} of member {member} differs by {off:.1e} from what it is alone",
                     "each member's share must follow from its own outputs, targets and seed",
                 )
+    for factor, told in ((LARGE, TOLD), (torch.inf, "infinite")):
+        beside = graded(candidate, targets, rows, factor)
+        for name, value in whole.items():
+            for member in range(1, MEMBERS):
+                if difference([beside[name][member]], [value[member]]) > AGREE:
+                    raise candidate.refused(
+                        f"mixes the members of a stack: {name} of member {member} changes where the weights of member 0 are {told}",
+                        "no operation, such as a maximum, may run over the first axis, K",
+                    )
 
 
-def graded(candidate: Candidate, targets: str, members: Sequence[int]) -> dict[str, Tensor]:
-    """Every number (K,) that the objective gives, and the gradient of its loss."""
+def graded(candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0) -> dict[str, Tensor]:
+    """Every number (K,) that the objective gives, and the gradient of its loss; the weights of the first member are so many times as
+    large."""
     tokens, size_out, special = targets != "values", SYMBOLS if targets == "hidden" else 3, 2
     inputs, wanted = [], []
     for member in members:
@@ -140,7 +161,7 @@ def graded(candidate: Candidate, targets: str, members: Sequence[int]) -> dict[s
         inputs.append(x)
         asked = {"classes": rng.integers(-1, 3, size=(4, LENGTH)), "values": rng.normal(size=(4, LENGTH, 3))}
         wanted.append(x if targets == "hidden" else torch.from_numpy(asked[targets]))
-    module = Small(members, tokens, SYMBOLS, size_out)
+    module = Small(members, tokens, SYMBOLS, size_out, factor)
     batch = Samples(
         torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special, learned=True
     )
@@ -153,7 +174,7 @@ def graded(candidate: Candidate, targets: str, members: Sequence[int]) -> dict[s
     for name, value in numbers.items():
         if not isinstance(value, Tensor) or value.shape != (len(members),):
             raise candidate.refused(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
-        if not value.isfinite().all():
+        if factor == 1 and not value.isfinite().all():
             raise candidate.refused(f"gives {name} that is not finite", "every number must be one")
     if not found.loss.requires_grad:
         raise candidate.refused("gives a loss without a gradient", "it must follow from the module's outputs")
