@@ -6,7 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from rankfall.design import Architecture, Training, names
 from rankfall.errors import RankfallError
+from rankfall.filters import parts
 from rankfall.measures import reproduction as module
 from rankfall.measures._context import Context
 from rankfall.measures.path_counts import path_counts
@@ -15,7 +17,7 @@ from rankfall.plan import make_plan
 from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import schema
-from rankfall.report.searched import Searched, reads
+from rankfall.report.searched import Searched, equals, reads
 
 PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"
 
@@ -243,28 +245,78 @@ def test_every_published_path_count_is_what_the_measure_counts() -> None:
     assert [row["setting"] for row in found][-3:] == ["model=DistilBert", "model=MobileBert", "model=DeiT-T"]
 
 
+PUBLISHED = {value["setting"]: value["at"] for value in published() if "setting" in value}
+CELLS = [cell_columns(cell) for cell in make_plan(PAPER).cells]
+RTE = {
+    "task_component": "memorization(labels=2, length=128, padded=true, test=88, text=rte, tokenizer=bert-base-uncased, train=500, "
+    "vocabulary=9)"
+}
+FIELDS = ("task_component", *names(Architecture), *names(Training))
+
+
+def alike(setting: str, **changes: Any) -> list[dict[str, Any]]:
+    """Cells of the preset that are at a setting, after the same changes to each of them."""
+    changed = (cell | changes for cell in CELLS)
+    return [one for one in changed if all(equals(one[name], wanted) for name, wanted in conditions(PUBLISHED[setting]))]
+
+
+def labels(cells: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {(cell["task"], cell["architecture"], cell["training"]) for cell in cells}
+
+
 def test_the_published_settings_are_those_of_the_preset() -> None:
     """Of the preset with the papers' sizes, exactly the networks trained as published are at the published settings."""
-    at = {value["setting"]: value["at"] for value in published() if "setting" in value}
-    cells = [cell_columns(cell) for cell in make_plan(PAPER).cells]
-
-    def alike(setting: str, **changes: Any) -> set[tuple[str, str, str]]:
-        return {
-            (cell["task"], cell["architecture"], cell["training"])
-            for cell in (cell | changes for cell in cells)
-            if all(reads(cell[name], wanted) for name, wanted in conditions(at[setting]))
-        }
-
-    assert alike("sorting") == {("sorting", "published_sorting", "published")}
-    assert alike("hull") == {("convex_hull", "published_hull", "published_hull")}
-    assert alike("memorization") == set()  # the preset has another text
-    text = 'memorization(labels=2, length=128, padded=true, text="rte", tokenizer="bert-base-uncased", train=500)'
-    assert alike("memorization", task_component=text) == {
+    assert labels(alike("sorting")) == {("sorting", "published_sorting", "published")}
+    assert labels(alike("hull")) == {("convex_hull", "published_hull", "published_hull")}
+    assert alike("memorization") == []  # the preset has another text
+    assert labels(alike("memorization", **RTE)) == {
         ("memorization", "published_memorization", "published_memorization")
     }
-    circles = alike("circle")
+    circles = labels(alike("circle"))
     assert {training for _, _, training in circles} == {"published_circle"}
     assert {task for task, _, _ in circles} == {"circle", "circle_script", "circle_script_skip", "circle_step"}
+    for cell in map(cell_columns, make_plan(PAPER.with_name("urpe.yaml")).cells):
+        assert all(equals(cell[name], wanted) for name, wanted in conditions(PUBLISHED["urpe"]))
+
+
+def test_every_setting_of_trained_networks_has_every_field() -> None:
+    """Or says of one that it was not stated, so that nothing is at it."""
+    of_cells = {value["setting"] for value in published() if "setting" in value and schema(value["table"]).cells}
+    stated = {name: dict(conditions(PUBLISHED[name])) for name in of_cells - {"any"}}
+    whole = {name for name, fields in stated.items() if "not stated" not in fields.values()}
+    assert whole == {"sorting", "hull", "memorization", "circle", "urpe"}
+    assert all(set(stated[name]) == set(FIELDS) for name in whole)
+
+
+def other_values(value: Any) -> list[Any]:
+    """Values that are not this one: of a component another name, and each option changed, added and taken away."""
+    if value is None:
+        return [1000, 1e-9, "other"]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [value + 1, 50 * value + 0.5, None]
+    name, options = parts(value)
+    sets = [{key: one for key, one in options.items() if key != gone} for gone in options]
+    sets += [options | {key: "12345"} for key in [*options, "another"]]
+    return [f"{name}({', '.join(f'{key}={one}' for key, one in chosen.items())})" for chosen in sets] + ["other"]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("setting", ["sorting", "hull", "memorization", "circle"])
+def test_a_network_that_differs_in_any_field_is_not_at_the_published_setting(setting: str, field: str) -> None:
+    rest = RTE if setting == "memorization" else {}
+    (found, *_) = alike(setting, **rest)
+    free = {key for key, one in parts(dict(conditions(PUBLISHED[setting])).get(field, ""))[1].items() if one == "any"}
+    for value in other_values(found[field]):
+        if field == "task_component" and free & {key for key, one in parts(value)[1].items() if one == "12345"}:
+            continue
+        assert not alike(setting, **rest | {field: value}), (field, value)
+
+
+def test_nulls_of_tables_are_those_of_settings() -> None:
+    assert all(equals(value, "null") for value in (None, float("nan"), pd.NA))
+    assert equals(1.0, "1") and equals(False, "False") and not equals(0.5, "null") and not equals(None, "1")
 
 
 def test_published_path_counts_are_binomial() -> None:

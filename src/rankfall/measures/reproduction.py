@@ -29,7 +29,7 @@ from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.schemas.model_residuals import MODEL_COLUMNS
-from rankfall.report.searched import Searched, reads, written
+from rankfall.report.searched import Searched, equals, written
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -132,7 +132,7 @@ def beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]
     for _, part in found.groupby(setting):
         about = part.iloc[0]
         one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
-        one["at_published"] = all(reads(about.get(name), wanted) for name, wanted in conditions(value["at"]))
+        one["at_published"] = all(equals(about.get(name), wanted) for name, wanted in conditions(value["at"]))
         said = {name: told(name, one) for name, one in about[by].dropna().items()}
         one["setting"] = ", ".join(said.values())
         rest = ", ".join(text for name, text in said.items() if name != value["least"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankfall.filters import matches_in_table
+from rankfall.filters import matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
 
 if TYPE_CHECKING:
@@ -72,6 +72,34 @@ def reads(found: Any, wanted: str) -> bool:
     return any(matches_in_table(text, one) for one in wanted.split("|"))
 
 
+def equals(found: Any, wanted: str) -> bool:
+    """Whether a cell of a table is exactly one of `value|value`, each with all its options; an option that is `any` may have any value."""
+    (name, options), texts = _exactly(written(found)), wanted.split("|")
+    return any(
+        name == other
+        and options.keys() == chosen.keys()
+        and all(chosen[key] in ("any", options[key]) for key in chosen)
+        for other, chosen in map(_exactly, texts)
+    )
+
+
+def _exactly(text: str) -> tuple[Any, dict[str, Any]]:
+    """A component's name and options, or a number."""
+    name, options = parts(text.replace('"', ""))
+    return _number(name), {key: _number(option) for key, option in options.items()}
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def written(value: Any) -> str:
     """A cell of a table as the file of facts writes it: a nullable integer arrives as a float."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return "null"
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
