@@ -30,8 +30,8 @@ FLOORS = (
     ("report", "rank", "train"),
     ("tasks", "nets"),
     ("components", "filters", "texts"),
-    ("design", "disk", "streams"),
-    ("errors",),
+    ("design", "disk", "streams", "yaml_text"),
+    ("errors", "terminal"),
 )
 COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")
 

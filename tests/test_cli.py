@@ -1,14 +1,20 @@
 """Guards what the command line calls itself, and that it imports nothing that a number depends on before it can tell from which text."""
 
+import io
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from plans import VALID
+from plans import VALID, changed, refusal
+from rich.console import Console
 
 from rankfall import cli
+from rankfall.live.words import error_in
 from rankfall.plan import make_plan
 from rankfall.schedule.statements import Statements
+from rankfall.terminal import Cleaning
 
 
 @pytest.mark.parametrize("words", [["measure", "model"], ["model"], ["compare"]])
@@ -33,3 +39,34 @@ def test_no_number_depends_on_what_is_imported_before_the_loader_is_installed() 
     files = {name for code in codes for name in code}
     assert "rankfall/report/tables.py" in files and "rankfall.cli" in names
     assert not [name for name in names if f"{name.replace('.', '/')}.py" in files]
+
+
+STEERS = "a\x1b]0;title\x07\x1b[2J\x9b1m\u202eb\r"
+
+
+def test_no_name_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of files, keys, entries, options and components, and in what jobs write into their logs."""
+    config = tmp_path / "c.json"
+    for path, value in {
+        "name": STEERS,
+        "tasks/sorting/task": f"{STEERS}:x",
+        "figures": {"paths": {"panels": {STEERS: ["san"]}}},
+        STEERS: {},
+        "a\nb": {},
+    }.items():
+        config.write_text(json.dumps(changed(path, value)))
+        assert cli.main(["plan", "--config", str(config), "--results", str(tmp_path)]) == 2
+        assert refusal(changed(path, value)).isprintable()
+    assert cli.main(["plan", "--config", STEERS]) == 2
+    with pytest.raises(SystemExit):
+        cli.main(["plan", f"--{STEERS}"])
+    said = "".join(capsys.readouterr())
+    assert not any(sign in said for sign in "\x1b\x07\x9b\u202e\r") and "\\x1b" in said
+    (tmp_path / "job.log").write_text(f"ValueError: {STEERS}\n")
+    assert error_in(tmp_path / "job.log").isprintable()
+
+
+def test_colours_reach_the_terminal() -> None:
+    out = io.StringIO()
+    Console(file=Cleaning(out), force_terminal=True, color_system="standard").print("[red]x[/]")  # type: ignore[arg-type]
+    assert out.getvalue() == "\x1b[31mx\x1b[0m\n"

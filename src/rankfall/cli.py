@@ -7,18 +7,29 @@ import importlib
 import os
 import resource
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import TextIO, cast
 
 from rankfall import __version__
 from rankfall.code import loader
 from rankfall.errors import RankfallError
 from rankfall.forks.client import forked
+from rankfall.terminal import Cleaning
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
     loader.install()  # before anything is imported that a number depends on
-    arguments = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:  # closed by who started this: what is printed is wanted by nobody
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
+    errors = sys.stderr and Cleaning(sys.stderr)
+    with redirect_stdout(cast(TextIO, Cleaning(sys.stdout))), redirect_stderr(cast(TextIO, errors)):
+        return run(sys.argv[1:] if argv is None else argv)
+
+
+def run(arguments: list[str]) -> int:
+    """One verb with its arguments."""
     of_model = arguments[:2] == ["measure", "model"]  # one model, without a plan: the verb `model`
     arguments = arguments[1:] if of_model else arguments
     verbs = _verbs()
@@ -34,8 +45,6 @@ def main(argv: list[str] | None = None) -> int:
             command.add_arguments(subparser)
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
-    if sys.stdout is None:  # closed by who started this: what is printed is wanted by nobody
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
     try:
         code = int(options.run(options) or 0)
         if getattr(options, "expect", None):  # a job of a run

@@ -9,8 +9,10 @@ import pytest
 import yaml
 from plans import DELETED, VALID, changed, refusal
 
+from rankfall.config.types import read
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
+from rankfall.yaml_text import dump, load
 
 NAN, INF = float("nan"), float("inf")
 ENTRY = VALID["grid"][0]
@@ -148,15 +150,15 @@ CASES: dict[str, tuple[str, Any, str]] = {
         "3",
         r"architectures\.san\.depth: '3' is text, not an integer; take the quotes away",
     ),
-    "integer as YAML 1.1 does not read it": (
+    "exponent for an integer": (
         "tasks/sorting/train",
-        "1e3",
-        r"tasks\.sorting\.train: '1e3' is text, not an integer; write 1000",
+        1e3,
+        r"tasks\.sorting\.train: 1000\.0 is a number, not an integer; write 1000",
     ),
-    "size as YAML 1.1 does not read it": (
+    "exponent for a size": (
         "architectures/san/depth",
-        "2e0",
-        r"architectures\.san\.depth: '2e0' is text, not an integer; write 2",
+        2e0,
+        r"architectures\.san\.depth: 2\.0 is a number, not an integer; write 2",
     ),
     "float for an integer": (
         "architectures/san/depth",
@@ -166,7 +168,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "true for an integer": (
         "architectures/san/depth",
         True,
-        r"architectures\.san\.depth: True is true or false, not an integer; YAML .*",
+        r"architectures\.san\.depth: True is true or false, not an integer; write `none` .*",
     ),
     "text for a number": ("trainings/short/lr", "fast", r"trainings\.short\.lr: 'fast' is text, not a number"),
     "quoted number": (
@@ -204,7 +206,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "false for a component": (
         "architectures/san/mask",
         False,
-        r"architectures\.san\.mask: False is true or false, not a component's name .*; YAML reads on, off, yes and no .*",
+        r"architectures\.san\.mask: False is true or false, not a component's name .*; write `none` for nothing, .*",
     ),
     "number for a component": (
         "architectures/san/mask",
@@ -403,6 +405,19 @@ def test_figure_without_its_table() -> None:
 YAML = {
     "indentation": ("tasks:\n  a: 1\n b: 2\n", r".*c\.yaml, line 3: .*"),
     "a key twice": ("name: a\nname: b\n", r".*c\.yaml, line 2: the key 'name' is there twice"),
+    "an octal number": (
+        "grid: [{seed: 010}]\n",
+        r".*c\.yaml, line 1: 010 is 8 in YAML 1\.1 and 10 in YAML 1\.2: write 8 or 10",
+    ),
+    "a sexagesimal one": (
+        "a: 1\nb: 1:30",
+        r".*line 2: 1:30 is 90 in .* and the text '1:30' in .*: write 90 or '1:30' in quotes",
+    ),
+    "one with a fraction": ("b: 1:30.5", r".*line 1: 1:30\.5 is 90\.5 in .*: write 90\.5 or '1:30\.5' in quotes"),
+    "underscores": ("b: 1_000", r".*line 1: 1_000 is 1000 in .*: write 1000 or '1_000' in quotes"),
+    "binary": ("b: 0b11", r".*line 1: 0b11 is 3 in .*: write 3 or '0b11' in quotes"),
+    "yes": ("b: yes", r".*line 1: yes is true in .* and the text 'yes' in .*: write true or 'yes' in quotes"),
+    "a key that is off": ("b: {off: 1}", r".*line 1: off is false in .*: write false or 'off' in quotes"),
     "a list": ("- 1\n", r".*c\.yaml: \[1\] is a list, not a mapping"),
     "nothing": ("", r".*c\.yaml: is empty \(null\), not a mapping.*"),
 }
@@ -417,6 +432,21 @@ def test_unreadable_file(case: str, tmp_path: Path) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     assert refusal(tmp_path / "c.yaml").endswith("c.yaml: cannot be read: No such file or directory")
+
+
+def test_what_yaml_1_2_reads(tmp_path: Path) -> None:
+    text = "[0o17, 0x1F, 1e3, .5, -3, 08, 2024-01-01, 'yes', '010', !!str 010, True, ~, y, 0..4, 1.5.2, .inf]"
+    (tmp_path / "c.yaml").write_text("a: " + text)
+    expected = [15, 31, 1000.0, 0.5, -3, 8, "2024-01-01", "yes", "010", "010", True, None, "y", "0..4", "1.5.2"]
+    *found, infinite = read(tmp_path / "c.yaml")["a"]
+    assert [(type(one), one) for one in found] == [(type(one), one) for one in expected] and infinite == float("inf")
+
+
+@pytest.mark.parametrize(
+    "text", ["1e5", "0o17", "08", "010", "yes", "1:30", "2024-01-01", "null", "1_000", "<<", "é\n"]
+)
+def test_text_that_is_written_is_read_again_by_every_version(text: str) -> None:
+    assert load(dump({"a": [text]})) == yaml.safe_load(dump({"a": [text]})) == {"a": [text]}
 
 
 def test_yaml_exponent_without_dot_is_a_number(tmp_path: Path) -> None:

@@ -98,6 +98,18 @@ def test_wide_networks_with_few_sequences_are_served() -> None:
     assert set(engines.engines(plan.cells, plan.config.compute)) == {("fused", "")}
 
 
+def test_the_fast_engine_is_the_default_and_a_plan_without_it_says_what_it_would_do() -> None:
+    assert [cell.key for cell in make_plan(VALID).cells] == [cell.key for cell in make_plan(asked("auto")).cells]
+    config = changed("architectures/san/normaliser", "l2", asked("plain"))
+    plan = make_plan(changed("measures", {}, config))
+    found = engines.engines(plan.cells, plan.config.compute)
+    assert set(found) == {("plain", "normaliser l2"), ("plain", ASKED)}
+    assert found["plain", ASKED] == {"full": 6} and found["plain", "normaliser l2"] == {"san": 6}
+
+
+ASKED = "asked for by compute.engine: plain; without it the fast engine computes them"
+
+
 def test_a_gpu_is_not_served() -> None:
     assert {cell.engine for cell in make_plan(asked("auto", device="cuda")).cells} == {"plain"}
 
@@ -137,7 +149,7 @@ def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text(json.dumps(changed("architectures/san/position", "shaw", asked("auto"))))
     assert cli.main(["plan", "--config", str(path), "--results", results]) == 0
     said = capsys.readouterr().out
-    assert "plain: position shaw" in said and " fused\n" in said
+    assert "plain, autograd: san (position shaw)" in said and "fused, the fast one: full\n" in said
     assert cli.main(["plan", "--config", str(path), "--results", results, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["engines"]
     assert {(one["engine"], one["why"]) for one in found} == {("plain", "position shaw"), ("fused", "")}

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rankfall.plan import make_plan
 from rankfall.plan.cell import Cell
 from rankfall.report.provenance import LAST, provenance, snippet, tail
+from rankfall.yaml_text import load
 
 CONFIG = {
     "tasks": {"sorting": {"train": 60, "length": 5}, "words": {"task": "memorization", "train": 20, "test": 10}},
     "architectures": {
+        "served": {"residual": "none"},
         "skip": {"normaliser": {"name": "l2"}, "residual": {"name": "scaled", "scale": 0.1}},
         "gated": {
             "attention": {"name": "gau", "key_width": 8},
@@ -21,10 +22,16 @@ CONFIG = {
     },
     "trainings": {"init": {"epochs": 0}, "short": {"epochs": 2, "lr": 0.01, "clip": 1.0, "schedule": "cosine"}},
     "grid": [
-        {"task": ["sorting", "words"], "architecture": ["skip", "gated"], "training": ["init", "short"], "seed": [0, 3]}
+        {
+            "task": ["sorting", "words"],
+            "architecture": ["served", "skip", "gated"],
+            "training": ["init", "short"],
+            "seed": [0, 3],
+        }
     ],
 }
-PLAN = make_plan(CONFIG)
+ENGINES = {engine: make_plan(CONFIG | {"compute": {"engine": engine}}) for engine in ("auto", "plain")}
+PLAN = ENGINES["auto"]
 
 
 def record(cell: Cell) -> dict:
@@ -37,12 +44,22 @@ def record(cell: Cell) -> dict:
     }
 
 
-@pytest.mark.parametrize("cell", PLAN.cells, ids=lambda cell: "-".join([*cell.labels, str(cell.seed)]))
-def test_the_snippet_is_of_this_cell(cell: Cell) -> None:
+@pytest.mark.parametrize(
+    ("engine", "cell"),
+    [(engine, cell) for engine, plan in ENGINES.items() for cell in plan.cells],
+    ids=lambda one: one if isinstance(one, str) else "-".join([*one.labels, str(one.seed)]),
+)
+def test_the_snippet_is_of_this_cell(engine: str, cell: Cell) -> None:
+    """By whichever engine it was trained: each makes another key."""
     text = provenance(cell.key, record(cell))["snippet"]
-    again = make_plan(yaml.safe_load(text))
+    again = make_plan(load(text))
     assert [one.key for one in again.cells] == [cell.key]
     assert again.cells[0].labels == cell.labels
+
+
+def test_an_engine_makes_another_key() -> None:
+    keys = [{cell.key for cell in plan.cells} for plan in ENGINES.values()]
+    assert keys[0] - keys[1] and keys[0] & keys[1]
 
 
 def test_what_is_known_of_a_cell() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankfall.terminal import clean
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -45,7 +47,9 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
 
     part = own(frame[(frame.candidates == "sentence") & (frame.distance == "cosine")])
     title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
-    table = Table(title=title, title_justify="left", caption="95% intervals over sentences", caption_justify="left")
+    table = Table(
+        title=clean(title), title_justify="left", caption="95% intervals over sentences", caption_justify="left"
+    )
     variants = sorted(part.variant.unique())
     for column in ("layer", *(f"{variant}: {kind}" for variant in variants for kind in MAPS)):
         table.add_column(column, justify="right")
@@ -77,7 +81,7 @@ def show_attention(frame: "DataFrame", name: str) -> None:
     part = part[part.tokens == part.tokens.max()]
     title = f"{name}: attention weights at {part.tokens.iloc[0]} tokens, mean over heads and samples"
     note = "farthest distribution: half the sum of absolute differences; last two: share of weight on the first token"
-    table = Table(title=title, title_justify="left", caption=note, caption_justify="left")
+    table = Table(title=clean(title), title_justify="left", caption=note, caption_justify="left")
     for column in ("layer", *ATTENTION.values(), "first, raw", "first, effective"):
         table.add_column(column, justify="right")
     for layer, rows in part.groupby("layer"):

@@ -90,14 +90,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _setting(text: str) -> tuple[str, Any]:
     """KEY=VALUE, the value as YAML reads it."""
-    import yaml
-
     from rankfall.errors import RankfallError
+    from rankfall.yaml_text import load_value
 
     key, separator, value = text.partition("=")
     if not separator:
         raise RankfallError(f"--set {text!r}: write KEY=VALUE")
-    return key, yaml.safe_load(value)
+    return key, load_value(value, f"--set {key}")
 
 
 def show(frame: "DataFrame", name: str) -> None:
@@ -106,6 +105,7 @@ def show(frame: "DataFrame", name: str) -> None:
     from rich.table import Table
 
     from rankfall.report.figures.models import summary
+    from rankfall.terminal import clean
 
     chosen = frame[(frame.metric == "composite") & (frame.centre == "mean")]
     first = chosen.iloc[0]
@@ -114,7 +114,10 @@ def show(frame: "DataFrame", name: str) -> None:
         f"{chosen['sample'].nunique()} x {first.length} tokens, {first['dtype']}): relative residual"
     )
     table = Table(
-        title=title, title_justify="left", caption="~ rounding noise; ± deviation between seeds", caption_justify="left"
+        title=clean(title),
+        title_justify="left",
+        caption="~ rounding noise; ± deviation between seeds",
+        caption_justify="left",
     )
     table.add_column("layer", justify="right")
     lines = summary(chosen)

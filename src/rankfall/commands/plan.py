@@ -1,6 +1,8 @@
 """Show what would run and why: cells that are fresh, stale or new, and their cost."""
 
 import argparse
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,9 +80,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     if found.reasons:
         lines += ["", "why:"]
         lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
-    by = engines(plan.cells, plan.config.compute)
-    lines += ["", "engines of training steps:"] * bool(by)
-    lines += [f"  {count} {engine}" + f": {why}" * bool(why) for (engine, why), count in by.most_common()]
+    lines += said_engines(engines(plan.cells, plan.config.compute))
     lines += [""] * bool(found.measures)
     lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
@@ -99,6 +99,17 @@ def as_text(plan: "Plan", found: "Status") -> str:
             "but the tables have all that is asked of them, so that a run does not compute them again",
         ]
     return "\n".join(lines)
+
+
+def said_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
+    """Which engine trains which architectures, and why not the fast one."""
+    from rankfall.plan.engines import FUSED
+
+    lines = ["", "engines of training steps:"] * bool(by)
+    for (engine, why), cells in sorted(by.items(), key=lambda one: -one[1].total()):
+        kind = "fused, the fast one" if engine == FUSED else f"{engine}, autograd"
+        lines.append(f"  {cells.total()} {kind}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))
+    return lines
 
 
 LONG = 36000.0  # seconds of one network on a core, from which a GPU is advised
@@ -137,8 +148,8 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "lines": [asdict(line) for line in found.lines],
         "reasons": [{"state": state, "why": why, "cells": n} for (state, why), n in found.reasons.most_common()],
         "engines": [
-            {"engine": engine, "why": why, "cells": n}
-            for (engine, why), n in engines(plan.cells, plan.config.compute).most_common()
+            {"engine": engine, "why": why, "cells": cells.total(), "architectures": dict(cells)}
+            for (engine, why), cells in engines(plan.cells, plan.config.compute).items()
         ],
         "jobs": found.jobs,
         "seconds": found.seconds,

@@ -156,6 +156,8 @@ def show(found: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from rankfall.terminal import clean
+
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     box = {} if console.is_terminal else {"box": None, "pad_edge": False}
     table = Table(*("task", "architecture", "training"), **box)  # type: ignore[arg-type]
@@ -169,8 +171,8 @@ def show(found: dict[str, Any]) -> None:
     console.print(table)
     for cell in found["not_done"]:
         name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}"
-        console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(cell['reason'])}")
+        console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(clean(cell['reason']))}")
         if cell["log"]:
-            console.print(f"  {escape(cell['log'])}", style="dim")
+            console.print(f"  {escape(clean(cell['log']))}", style="dim")
         for line in cell["tail"]:
-            console.print(f"  | {line}", style="dim", markup=False, soft_wrap=True)
+            console.print(f"  | {clean(line)}", style="dim", markup=False, soft_wrap=True)

@@ -9,6 +9,7 @@ import yaml
 
 from rankfall.config.problems import problem, shown
 from rankfall.errors import RankfallError
+from rankfall.terminal import CONTROLS, clean
 
 DEPTH = 50  # values within values
 VALUES = 1_000_000  # with the values of an alias counted each time it is used
@@ -53,6 +54,9 @@ def _measured(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int
             raise problem(path, f"a text of {len(value):,} characters", allowed=[f"at most {TEXT:,}"])
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise problem(path, f"{shown(value)} holds half a character, which no file can be written with")
+        if CONTROLS.search(value):
+            what = f"{shown(value)} holds a control character, which would steer the terminal that shows it"
+            raise problem(clean(path), what, hint="leave it out")
         return 1, 0
     if type(value) is int and abs(value) > INTEGER:
         raise problem(path, f"an integer of {value.bit_length()} bits", allowed=[f"at most {INTEGER}"])
@@ -72,6 +76,8 @@ def _parts(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]])
     for key, item in pairs:
         if isinstance(key, str):
             _measured(key, path, depth, sizes)
+            if not key.isprintable():
+                raise problem(path, f"the key {shown(key)} holds what cannot be printed", hint="leave it out")
         yield _measured(item, f"{path}.{key}" if path else str(key)[:NAME], depth + 1, sizes)
 
 

@@ -7,7 +7,6 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from rankfall import components
-from rankfall.config.values import EXPONENT
 from rankfall.errors import RankfallError, nearest
 
 LONGEST = 60  # characters of a value that are shown
@@ -52,12 +51,9 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
         return problem(path, f"is empty (null), not {wanted}", hint=hint)
     hint = ""
     if isinstance(value, bool):
-        hint = "YAML reads on, off, yes and no as true and false: write `none` for nothing, quote a word that is meant as text"
-    elif (
-        isinstance(value, str) and len(value) <= LONGEST and EXPONENT.fullmatch(value)
-    ):  # it stands there without quotes
-        number = float(value)
-        hint = f"write {int(number)}" if number.is_integer() and abs(number) < 1e15 else ""
+        hint = "write `none` for nothing, and a word that is meant as text in quotes"
+    elif isinstance(value, float) and wanted == "an integer" and value.is_integer() and abs(value) < 1e15:
+        hint = f"write {int(value)}"  # 1e3 and 2.0 are numbers with a fraction, if an empty one
     elif isinstance(value, str) and _number(value):
         hint = "take the quotes away"
     return problem(path, f"{shown(value)} is {_kind(value)}, not {wanted}", hint=hint)

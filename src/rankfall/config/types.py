@@ -20,6 +20,7 @@ from rankfall.config.problems import problem, shown, translate, unknown_key, wro
 from rankfall.config.values import LABEL, Entry, Label, Number, Part
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.errors import RankfallError
+from rankfall.yaml_text import load
 
 Size = Annotated[int, Field(ge=1, le=1_000_000)]
 Threads = Annotated[int, Field(ge=1, le=1024)]
@@ -97,7 +98,7 @@ class Compute(Entry):
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
     engine: Literal["auto", "plain", "fused"] = Field(
-        "plain", description="of training steps: plain, through autograd; fused, by hand; auto, fused where it serves"
+        "auto", description="of training steps: auto, by hand where that serves; plain, through autograd; fused, insist"
     )
     threads: Threads = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")
@@ -165,7 +166,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     try:
         text = content.decode()
         is_json = Path(source).suffix == ".json"
-        raw = json.loads(text, object_pairs_hook=_once) if is_json else _from_yaml(text)
+        raw = json.loads(text, object_pairs_hook=_once) if is_json else load(text, check_nodes)
     except RecursionError:
         raise RankfallError(f"{source}: values are nested too deep") from None
     except RankfallError as error:
@@ -261,39 +262,10 @@ def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] 
             raise unknown_key(path, key, allowed)
 
 
-def _from_yaml(text: str) -> Any:
-    loader = _Loader(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        check_nodes(node)
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of JSON; like YAML's below."""
+    """A mapping of JSON in which no key is written twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise ValueError(f"the key {twice!r} is there twice")
     return found
-
-
-class _Loader(yaml.SafeLoader):
-    """The usual YAML, but a key that is written twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str | int | float) or key == "<<":
-                continue
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is there twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)

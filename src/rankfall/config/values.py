@@ -1,4 +1,4 @@
-"""Values of a configuration: numbers as YAML 1.1 reads them, labels that become file names, and components."""
+"""Values of a configuration: numbers, labels that become file names, and components."""
 
 import re
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from rankfall.design import Component
 
-# YAML 1.1 wants a dot and a sign in an exponent, so 1e-5 arrives as text.
+# 1e-5 arrives as text from `--config` of Snakemake and from readers of YAML 1.1, which want a dot and a sign.
 DIGITS = 400  # no number is written longer
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from rankfall.terminal import clean
+
 READ = 4096  # bytes of a log's beginning and of its end
 CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
 STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
@@ -33,7 +35,7 @@ def reached(log: Path) -> Reached | None:
                 text += b"\n" + file.read()
     except OSError:
         return None
-    return of_text(text.decode(errors="replace"))
+    return of_text(clean(text.decode(errors="replace").replace("\r", "\n")))
 
 
 def of_text(text: str) -> Reached | None:

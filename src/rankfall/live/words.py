@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from rankfall.terminal import clean
+
 READ = 16_384  # bytes of the end of a log
 ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt|Unproved)\b)")
 
@@ -32,4 +34,4 @@ def error_in(log: Path) -> str:
         return "it left no log"
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if ERROR.match(line)]
-    return (named or lines or ["its log is empty"])[-1].removeprefix("error: ")
+    return clean((named or lines or ["its log is empty"])[-1].removeprefix("error: "))

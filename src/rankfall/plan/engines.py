@@ -86,7 +86,7 @@ def engine_of(compute: Compute, task: Task, architecture: Architecture, training
 def refusal(device: str, task: Task, architecture: Architecture, training: Training, sources: Sources) -> str | None:
     """Why the fused engine does not serve such cells; None if it does."""
     if device != "cpu":
-        return f"device {device}"
+        return f"device {device}, where it computes on cpu alone"
     if training.dtype != "float32":
         return training.dtype
     if training.precision != "full":
@@ -135,17 +135,19 @@ def digest_of(module: str, sources: Sources) -> str:
     return found.digest
 
 
-def engines(cells: Iterable[Cell], compute: Compute) -> Counter[tuple[str, str]]:
-    """(engine, why not the fused one) -> cells that are trained."""
+def engines(cells: Iterable[Cell], compute: Compute) -> dict[tuple[str, str], Counter[str]]:
+    """(engine, why not the fused one) -> by architecture, how many cells are trained by it."""
     sources, reasons = Sources(), {}
-    found: Counter[tuple[str, str]] = Counter()
+    found: dict[tuple[str, str], Counter[str]] = {}
     for cell in cells:
+        if not cell.training.epochs:
+            continue
         designs = cell.task, cell.architecture, cell.training
-        if cell.training.epochs and designs not in reasons:
-            asked = "as compute.engine says" if compute.engine == PLAIN else refusal(compute.device, *designs, sources)
-            reasons[designs] = cell.engine, asked or ""
-        if cell.training.epochs:
-            found[reasons[designs]] += 1
+        if designs not in reasons:
+            why = refusal(compute.device, *designs, sources)
+            asked = f"asked for by compute.engine: {PLAIN}; without it the fast engine computes them"
+            reasons[designs] = why or (asked if cell.engine == PLAIN else "")
+        found.setdefault((cell.engine, reasons[designs]), Counter())[cell.architecture.name] += 1
     return found
 
 

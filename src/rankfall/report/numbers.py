@@ -76,8 +76,10 @@ def read(path: Path) -> Numbers:
     """The file, checked: keys, runs, tables, columns, statistics and names of other numbers."""
     import yaml
 
+    from rankfall.yaml_text import load
+
     try:
-        given = yaml.safe_load(path.read_text())
+        given = load(path.read_text())
     except FileNotFoundError:
         raise RankfallError(f"{path} is missing: `rankfall docs` is for a checkout of Rankfall") from None
     except yaml.YAMLError as error:

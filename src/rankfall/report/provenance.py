@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from rankfall.yaml_text import dump
 
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
+FUSED = "rankfall/train/fused/"  # in the code of a cell, and so in its key, where the fast engine trained it
 MACHINE = (
     "device",
     "dtype",
@@ -58,6 +59,7 @@ def snippet(record: Mapping[str, Any]) -> str | None:
         return None
     task, architecture, training = labels
     options = {"task": content["task"]["name"], **content["task"]["options"]}
+    engine = "fused" if any(file.startswith(FUSED) for file in record.get("code") or ()) else "plain"
     config = {
         "name": "one-cell",
         "results": f"results-{task}-{record['seed']}",
@@ -65,8 +67,9 @@ def snippet(record: Mapping[str, Any]) -> str | None:
         "architectures": {architecture: _written(content["architecture"])},
         "trainings": {training: _written(content["training"])},
         "grid": [{"task": task, "architecture": architecture, "training": training, "seed": record["seed"]}],
+        "compute": {"engine": engine},
     }
-    return yaml.safe_dump(config, sort_keys=False, width=100, default_flow_style=None)
+    return dump(config)
 
 
 def _written(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,116 @@
+"""YAML as version 1.2 reads it (its core schema), which is as it looks: 1e-5 is a number, 2024-01-01 a text, 0o17 fifteen.
+
+What version 1.1 reads as another number, or as true or false, is refused with a line that says what to write: `010` is 8 there and 10
+here, `1:30` is 90 and a text, `yes` is true and a text, and whoever wrote one of them may have meant either. `<<` merges as ever.
+"""
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar
+
+import yaml
+
+from rankfall.errors import RankfallError
+
+STR, INT, FLOAT, BOOL, NULL, MERGE = (
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "merge")
+)
+# Of version 1.2, with the signs that each may begin with.
+CORE = [
+    (BOOL, re.compile(r"true|True|TRUE|false|False|FALSE"), "tTfF"),
+    (INT, re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), "-+0123456789"),
+    (FLOAT, re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), "-+.0123456789"),
+    (FLOAT, re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), "-+."),
+    (NULL, re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    (MERGE, re.compile(r"<<"), "<"),
+]
+OLD = yaml.SafeLoader("")  # version 1.1
+MEANT = {INT: OLD.construct_yaml_int, FLOAT: OLD.construct_yaml_float, BOOL: OLD.construct_yaml_bool}
+LONGEST = 60  # characters of a value that are shown
+
+
+class _Core(yaml.SafeLoader):
+    """Version 1.2; a key that is written twice is an error."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = None if key_node.tag == MERGE else self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float):
+                continue
+            if key in seen:
+                raise _error(f"the key {key!r} is there twice", key_node)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        value = super().construct_object(node, deep)
+        if isinstance(node, yaml.ScalarNode) and node.style is None:
+            _check_same(node, value, self.resolve(yaml.ScalarNode, node.value, (True, False)))
+        return value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Text that either version would read as something else is put in quotes."""
+
+
+for tag, pattern, first in CORE:
+    whole = re.compile(f"(?:{pattern.pattern})\\Z")
+    for one in (_Core, _Dumper):
+        one.add_implicit_resolver(tag, whole, list(first))
+
+
+def _integer(_: _Core, node: yaml.ScalarNode) -> int:
+    text = node.value
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text if base == 10 else text[2:], base)
+
+
+_Core.add_constructor(INT, _integer)
+
+
+def load(text: str, check: Callable[[yaml.Node], None] | None = None) -> Any:
+    """The value of a document. `check`: is shown what was parsed, before any value is made of it."""
+    loader = _Core(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if check is not None:
+            check(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def dump(value: Any) -> str:
+    """A document that every reader of YAML reads alike."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=100, default_flow_style=None)
+
+
+def _check_same(node: yaml.ScalarNode, value: Any, tag: str) -> None:
+    """Raise where version 1.1 reads a number, or true or false, and version 1.2 another value."""
+    before = OLD.resolve(yaml.ScalarNode, node.value, (True, False))
+    if before not in MEANT or node.tag != tag:  # a tag that is written says what is meant
+        return
+    other = MEANT[before](yaml.ScalarNode(before, node.value))
+    if type(other) is type(value) and (other == value or other != other):
+        return
+    shown = node.value if len(node.value) <= LONGEST else f"{node.value[:LONGEST]}..."
+    number = str(other).lower()
+    now, write = (f"the text '{shown}'", f"'{shown}' in quotes") if tag == STR else (str(value), str(value))
+    raise _error(f"{shown} is {number} in YAML 1.1 and {now} in YAML 1.2: write {number} or {write}", node)
+
+
+def _error(what: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+
+
+def load_value(text: str, where: str) -> Any:
+    """One value of a command line."""
+    try:
+        return load(text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise RankfallError(f"{where}: {getattr(error, 'problem', None) or ' '.join(str(error).split())}") from None
