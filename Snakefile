@@ -30,6 +30,7 @@ from rankfall.config.types import read
 from rankfall.errors import RankfallError
 from rankfall.forks.client import ADDRESS
 from rankfall.forks.start import start
+from rankfall.report.rst import escape
 from rankfall.schedule.announcing import announce_plan
 from rankfall.schedule.estimates import estimates
 from rankfall.schedule.workflow import forget_timers, kind_of
@@ -54,6 +55,7 @@ os.environ.update(
     PATH=os.pathsep.join([BIN, os.environ.get("PATH", "")]),
 )
 RESULTS = WIRING.results
+config["heading"] = escape(WIRING.plan.config.name)  # as the report's text has it: a name may have any letters
 
 # A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here. It does its own
 # work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.

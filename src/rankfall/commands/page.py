@@ -84,7 +84,10 @@ def provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
 
 def caption(path: Path) -> str | None:
     """A figure's caption without the comment at its end."""
+    from rankfall.report.rst import unescape
+
     try:
-        return re.sub(r"\n\n\.\. made: .*\Z", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).strip()
+        text = path.read_text(encoding="utf-8")
     except OSError:
         return None
+    return unescape(re.sub(r"\n\n\.\. made: .*\Z", "", text, flags=re.DOTALL).strip())

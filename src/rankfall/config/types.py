@@ -87,8 +87,8 @@ def _folder(value: str) -> str:
         )
     if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
-    if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}") & set(value):
-        what = "a folder's name without braces, line breaks, a dash in front, or spaces at its ends"
+    if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}<>") & set(value):
+        what = "a folder's name without {, }, <, >, line breaks, a dash in front, or spaces at its ends"
         raise ValueError(f"{value!r} is not possible; allowed: {what}")  # Snakemake takes {a} for a wildcard
     return value
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import atomic
+from rankfall.report.rst import escape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +117,7 @@ def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping
     if caption:
         with atomic(caption) as handle:
             comment = f"\n\n.. made: {json.dumps(record)}\n" if made else ""
-            handle.write(f"{picture.caption}{comment}".encode())
+            handle.write(f"{escape(picture.caption)}{comment}".encode())
 
 
 def files(picture: Picture) -> dict[str, bytes]:

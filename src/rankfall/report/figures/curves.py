@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.errors import RankfallError
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import legend_below, summary
+from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
 from rankfall.report.selection import finished, one_a_seed, one_of
 from rankfall.report.style import Picture
@@ -50,9 +51,9 @@ def curves(
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
     mean = ends.groupby("architecture").value.mean().sort_values(ascending=metric != "accuracy")
     text = (
-        f"{split.capitalize()} {metric} on {task} by epoch (training {training}): means over "
+        f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
         f"{table.groupby('architecture').seed.nunique().min()} seeds, bands one standard deviation over seeds. "
-        f"At the end {mean.index[0]} is first with {mean.iloc[0]:.3f} and {mean.index[-1]} last with {mean.iloc[-1]:.3f}"
+        f"At the end {label(mean.index[0])} is first with {mean.iloc[0]:.3f} and {label(mean.index[-1])} last with {mean.iloc[-1]:.3f}"
         + (f"; chance, the best guess without the input, is {chance:.3f}." if chance == chance else ".")
     )
     return Picture(

@@ -1,0 +1,62 @@
+"""Guards what enters reStructuredText: docutils reads it as words, whatever it says, and finds nothing to complain of."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from rankfall.commands.page import caption
+from rankfall.report import style
+from rankfall.report.rst import escape, unescape
+
+HOSTILE = [
+    "|res(X)| / |X| by layer",
+    "x\n\n.. raw:: html\n\n   <script>window.ran = 1</script>\n",
+    ".. raw:: html",
+    "see `there <javascript:alert(1)>`_ and https://example.org or me@example.org",
+    "*emphasis and `a role :raw-html:`x` and _target: and word_ and [1]_",
+    "- a list", "1. one", "• a list too", "a title\n=======", "ends with ::",
+    "\\", "a\\", ">>> 1", "=====  =====", "+--+", "σ₂/σ₁ ≤ ½ – “quoted”", "  spaces  ",
+]  # fmt: skip
+
+
+def rendered(text: str) -> tuple[str, str]:
+    """What a reader sees of a text between others, and what docutils says about it."""
+    import html
+    import io
+
+    from docutils.core import publish_parts
+
+    said = io.StringIO()
+    found = publish_parts(
+        f"Before.\n\n{text}\n\nAfter.\n", writer="html", settings_overrides={"warning_stream": said}
+    )
+    paragraphs = re.findall(r"<p>(.*?)</p>", found["body"], flags=re.DOTALL)
+    assert len(paragraphs) == 3 and "<script" not in found["body"], found["body"]
+    return html.unescape(paragraphs[1]), said.getvalue()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_stays_text(text: str) -> None:
+    plain = " ".join(text.split())
+    seen, said = rendered(escape(text))
+    assert (seen, said) == (plain, "")
+    assert unescape(escape(text)) == plain
+
+
+def test_any_letters_stay_what_they_are() -> None:
+    rng = random.Random(0)
+    letters = "ab1 \\`*_|:.<>&'\"[](){}-+#=~^$%@/;,!?•‣σ₂é\t\n"
+    for _ in range(40):
+        text = "x" + "".join(rng.choice(letters) for _ in range(60)) + "x"
+        assert rendered(escape(text)) == (" ".join(text.split()), "")
+
+
+def test_a_caption_is_the_same_in_the_report_and_on_the_page(tmp_path: Path) -> None:
+    figure, _ = style.canvas(1, 1, 2, 2)
+    for number, text in enumerate(HOSTILE):
+        place = tmp_path / f"{number}.rst"
+        style.save(style.Picture(figure, text), tmp_path / "own.png", place, {"made": "x"})
+        assert caption(place) == " ".join(text.split())
+        assert rendered(place.read_text()) == (" ".join(text.split()), "")

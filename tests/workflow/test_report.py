@@ -1,0 +1,46 @@
+"""Guards `make report`: whatever a configuration and its figures say, report.html opens in a browser, shows it, and runs none of it."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkout import CONFIG, Checkout
+
+pytestmark = pytest.mark.slow
+CHROMIUM = os.environ.get("RANKFALL_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+SCRIPT = "window.ran = 1"
+NAME = f"|res(X)| </script>\n\n.. raw:: html\n\n   <script>{SCRIPT}</script><img src=x onerror='{SCRIPT}'>\n\nthe end"
+LABEL = "`x <javascript:window.ran=1>`_ |ours|*"
+
+
+def test_a_report_runs_no_script_of_a_name_or_label(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        if os.environ.get("RANKFALL_BROWSER") == "required":
+            pytest.fail("there is no Chromium, and RANKFALL_BROWSER says it is required: apt-get install chromium")
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    checkout = Checkout.make(
+        tmp_path / "own", CONFIG | {"name": NAME, "labels": {"soft": LABEL}, "figures": {"curves": {}}}
+    )
+    run = checkout.finish(checkout.start())
+    assert run.code == 0, run.output
+    made = checkout.finish(checkout.start_beside("--report", "results/report.html"))
+    assert made.code == 0 and "docutils" not in made.output and "ERROR/" not in made.output, made.output
+    said: list[Any] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page()
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto((checkout.results / "report.html").as_uri())
+        page.get_by_text("Rankfall measures what an attention architecture loses").wait_for()
+        text = page.inner_text("body")
+        assert " ".join(NAME.split()) in " ".join(text.split())
+        caption = page.evaluate("results['results/figures/curves.png'].caption")
+        page.evaluate("(text) => (document.body.insertAdjacentHTML('beforeend', text))", caption)
+        assert LABEL in page.inner_text("body") and page.locator("a[href*='window.ran']").count() == 0
+        assert page.evaluate("window.ran") is None and said == []
+        browser.close()
