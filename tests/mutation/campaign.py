@@ -74,7 +74,7 @@ def campaign(seed: int, numbers: range, seconds: float = float("inf"), only: str
         ready = prepare(trees[0], only)
         print(f"{len(ready.files)} files to edit, {ready.seconds:.0f} s for the sources as they are", flush=True)
         works = [_worker(tree, ready, seed, numbers[at::jobs], ends) for at, tree in enumerate(trees)]
-        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(_lines(works)) as lines:
+        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(run_workers(works)) as lines:
             for line in lines:
                 mutant = Mutant(**line["mutant"], text="")
                 said = found.add(mutant, ready.before, line["units"])
@@ -159,7 +159,7 @@ def _worker(tree: Path, ready: Ready, seed: int, numbers: range, ends: float) ->
     return work
 
 
-def _lines(works: list[Callable[[], Iterator[dict[str, Any]]]]) -> Iterator[dict[str, Any]]:
+def run_workers(works: list[Callable[[], Iterator[dict[str, Any]]]]) -> Iterator[dict[str, Any]]:
     """What all workers yield, as it comes; each is a process."""
     workers: dict[int, int] = {}  # pipe -> process
     for work in works:

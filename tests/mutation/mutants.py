@@ -34,21 +34,22 @@ def mutate(file: str, source: str, rng: random.Random) -> Mutant | None:
     tree = ast.parse(source)
     if rng.random() < 0.1:
         return _docstring(file, tree)
-    sites = list(_sites(tree))
-    if not sites:
+    places = list(sites(tree))
+    if not places:
         return None
-    node, what, change = rng.choice(sites)
+    node, what, change = rng.choice(places)
     change()
     return Mutant(file, getattr(node, "lineno", 0), what, ast.unparse(ast.fix_missing_locations(tree)) + "\n")
 
 
-def _sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[], None]]]:
+def sites(tree: ast.AST) -> Iterator[tuple[ast.AST, str, Callable[[], None]]]:
+    """Each place that can be edited, what the edit is, and a function that makes it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            yield node, f"{node.value!r} + a little", lambda node=node: _set(node, "value", _more(node.value))
+            yield node, f"{node.value!r} + a little", lambda node=node: set_field(node, "value", _more(node.value))
         elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPPED:
             other = SWAPPED[type(node.op)]
-            yield node, f"{type(node.op).__name__} -> {other.__name__}", lambda n=node, o=other: _set(n, "op", o())
+            yield node, f"{type(node.op).__name__} -> {other.__name__}", lambda n=node, o=other: set_field(n, "op", o())
         elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED:
             other = SWAPPED[type(node.ops[0])]
             done = f"{type(node.ops[0]).__name__} -> {other.__name__}"
@@ -58,7 +59,7 @@ def _sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[], None]]
             and isinstance(node.op, ast.USub)
             and not isinstance(node.operand, ast.Constant)
         ):
-            yield node, "minus gone", lambda node=node: _set(node, "op", ast.UAdd())
+            yield node, "minus gone", lambda node=node: set_field(node, "op", ast.UAdd())
         elif isinstance(node, ast.Call) and len(node.args) == 2 and ast.dump(node.args[0]) != ast.dump(node.args[1]):
             if any(isinstance(argument, ast.Starred) for argument in node.args):
                 continue
@@ -69,7 +70,7 @@ def _sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[], None]]
                     yield statement, "statement gone", lambda n=node, i=index: n.body.__setitem__(i, ast.Pass())
 
 
-def _set(node: ast.AST, name: str, value: object) -> None:
+def set_field(node: ast.AST, name: str, value: object) -> None:
     setattr(node, name, value)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from campaign import _lines, draw
+from campaign import draw, run_workers
 from children import in_child, recorded
 from mutants import Mutant
 from units import TEXT, write_text
@@ -53,7 +53,7 @@ def test_lines_of_all_workers_come_and_one_that_dies_stops_no_other() -> None:
                 os._exit(1)
             yield {"number": number, "process": os.getpid()}
 
-    lines = list(_lines([lambda: counts(0), lambda: counts(1)]))
+    lines = list(run_workers([lambda: counts(0), lambda: counts(1)]))
     assert sorted(line["number"] for line in lines) == [0, 1, 2, 4]
     assert len({line["process"] for line in lines}) == 2
 
@@ -63,7 +63,7 @@ def test_breaking_off_ends_the_workers() -> None:
         yield {"process": os.getpid()}
         time.sleep(60)
 
-    lines = _lines([endless])
+    lines = run_workers([endless])
     worker = next(lines)["process"]
     lines.close()
     with pytest.raises(ProcessLookupError):
