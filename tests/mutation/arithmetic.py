@@ -39,9 +39,9 @@ ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.csv")
 TESTS = {  # of a room, and the folders of tests that hold its numbers
     "rank": ("rank", "measures", "api"),
-    "identity": ("identity", "measures"),
+    "identity": ("identity", "measures", "pretrained"),
     "position": ("position", "measures"),
-    "measures": ("measures", "rank", "identity", "position"),
+    "measures": ("measures", "pretrained", "rank", "identity", "position"),
 }
 NOTICED = 0.95  # share of edits, but for equivalent ones
 PATIENCE = 900.0  # seconds for the tests of a room
