@@ -204,6 +204,121 @@ def test_package_init_counts(write: Write) -> None:
     assert digest() != before
 
 
+TOLD = {  # text of the root that reads what a key leaves out -> the module where that changes, before and after
+    "docstring": ("def f():\n    'two'\nx = len(f.__doc__)", "root", "'two'", "'three'"),
+    "docstring of the module": ("'two'\nx = len(__doc__)", "root", "'two'", "'three'"),
+    "docstring of another module": (
+        "from pkg import leaf\nx = len(leaf.__doc__ or '')",
+        "leaf",
+        "value",
+        "'a text'\nvalue",
+    ),
+    "docstring by its name": ("from pkg import leaf\nx = getattr(leaf, '__doc__')", "leaf", "value", "'a text'\nvalue"),
+    "docstring by inspect": (
+        "import inspect\nfrom pkg import leaf\nx = inspect.getdoc(leaf)",
+        "leaf",
+        "value",
+        "'a text'\nvalue",
+    ),
+    "source": ("from inspect import getsource as text\nx = text(f)", "root", "x = ", "x =  "),
+    "line": ("import sys\nx = sys._getframe().f_lineno", "root", "x =", "\nx ="),
+    "line of a caller": (
+        "import pkg.leaf\nimport inspect\nx = inspect.stack()[1]",
+        "leaf",
+        "value",
+        "# a remark\nvalue",
+    ),
+    "line of a function": ("def f(): pass\nx = f.__code__.co_firstlineno", "root", "def", "\ndef"),
+    "line of an error": (
+        "try:\n    1 / 0\nexcept Exception as e:\n    x = e.__traceback__.tb_lineno",
+        "root",
+        "    1",
+        "\n    1",
+    ),
+    "traceback": ("import traceback as t\nx = t.extract_stack()", "root", "x =", "\nx ="),
+    "lines of a file": ("from linecache import getline\nx = getline(f, 3)", "root", "x =", "\nx ="),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_a_program_reads_of_its_own_text_counts(write: Write, name: str) -> None:
+    text, module, old, new = TOLD[name]
+    texts = {"leaf": "value = 1", "root": text}
+    write(**texts)
+    before = digest()
+    changed = texts[module].replace(old, new, 1)
+    assert changed != texts[module]
+    write(**{module: changed})
+    assert digest() != before
+    write(**texts)
+    assert digest() == before
+
+
+def test_what_one_component_reads_counts_in_all_that_it_is_used_with(write: Write) -> None:
+    """It may be given functions of the others; without it their comments count no more than before."""
+    write(root="def f(g): return g.__doc__")
+    both, alone = Sources().fingerprint(["pkg.root", "pkg.leaf"]), digest("pkg.leaf")
+    write(leaf="# a remark\nvalue = 1")
+    assert Sources().fingerprint(["pkg.root", "pkg.leaf"]) != both
+    assert digest("pkg.leaf") == alone
+
+
+@pytest.mark.parametrize(
+    "text", ["f.__doc__ = 'a text'", "import traceback\ntraceback.clear_frames(x)", "x.positions = 3"]
+)
+def test_what_reads_nothing_of_its_text_is_as_before(write: Write, text: str) -> None:
+    write(root=text)
+    before = digest()
+    write(root=f"# a remark\n{text}")
+    assert digest() == before
+
+
+def test_of_our_own_arithmetic_none_reads_its_text() -> None:
+    """But for modules of which it is known that no number follows from it: all others would make every comment count."""
+    roots = {f"rankfall.{room}.{path.stem}" for room in ("rank", "identity", "position", "measures") for path in
+             (Path(rankfall.__file__).parent / room).glob("*.py") if path.stem != "__init__"}  # fmt: skip
+    for root in (*TRAIN_ROOTS, *sorted(roots), "rankfall.train.fused.engine"):
+        assert not [
+            file for file, digest in Sources().code_files([root]).items() if digest.startswith(fingerprint.WHOLE)
+        ]
+
+
+BLOCK = "\nif TYPE_CHECKING:\n    import pkg.leaf"
+CHECKING = {  # what a name may be at run time, although it is spelled like that of typing
+    "set": "TYPE_CHECKING = True",
+    "set after the import": "from typing import TYPE_CHECKING\nTYPE_CHECKING = True",
+    "set in a branch": "from typing import TYPE_CHECKING\nimport os\nif os.sep:\n    TYPE_CHECKING: bool = True",
+    "set by its name": "from typing import TYPE_CHECKING\nglobals()['TYPE_CHECKING'] = True",
+    "of another module": "from pkg.other import TYPE_CHECKING",
+    "of a module called typing": "from .typing import TYPE_CHECKING",
+    "renamed": "from pkg.other import flag as TYPE_CHECKING",
+    "from a star": "from typing import TYPE_CHECKING\nfrom pkg.other import *",
+    "a loop": "from typing import TYPE_CHECKING\nfor TYPE_CHECKING in (1, 2): pass",
+    "a walrus": "from typing import TYPE_CHECKING\n(TYPE_CHECKING := 1)",
+    "an argument": "from typing import TYPE_CHECKING\ndef f(TYPE_CHECKING): pass",
+    "nowhere": "",
+}
+
+
+@pytest.mark.parametrize("name", CHECKING)
+def test_only_what_type_checkers_alone_see_is_left_out(write: Write, name: str) -> None:
+    write(root=CHECKING[name] + BLOCK)
+    assert "leaf" in files()
+
+
+def test_a_module_called_typing_is_told_from_pythons(write: Write) -> None:
+    write(root="import pkg.other as typing\nif typing.TYPE_CHECKING:\n    import pkg.leaf")
+    assert "leaf" in files()
+    write(root="import typing as names\nif names.TYPE_CHECKING:\n    import pkg.leaf")
+    assert "leaf" not in files()
+
+
+def test_what_sets_the_flag_of_other_modules_is_refused(write: Write) -> None:
+    write(root="import typing\ntyping.TYPE_CHECKING = True")
+    with pytest.raises(RankfallError, match=r"^pkg/root\.py, line 2: sets TYPE_CHECKING for other modules"):
+        digest()
+
+
 DYNAMIC = [
     "import importlib\nimportlib.import_module(name)",
     "from importlib import import_module\nimport_module(f'pkg.{name}')",

@@ -40,6 +40,18 @@ UNDONE = {
         "        if False:",
         "tests/jobs/test_edited.py::test_an_edit_after_the_plan_and_before_any_import_changes_nothing",
     ),
+    "a docstring that code reads": (
+        "code/imports.py",
+        "self.found.reads_text = any(map(self.reads_text, nodes))",
+        "self.found.reads_text = False",
+        "tests/code/test_fingerprint.py::test_what_a_program_reads_of_its_own_text_counts",
+    ),
+    "a block that runs, under a name like that of typing": (
+        "code/imports.py",
+        'if bound[CHECKING] or bound["*"]:',
+        "if False:",
+        "tests/code/test_fingerprint.py::test_only_what_type_checkers_alone_see_is_left_out",
+    ),
     "what another module imports": (
         "code/analyses.py",
         'f"{module} {is_package}\\n"',

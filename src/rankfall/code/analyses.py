@@ -21,7 +21,7 @@ from rankfall.disk import StoreError, atomic, cache_home, odd
 
 ANALYSES = ("rankfall.code.fingerprint", "rankfall.code.imports", __name__)
 MOST = 5000  # entries of a cache file, the latest
-Analysis = tuple[str, Imports]  # the digest, and what is imported
+Analysis = tuple[str, Imports]  # the digest, and what is imported and read
 Written = list[Any]  # the same as JSON
 
 
@@ -84,5 +84,5 @@ def _written(found: Analysis) -> Written:
 
 
 def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic = entry
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, [(line, text) for line, text in dynamic])
+    digest, sure, maybe, starred, listed, dynamic, reads_text = entry
+    return digest, Imports(sure, {*maybe}, {*starred}, listed, [(line, text) for line, text in dynamic], reads_text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from rankfall.code import loader
 from rankfall.code.contents import files_in
 from rankfall.code.files import content, places
-from rankfall.code.fingerprint import digest_of
+from rankfall.code.fingerprint import WHOLE, digest_like
 from rankfall.code.loader import Text, module_of
 from rankfall.code.outside import is_installed
 from rankfall.errors import RankfallError
@@ -97,11 +97,18 @@ class Declared:
                 return self._changed(place, path)
         return ""
 
+    def check_text(self, path: str) -> str | None:
+        """What is wrong with reading the source of a module as text: its comments and docstrings may be data then."""
+        name = self.sources[path][0] if path in self.sources and path not in self.written else None
+        if name is None or self.code[name].startswith(WHOLE) or is_ours(path):
+            return None
+        return "comments, docstrings and layout of a module are in no key: keep the text in a file of its own and name it in DATA"
+
     def _still(self, path: str, name: str, text: Text) -> bool:
         """Whether the source of a module, read as a file, still says the same; comments aside."""
         try:
             now = Path(path).read_bytes()
-            return now == text.content or digest_of(text.module, name, now) == self.code[name]
+            return now == text.content or digest_like(self.code[name], text.module, name, now) == self.code[name]
         except (OSError, RankfallError):
             return False
 

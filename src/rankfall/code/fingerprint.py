@@ -2,7 +2,8 @@
 
 Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
 Snakefile or on PYTHONPATH. The standard library and installed packages, whose versions are pinned, are left out. Each file counts by its
-syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
+syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Where any of the files may read docstrings,
+comments or line numbers as data (`imports.TELLING`), all of them count by every byte instead. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
 - `rankfall/errors.py`, which only ends runs, and `rankfall/code/loader.py`, which only loads the other modules;
@@ -32,6 +33,9 @@ from rankfall.errors import RankfallError
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors", "rankfall.code.loader"})
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SHORT = 12  # hex digits of a file's digest
+WHOLE = "text:"  # begins the digest of all bytes; greater than every digest of a syntax tree
+# Of this package, what may look at its own text: strings that document columns (and so change no number), errors of the compiler.
+HARMLESS = frozenset({"rankfall.design", "rankfall.train.fused.cache"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Sources:
         self.closures: dict[frozenset[str], dict[str, str]] = {}
         self.hashes: dict[frozenset[str], str] = {}
         self.local: dict[str, bool] = {}
+        self.whole: dict[str, str] = {}  # file -> digest of all its bytes
+        self.tells: dict[str, bool] = {}  # root -> whether what it runs may read its own text as data
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """File -> short digest, sorted by file, of everything that importing `roots` runs in the packages they belong to."""
@@ -73,7 +79,10 @@ class Sources:
 
     def _closure(self, roots: frozenset[str]) -> dict[str, str]:
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
-            return dict(sorted({file: d for root in roots for file, d in self.code_files([root]).items()}.items()))
+            found = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
+            if any(self.tells[root] for root in roots):  # it may be given functions of the others
+                found = {file: self.whole[file] for file in found}
+            return dict(sorted(found.items()))
         (root,) = roots
         if self.source(root) is None:
             raise RankfallError(f"module {root}: no source file was found for it")
@@ -92,7 +101,15 @@ class Sources:
                 continue
             seen[module] = source
             waiting.extend(self._needs(source, counts))
-        return dict(sorted((source.file, source.digest) for source in seen.values()))
+        self.whole |= {
+            source.file: whole_digest(source.text.content) for source in seen.values() if source.module != OWN
+        }
+        self.whole |= {source.file: source.digest for source in seen.values() if source.module == OWN}
+        self.tells[root] = any(one.imports.reads_text and name not in HARMLESS for name, one in seen.items())
+        found = {source.file: source.digest for source in seen.values()}
+        return dict(
+            sorted({file: self.whole[file] if self.tells[root] else digest for file, digest in found.items()}.items())
+        )
 
     def _is_local(self, top: str) -> bool:
         """Whether a top-level package or module is local: neither of the standard library nor installed."""
@@ -167,8 +184,18 @@ class Sources:
 
 
 def digest_of(module: str, file: str, content: bytes) -> str:
-    """What the file of a module would hash to with this content."""
+    """What the file of a module would hash to with this content, by its syntax."""
     return _analysed(content, module, file.endswith("/__init__.py"), file)[0]
+
+
+def whole_digest(content: bytes) -> str:
+    """What a file hashes to by every byte."""
+    return WHOLE + hashlib.sha256(content).hexdigest()[:SHORT]
+
+
+def digest_like(planned: str, module: str, file: str, content: bytes) -> str:
+    """What the file of a module would hash to with this content, in the way in which `planned` was made."""
+    return whole_digest(content) if planned.startswith(WHOLE) else digest_of(module, file, content)
 
 
 @functools.lru_cache(maxsize=4096)

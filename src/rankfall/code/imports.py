@@ -6,6 +6,7 @@ decides.
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,33 @@ LOADERS = frozenset(
         "eval",
     }
 )
+# What tells a program of its own text: docstrings, comments, line numbers. A key that leaves these out would not notice when they change.
+TELLING = frozenset(
+    {
+        "__doc__",
+        "f_lineno",
+        "tb_lineno",
+        "lineno",
+        "co_firstlineno",
+        "co_lines",
+        "co_linetable",
+        "co_lnotab",
+        "co_positions",
+        "get_source",
+        "getsource",
+        "getsourcelines",
+        "findsource",
+        "getdoc",
+        "getcomments",
+        "getframeinfo",
+        "getouterframes",
+        "getinnerframes",
+    }
+)
+TELLERS = frozenset(
+    {"traceback", "linecache", "pydoc", "tokenize", "inspect.stack", "inspect.trace"}
+)  # and what is in them
+TELLS_NOTHING = frozenset({"traceback.clear_frames"})
 BY_NAME = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__", "__import__"})
 
 
@@ -44,16 +72,64 @@ class Imports:
     starred: set[str] = field(default_factory=set)  # star-imported: what they list in __all__ may be modules
     listed: list[str] = field(default_factory=list)  # a literal __all__
     dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
+    reads_text: bool = False  # docstrings, comments or line numbers may be data here
 
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
-    """The tree less what only type checkers see."""
-    for node in holders(tree):
+    """The tree less what only type checkers see: what stands under a name that is `typing.TYPE_CHECKING` and nothing else."""
+    names = _type_checking(tree)
+    for node in holders(tree) if names else ():
         for name in STATEMENTS:
             part = getattr(node, name, None)
             if isinstance(part, list):
-                setattr(node, name, [left for item in part for left in _pruned(item)])
+                setattr(node, name, [left for item in part for left in _pruned(item, names)])
     return tree
+
+
+def _type_checking(tree: ast.Module) -> set[str]:
+    """How this module spells `typing.TYPE_CHECKING`; nothing where any of these names may get another meaning."""
+    meant: dict[str, str] = {}  # name -> what an import says of it
+    bound: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        for name, meaning in _bindings(node):
+            bound[name] += meant.get(name, meaning) != meaning or not meaning
+            meant[name] = meaning
+    if bound[CHECKING] or bound["*"]:
+        return set()
+    plain = {name for name, meaning in meant.items() if meaning == f"typing.{CHECKING}" and not bound[name]}
+    modules = {name for name, meaning in meant.items() if meaning == "typing" and not bound[name]}
+    return plain | {f"{name}.{CHECKING}" for name in modules}
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names that a node binds, each with what an import makes of it; a text or an attribute that is the name may bind it too."""
+    match node:
+        case ast.Import():
+            for alias in node.names:
+                yield (
+                    alias.asname or alias.name.partition(".")[0],
+                    alias.name if alias.asname else alias.name.partition(".")[0],
+                )
+        case ast.ImportFrom():
+            for alias in node.names:
+                yield (
+                    alias.asname or alias.name,
+                    "" if alias.name == "*" else f"{'.' * node.level}{node.module or ''}.{alias.name}",
+                )
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name, ""
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name, ""
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name, ""
+        case ast.MatchMapping(rest=str(name)):
+            yield name, ""
+        case ast.Constant(value=str(name)) if name == CHECKING:
+            yield name, ""
+        case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name == CHECKING:
+            raise SyntaxError(
+                f"sets {CHECKING} for other modules, so that nobody can tell what they import", ("", node.lineno, 0, "")
+            )
 
 
 def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
@@ -61,6 +137,7 @@ def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
     return _Reader(module, is_package).read(tree)
 
 
+CHECKING = "TYPE_CHECKING"
 STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold lists of them
 
 
@@ -73,13 +150,13 @@ def holders(tree: ast.AST) -> Iterator[ast.AST]:
     yield tree
 
 
-def _pruned(item: ast.AST) -> list[ast.AST]:
+def _pruned(item: ast.AST, names: set[str]) -> list[ast.AST]:
     """What is left of a statement whose own statements are pruned."""
     if not isinstance(item, ast.If):
         return [item]
     negated = isinstance(item.test, ast.UnaryOp) and isinstance(item.test.op, ast.Not)
     test = item.test.operand if isinstance(item.test, ast.UnaryOp) and negated else item.test
-    if ast.unparse(test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"):
+    if not isinstance(test, ast.Name | ast.Attribute) or ast.unparse(test) not in names:
         return [item]
     return [*(item.body if negated else item.orelse)]
 
@@ -109,6 +186,7 @@ class _Reader(ast.NodeVisitor):
         for node in nodes:
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
                 self.add_use(node)
+        self.found.reads_text = any(map(self.reads_text, nodes))
         return self.found
 
     def add_import(self, node: ast.Import) -> None:
@@ -147,6 +225,19 @@ class _Reader(ast.NodeVisitor):
         elif target and isinstance(node, ast.Attribute) and "." in target:
             self.found.maybe.add(target)
 
+    def reads_text(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Load()) if name in TELLING:
+                return True
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Constant(value=str(name)) if name in TELLING:
+                return True
+            case ast.ImportFrom(module=str(module)):
+                named = {f"{module}.{alias.name}" for alias in node.names}
+                return any(_tells(name) or name.rpartition(".")[2] in TELLING for name in named)
+            case ast.Attribute() | ast.Name():
+                return _tells(self.meaning(node) or "")
+        return False
+
     def absolute(self, module: str, level: int) -> str:
         if level == 0:
             return module
@@ -162,6 +253,12 @@ class _Reader(ast.NodeVisitor):
             base = self.meaning(node.value)
             return f"{base}.{node.attr}" if base else None
         return None
+
+
+def _tells(name: str) -> bool:
+    """Whether a dotted name is a function of one of these modules."""
+    inside = any(name == teller or name.startswith(f"{teller}.") for teller in TELLERS)
+    return inside and name not in TELLERS - {"inspect.stack", "inspect.trace"} and name not in TELLS_NOTHING
 
 
 def ancestors(module: str) -> Iterator[str]:

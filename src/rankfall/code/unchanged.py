@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rankfall.code import loader, watch
 from rankfall.code.declared import Unproved
 from rankfall.code.files import digests
-from rankfall.code.fingerprint import Sources, digest_of
+from rankfall.code.fingerprint import Sources, digest_like
 from rankfall.code.loader import Text, module_of
 from rankfall.code.watch import union
 from rankfall.errors import RankfallError
@@ -37,7 +37,7 @@ def check_unchanged(*codes: Mapping[str, str]) -> None:
     watch.verify()
     sources = Sources()
     known = {pair for code in codes for pair in code.items()}
-    changed = sorted({name for name, before in known if before not in _digests(name, sources)})
+    changed = sorted({name for name, before in known if before not in _digests(name, before, sources)})
     if changed:
         raise Edited(
             f"{', '.join(changed)} changed while the job ran; nothing was stored under a wrong key, "
@@ -56,20 +56,20 @@ def _check_imported(code: Mapping[str, str]) -> None:
                 f"{name} was imported before anything could tell from which text; start with `python -m rankfall.cli`, or call "
                 f"rankfall.code.loader.install() before importing anything else"
             )
-        if digest_of(module, name, content) != planned:
+        if digest_like(planned, module, name, content) != planned:
             raise Edited(f"{name} was edited after this process had imported it: run again")
 
 
-def _digests(name: str, sources: Sources) -> Iterator[str]:
+def _digests(name: str, planned: str, sources: Sources) -> Iterator[str]:
     """What the code or file of this name hashes to: the code that ran, or else is there now; nothing where there is none."""
     if name.endswith(".py"):
         module = module_of(name)
         content = loader.executed(module)
         try:
             if content is not None:
-                yield digest_of(module, name, content)
+                yield digest_like(planned, module, name, content)
             elif (source := sources.source(module)) is not None and source.file == name:
-                yield source.digest
+                yield digest_like(planned, module, name, source.text.content)
         except RankfallError:  # half an edit: no longer Python
             pass
     yield from digests(name)

@@ -64,7 +64,10 @@ class Watch:
                 return
         for source in _importing(reader, declared):
             self.reading.setdefault(source, set()).add((path, flags is None))
+        as_code = flags is None or any(file.startswith(("<frozen importlib", "<frozen runpy")) for file in through)
         wrong = declared.check(path, loaded=flags is None)
+        if wrong is None and not as_code:
+            wrong = declared.check_text(path)
         if wrong is not None:
             declared.refuse(_place(reader, declared), path, wrong)
         if flags is None:
