@@ -264,8 +264,13 @@ def test_the_same_without_a_mouse(opened: Opened) -> None:
     opened.page.locator("#cell .snippet").wait_for()
 
 
+INIT = "sorting, init, depth 6"
+
+
 def test_the_scorecard_sorts_filters_and_explains(opened: Opened, folder: Path) -> None:
     page, table = opened.page, frames(folder / "tables", COUNT)["scorecard"]
+    page.locator("#score-setting").select_option(INIT)
+    table = table[table.setting == INIT]
     names = lambda: page.locator("#scorecard-table tbody th").all_inner_texts()  # noqa: E731
     number = lambda name: page.locator(f"#scorecard-table [data-number={name}]").all_inner_texts()  # noqa: E731
     assert sorted(names()) == sorted(table.architecture)
@@ -288,9 +293,11 @@ def test_the_scorecard_sorts_filters_and_explains(opened: Opened, folder: Path) 
 def test_a_number_of_the_scorecard_leads_to_its_rows_and_they_to_its_networks(opened: Opened, folder: Path) -> None:
     page, made = opened.page, frames(folder / "tables", COUNT)
     residuals = made["residuals"]
+    page.locator("#score-setting").select_option(INIT)
     page.locator("#scorecard-table [data-number=residual_last][data-row='SAN+skip']").click()
     page.locator("#cell .rows").wait_for()
-    (row,) = made["scorecard"][made["scorecard"].architecture == "SAN+skip"].itertuples()
+    scores = made["scorecard"]
+    (row,) = scores[(scores.architecture == "SAN+skip") & (scores.setting == INIT)].itertuples()
     own = residuals[(residuals.architecture == "SAN+skip") & (residuals.training == "init")]
     rows = opened.downloaded("#cell [data-rows]")
     assert [(one["key"], int(one["layer"]), float(one["value"])) for one in rows] == list(
@@ -320,8 +327,8 @@ def test_the_name_of_an_architecture_says_what_it_is_made_of(opened: Opened) -> 
     opened.page.locator("#scorecard-table [data-made='SAN+skip']").click()
     said = opened.page.locator("#cell").inner_text()
     assert re.search(r"residual\s+add", said) and "what turns scores into attention weights" in said
-    assert re.search(r"residual at the last layer\s+0\.\d+ sorting, init, depth 6", said) and "10 networks" in said
-    opened.page.locator("#cell .cells button", has_text="sorting, short, depth 6 · seed 3").click()
+    assert re.search(r"residual at the last layer\s+0\.\d+", said) and "5 networks" in said
+    opened.page.locator("#cell .cells button", has_text="SAN+skip · seed 3").click()
     opened.page.locator("#cell .snippet").wait_for()
 
 

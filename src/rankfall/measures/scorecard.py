@@ -1,12 +1,13 @@
-"""Scorecard: the headline numbers of every study for each architecture of the run, with their deviation over seeds.
+"""Scorecard: the headline numbers of every study for each architecture of the run at each setting, with their deviation over seeds.
 
 An architecture is a name in the configuration and what it is made of: where the grid sets a part of it (a normaliser, a position), each
-is a row of its own. Its networks may have several settings (task, training, depth, sizes), and a number is the mean over the seeds of one
-of them. Which one follows from a rule, the same for all architectures, so that numbers are as comparable as can be: untrained networks
-first, or trained ones, as the number says; then the setting that most architectures have been measured at; then the deepest.
+is a row of its own. So is each setting (task, training, depth, sizes, number format; `report/settings.py`): numbers of two settings stand
+in two rows, and are not compared.
 
-A mean is given only where every seed has a number. Otherwise there is none, and a reason. Orders of contraction and the probe at random
-weights belong to components, not to networks: they are those of the row with the same components and options.
+Seeds that diverged, failed or are missing are left out of a mean, which says how many they are. Where a seed that is done has no such
+number (it never falls below a tenth), the mean over the others would be of those that do: there is none, and a reason. Orders of
+contraction and the probe at random weights belong to components, not to networks: they are those of the row with the same components and
+options, and stand in every row of an architecture.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from rankfall.report.cell_numbers import OF_CELLS
 from rankfall.report.headlines import HEADLINES, Headline
 from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
 from rankfall.report.schemas.scorecard import MADE_OF
+from rankfall.report.settings import fill_sizes
 from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ NEEDS = "tables"
 TABLES = [
     "cells",
     "residuals",
+    "law",
     "orders",
     "paths",
     "probe",
@@ -37,7 +40,7 @@ TABLES = [
     "token_identity",
     "attribution",
 ]  # of these, what the run makes
-USED = ["key", "architecture", "design", "setting", "trained", "depth", "seed", "status", "reason"]
+ROW = ["architecture", "design", "setting"]
 Value = dict[str, Any]
 
 
@@ -46,99 +49,122 @@ def scorecard(context: "Context") -> list[dict[str, Any]]:
     cells = context.table("cells")
     if cells is None or not len(cells):
         return []
-    cells = placed(cells)
-    rows = {}
-    for (name, number), part in cells.groupby(["architecture", "design"]):
-        one = part.iloc[0]
-        rows[name, number] = {
-            "architecture": name,
-            "variant": one.variant,
-            **{column: text(one[column]) for column in MADE_OF},
-            "cells": len(part),
-            "done": int((part.status == "done").sum()),
-        }
+    cells = placed(cells).assign(heads=fill_sizes(cells).heads)
+    rows = {place: about(part) for place, part in cells.groupby(ROW)}
     parts = {name: by_parts(context.table(name), name) for name in ("orders", "probe")}
     for headline in HEADLINES:
         table = context.table(headline.table)
-        numbers = of_networks(headline, table, cells) if headline.name in OF_CELLS else None
+        numbers = {} if headline.components else of_networks(headline, table, cells)
         for place, row in rows.items():
-            found = (
-                of_parts(headline, parts[headline.table], row)
-                if numbers is None
-                else numbers.get(place, none("it has no networks"))
-            )
+            found = of_parts(headline, parts[headline.table], row) if headline.components else numbers[place]
             row |= {f"{headline.name}{suffix}": value for suffix, value in found.items()}
     return list(rows.values())
 
 
-def none(reason: str) -> Value:
-    return {"": None, "_deviation": None, "_seeds": None, "_at": None, "_reason": reason}
+def about(part: "DataFrame") -> dict[str, Any]:
+    """What a row is about: networks of one design at one setting."""
+    one = part.iloc[0]
+    setting = {name: one[name] for name in ("setting", "task", "training", "dtype")}
+    return {
+        "architecture": one.architecture,
+        "variant": one.variant,
+        **setting,
+        "trained": bool(one.trained),
+        "depth": int(one.depth),
+        "width": int(one.width),
+        "heads": None if one.heads == "none" else int(one.heads),
+        **{column: text(one[column]) for column in MADE_OF},
+        "cells": len(part),
+        "done": int((part.status == "done").sum()),
+    }
 
 
 def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame") -> dict[Any, Value]:
-    """(architecture, design) -> value, of a number of single networks."""
-    places = list(cells.groupby(["architecture", "design"]).groups)
+    """(architecture, design, setting) -> value, of a number of single networks."""
+    places = list(cells.groupby(ROW).groups)
     if table is None:
-        return dict.fromkeys(places, none(f"this run does not make the table {headline.table}"))
-    asked = cells.loc[cells.key.isin(table.key), USED]
+        return dict.fromkeys(places, lacking(headline, f"this run does not make the table {headline.table}"))
+    asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "trained", "status", "reason"]]
     if headline.first == "only trained":
         asked = asked[asked.trained]
     made = OF_CELLS[headline.name]
     number = made.number(made.rows(table[table.status == "done"]))
-    found = asked.merge(number, on="key", how="left")
-    where = dict(list(found.groupby(["architecture", "design"])))
-    ranks = ranking(headline, found)
-    return {place: chosen(headline, where.get(place), ranks, cells) for place in places}
-
-
-def ranking(headline: Headline, found: "DataFrame") -> dict[str, tuple[Any, ...]]:
-    """Setting -> what it is sorted by: the smallest is taken."""
-    numbered = found[found.number.notna() | (found.why.fillna("") != "")]
-    counts = numbered[["setting", "architecture", "design"]].drop_duplicates().setting.value_counts()
-    about = found.groupby("setting").agg(trained=("trained", "first"), depth=("depth", "first"))
-    last = headline.first == "untrained"
+    found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
+    trained = cells.groupby(ROW).trained.first()
     return {
-        str(setting): (bool(one.trained) == last, -int(counts.get(setting, 0)), -int(one.depth), str(setting))
-        for setting, one in about.iterrows()
+        place: mean(headline, found[place]) if place in found else lacking(headline, unasked(headline, trained[place]))
+        for place in places
     }
 
 
-def chosen(headline: Headline, found: "DataFrame | None", ranks: Mapping[str, Any], cells: "DataFrame") -> Value:
-    """Mean and deviation over the seeds of the first setting."""
-    if found is None:
-        only = headline.first == "only trained"
-        return none("none of its trained networks was measured" if only else "its networks were not measured")
-    setting = min(found.setting.unique(), key=lambda one: ranks[one])
-    part = found[found.setting == setting]
-    lacking = part[part.number.isna()]
-    if len(lacking):
-        first = lacking.iloc[0]
-        why = first.why if isinstance(first.why, str) and first.why else ""
-        why = why or (first.reason or first.status if first.status != "done" else "its rows have no such number")
-        many = f"in {len(lacking)} of {len(part)} seeds" if len(part) > 1 else ""
-        return none(f"{setting}: {why}" + (f" ({many})" if many else "")) | {"_at": setting}
+def unasked(headline: Headline, trained: bool) -> str:
+    asks = headline.first == "only trained" and not trained
+    return "it is asked of trained networks, and these are not" if asks else "its networks were not measured"
+
+
+def lacking(headline: Headline, reason: str, **known: Any) -> Value:
+    """No number, and why."""
+    of = ["_at"] if headline.components else ["_seeds", "_of"]
+    beside = [f"_{name}" for name in headline.beside] + ["_by"] * bool(headline.compared_within)
+    lost = {} if headline.components else {"_lost": ""}
+    return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
+
+
+def mean(headline: Headline, found: "DataFrame") -> Value:
+    """Mean and deviation over the seeds that are done."""
+    done = found[found.status == "done"]
+    gone = lost(found)
+    known: Value = {"_of": len(found), "_lost": gone}
+    if not len(done):
+        return lacking(headline, gone, **known)
+    without = done[done.number.isna()]
+    if len(without):
+        why = without.iloc[0].why
+        why = why if isinstance(why, str) and why else "its rows have no such number"
+        return lacking(headline, why + (f" (in {len(without)} of {len(done)} seeds)" if len(done) > 1 else ""), **known)
+    by = {"_by": " and ".join(sorted(done.by.unique()))} if headline.compared_within else {}
+    if by and done.by.nunique() > 1:
+        return lacking(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
     return {
-        "": float(part.number.mean()),
-        "_deviation": float(part.number.std(ddof=1)) if len(part) > 1 else None,
-        "_seeds": len(part),
-        "_at": setting,
+        "": float(done.number.mean()),
+        "_deviation": float(done.number.std(ddof=1)) if len(done) > 1 else None,
+        "_seeds": len(done),
+        **known,
+        **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
+        **by,
         "_reason": "",
     }
+
+
+def lost(found: "DataFrame") -> str:
+    """How many seeds have ended otherwise than done, and the first one's reason."""
+    others = found[found.status != "done"]
+    if not len(others):
+        return ""
+    counts = ", ".join(f"{count} {status}" for status, count in others.status.value_counts().sort_index().items())
+    why = next((str(reason) for reason in others.reason if reason), "")
+    return f"{counts} of {len(found)} seed{'s' * (len(found) != 1)}" + (f": {why}" if why else "")
+
+
+def number_of(value: Any) -> float | None:
+    return None if missing(value) else float(value)
 
 
 def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any]) -> Value:
     """The value of the row with the same components as an architecture."""
     if rows is None:
-        return none(f"this run does not make the table {headline.table}")
+        return lacking(headline, f"this run does not make the table {headline.table}")
     one = row_of(headline, rows, row)
     if isinstance(one, str):
-        return none(one)
+        return lacking(headline, one)
+    known: Value = {}
     if headline.table == "orders":
         number, spread, where = one.order, one.uncertainty, f"{one.block}, {one.draws} draws"
     else:
         number, spread, where = one.untrained_rows, None, f"{one.tokens} tokens, {one.draws} draws"
         number = number if missing(number) else number / one.tokens
+        theory = None if missing(one.theory_rows) else one.theory_rows / one.tokens
+        known = {"_chance": 1 / one.tokens, "_ceiling": number_of(theory)}
     if missing(number):
-        return none(str(one.reason) or "it has no number") | {"_at": where}
-    known = {"": float(number), "_deviation": None if missing(spread) else float(spread)}
-    return none("") | known | {"_at": where}
+        return lacking(headline, str(one.reason) or "it has no number", _at=where, **known)
+    return lacking(headline, "") | known | {"": float(number), "_deviation": number_of(spread), "_at": where}

@@ -1,4 +1,5 @@
-"""Headline numbers of single networks, from the tables of their measures: one row a cell with `number`, or with `why` there is none.
+"""Headline numbers of single networks, from the tables of their measures: one row a cell with `number`, or with `why` there is none, and
+with what a headline is compared with (`Headline.beside`), a column each.
 
 Each is made in two steps: the rows of the table that it is made of, which the page shows, and the number of each network's rows.
 """
@@ -11,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.selection import lacking
+
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 TENTH, HALF = 0.1, 0.5
 TOLERANCE = 1e-6  # of the rank of the value matrix: above float32's rounding, below what a weight says
@@ -29,7 +32,22 @@ def residuals(table: DataFrame) -> DataFrame:
 
 
 def residual_last(rows: DataFrame) -> DataFrame:
-    return by_cell(rows, last)
+    floors = at_last(rows).groupby("key").floor_share.mean()
+    found = by_cell(rows, last)
+    return found.assign(floor=found.key.map(floors).astype(float))
+
+
+def law(table: DataFrame) -> DataFrame:
+    return table
+
+
+def log_residual(rows: DataFrame) -> DataFrame:
+    """No number from the first layer on at which a sample's rows are equal to the last digit, or rounding noise."""
+    last = at_last(rows).groupby("key").log10_residual.mean()
+    gone = rows[lacking(rows)].groupby("key").layer.min()
+    found = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))
+    why = ["" if missing != missing else f"at layer {missing:.0f} it is rounding noise, or 0" for missing in found.gone]
+    return found.assign(why=why).reset_index()[["key", "number", "why"]]
 
 
 def halving_depth(rows: DataFrame) -> DataFrame:
@@ -90,7 +108,7 @@ def longest_trained(table: DataFrame) -> DataFrame:
 
 
 def probe_accuracy(rows: DataFrame) -> DataFrame:
-    return plain(rows, "accuracy")
+    return plain(rows, "accuracy", chance=rows.chance, ceiling=rows.ceiling)
 
 
 def longer(table: DataFrame) -> DataFrame:
@@ -100,7 +118,8 @@ def longer(table: DataFrame) -> DataFrame:
 
 
 def kept(rows: DataFrame) -> DataFrame:
-    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None)
+    trained = rows.accuracy_trained.where(rows.accuracy_trained > 0)
+    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=rows.chance / trained)
 
 
 def free(table: DataFrame) -> DataFrame:
@@ -121,7 +140,7 @@ def found_again(table: DataFrame) -> DataFrame:
 
 
 def identity_rate(rows: DataFrame) -> DataFrame:
-    return plain(rows, "rate")
+    return plain(rows, "rate", chance=rows.chance)
 
 
 def own(table: DataFrame) -> DataFrame:
@@ -130,25 +149,48 @@ def own(table: DataFrame) -> DataFrame:
 
 
 def own_share(rows: DataFrame) -> DataFrame:
-    return plain(rows, "value")
+    return plain(rows, "value", chance=rows.samples / rows.tokens)
 
 
 def cells(table: DataFrame) -> DataFrame:
     return table
 
 
+def accuracy(rows: DataFrame) -> DataFrame:
+    return plain(rows, "test_accuracy", without_accuracy(rows), chance=rows.chance)
+
+
 def over_chance(rows: DataFrame) -> DataFrame:
     found = rows.assign(over=rows.test_accuracy - rows.chance)
-    return plain(found, "over", found.over.isna().map({True: "its task has no accuracy", False: ""}))
+    return plain(found, "over", without_accuracy(rows), ceiling=1 - rows.chance)
+
+
+def without_accuracy(rows: DataFrame) -> Series:
+    return rows.test_accuracy.isna().map({True: "its task has no accuracy", False: ""})
 
 
 def step_ms(rows: DataFrame) -> DataFrame:
-    return plain(rows.assign(ms=1000 * rows.seconds / rows.steps.where(rows.steps > 0)), "ms")
+    """`by`: what the time belongs to beside the network."""
+    times = rows.assign(ms=1000 * rows.seconds / rows.steps.where(rows.steps > 0))
+    return plain(times, "ms").assign(by=computed_by(rows))
 
 
-def plain(table: DataFrame, column: str, why: Any = None) -> DataFrame:
+def computed_by(rows: DataFrame) -> Series:
+    """Engine, device, threads, size of the stack and processor, as far as they are known."""
+    size = rows.groupby("stack").key.transform("size").astype("Int64").astype("string")
+    said = rows.engine.fillna("engine unknown") + " on " + rows.device.fillna("a device unknown")
+    if "threads" in rows:
+        threads = rows.threads.astype("string")
+        said = said + (", " + threads + " thread" + threads.ne("1").map({True: "s", False: ""})).fillna("")
+    said = said + (", " + size + " networks at once").fillna("")
+    return said + (", " + rows.processor).fillna("") if "processor" in rows else said
+
+
+def plain(table: DataFrame, column: str, why: Any = None, **beside: Series) -> DataFrame:
+    """`beside`: what the number is compared with, by the names of the headline."""
     found = table[["key"]].assign(number=table[column].astype(float), why="" if why is None else why)
-    return found.assign(why=found.why.where(found.number.isna() & (found.why != ""), ""))
+    compared = {name: values.astype(float) for name, values in beside.items()}
+    return found.assign(why=found.why.where(found.number.isna() & (found.why != ""), ""), **compared)
 
 
 def at_last(lines: DataFrame) -> DataFrame:
@@ -179,6 +221,7 @@ class OfCells:
 
 OF_CELLS = {
     "residual_last": OfCells(residuals, residual_last),
+    "log_residual": OfCells(law, log_residual),
     "halving_depth": OfCells(residuals, halving_depth),
     "depth_below_tenth": OfCells(residuals, depth_below_tenth),
     "short_paths": OfCells(short, short_paths),
@@ -187,6 +230,7 @@ OF_CELLS = {
     "null_dimension": OfCells(free, null_dimension),
     "identity_rate": OfCells(found_again, identity_rate),
     "own_share": OfCells(own, own_share),
+    "accuracy": OfCells(cells, accuracy),
     "over_chance": OfCells(cells, over_chance),
     "step_ms": OfCells(cells, step_ms),
 }

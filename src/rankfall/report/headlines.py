@@ -5,7 +5,8 @@ The scorecard's columns, its figure, the page and docs/tables.md all say it with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 STUDIES = {
@@ -18,8 +19,9 @@ STUDIES = {
 
 @dataclass(frozen=True)
 class Headline:
-    """One number of an architecture. `first`: the networks that it is taken from where an architecture has both; `good`: which end of
-    the column keeps more of what depth may lose."""
+    """One number of an architecture at a setting, or of its components at any. `first`: the networks that it is asked of first; `good`:
+    which end of the column keeps more of what depth may lose; `beside`: what the number is compared with (chance, ceiling, floor), each
+    a column, with its meaning; `compared_within`: what else than the setting must agree before two numbers are compared."""
 
     name: str
     title: str  # a column's heading
@@ -32,6 +34,13 @@ class Headline:
     good: Literal["high", "low"] | None = "high"
     digits: int = 2
     provenance: bool = False  # differs between equal runs: times
+    beside: Mapping[str, str] = field(default_factory=dict)
+    compared_within: str = ""
+
+    @property
+    def components(self) -> bool:
+        """Whether it is a number of components, not of networks."""
+        return self.table in ("orders", "probe")
 
 
 HEADLINES = (
@@ -62,6 +71,18 @@ HEADLINES = (
         "residuals",
         ("value",),
         digits=3,
+        beside={"floor": "share of the samples whose residual is rounding noise of float64"},
+    ),
+    Headline(
+        "log_residual",
+        "residual without rounding (log10)",
+        "rank",
+        "log10 of the relative residual after the last block, by centred propagation, which has no rounding floor, or by float64 where "
+        "that is above its floor; mean over samples",
+        "law",
+        ("layer", "sample", "method", "log10_residual", "floor"),
+        unit="log10",
+        digits=1,
     ),
     Headline(
         "halving_depth",
@@ -97,9 +118,13 @@ HEADLINES = (
         "probe_rows",
         "places told apart at random weights",
         "position",
-        "of a sequence of equal tokens, the share of places whose output differs from all others', the most of all draws of weights",
+        "of a sequence of n equal tokens, how many different outputs its places have, over n; the most of all draws of weights",
         "probe",
         ("untrained_rows", "tokens"),
+        beside={
+            "chance": "1/n, where all places give the same",
+            "ceiling": "what theory allows whatever the weights are",
+        },
     ),
     Headline(
         "probe_accuracy",
@@ -109,6 +134,10 @@ HEADLINES = (
         "probe_trained",
         ("length", "beyond", "accuracy"),
         first="only trained",
+        beside={
+            "chance": "accuracy of the best single answer for all places",
+            "ceiling": "of the best answers with the trained network's distinct rows",
+        },
     ),
     Headline(
         "kept",
@@ -118,6 +147,7 @@ HEADLINES = (
         "extrapolation",
         ("times", "kept"),
         first="only trained",
+        beside={"chance": "what is kept by always naming the most frequent word"},
     ),
     Headline(
         "null_dimension",
@@ -140,6 +170,7 @@ HEADLINES = (
         "token_identity",
         ("layer", "map", "loss", "trained_layer", "candidates", "distance", "rate"),
         first="trained",
+        beside={"chance": "rate of a guess among the tokens of the sentence"},
     ),
     Headline(
         "own_share",
@@ -149,6 +180,17 @@ HEADLINES = (
         "attribution",
         ("layer", "method", "kept_tokens", "quantity", "value"),
         first="trained",
+        beside={"chance": "1/n, where all tokens have equal shares"},
+    ),
+    Headline(
+        "accuracy",
+        "test accuracy",
+        "use",
+        "share of the test set's answers that are right",
+        "cells",
+        ("test_accuracy", "chance"),
+        first="only trained",
+        beside={"chance": "the best guess that never sees an input"},
     ),
     Headline(
         "over_chance",
@@ -158,6 +200,7 @@ HEADLINES = (
         "cells",
         ("test_accuracy", "chance"),
         first="only trained",
+        beside={"ceiling": "where every answer is right"},
     ),
     Headline(
         "step_ms",
@@ -171,5 +214,12 @@ HEADLINES = (
         good="low",
         digits=2,
         provenance=True,
+        compared_within="engine, device, threads, number of networks in the stack and processor that `step_ms` belongs to; only equal "
+        "ones are compared",
     ),
 )
+
+
+def by_name(name: str) -> Headline:
+    (found,) = (headline for headline in HEADLINES if headline.name == name)
+    return found

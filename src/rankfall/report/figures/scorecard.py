@@ -1,4 +1,5 @@
-"""The scorecard as a picture: a row an architecture, a column a headline number, shaded from what loses most to what keeps most."""
+"""The scorecard of one setting as a picture: a row an architecture, a column a headline number, shaded from what loses most to what
+keeps most."""
 
 from collections.abc import Callable
 from textwrap import fill
@@ -6,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import HEADLINES, STUDIES, Headline
+from rankfall.report.part_numbers import missing
+from rankfall.report.ranking import shade
+from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
@@ -13,38 +17,52 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 TABLES = ["scorecard"]
-WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.75  # inches of a column, a row, the names and the headings
+KEEPS = 0.5  # residual at the last layer
+WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row, the names, and the headings
 
 
 def scorecard(
-    read: "Callable[[str], DataFrame]", *, architectures: list[str] = [], numbers: list[str] = [], most: int = 60
+    read: "Callable[[str], DataFrame]",
+    *,
+    setting: str = "",
+    architectures: list[str] = [],
+    numbers: list[str] = [],
+    most: int = 60,
 ) -> Picture:
-    """All architectures and all numbers if none are named; a number that no architecture has is left out. `most`: rows that are drawn."""
+    """All architectures and all numbers if none are named; a number that no architecture has is left out. `setting`: as the table's column
+    of this name has it; by default the one with most of these numbers. `most`: rows that are drawn."""
     table = read("scorecard")
     known = {headline.name: headline for headline in HEADLINES}
     for name in numbers:
         if name not in known:
             raise RankfallError(f"figure scorecard: there is no number {name!r}; allowed: {', '.join(known)}")
     chosen = [known[name] for name in numbers] or list(HEADLINES)
-    shown = [headline for headline in chosen if table[headline.name].notna().any()]
     if architectures:
         table = table[table.architecture.isin(architectures)]
-    if not shown or not len(table):
-        raise RankfallError("figure scorecard: no architecture has any of the numbers, so there is nothing to draw")
+    if not len(table):
+        raise RankfallError("figure scorecard: it has no architecture, so there is nothing to draw")
+    own = [headline for headline in chosen if not headline.components] or chosen
+    at = find_setting(table, setting, "figure scorecard: setting") if setting else settings_in(table, own)[0]
+    others = table.setting.nunique() - 1
+    table = rows_at(table, at)
+    shown = [headline for headline in chosen if table[headline.name].notna().any()]
+    if not shown:
+        raise RankfallError(f"figure scorecard: no architecture has any of the numbers at the setting {at.label!r}")
     table = table.sort_values(["residual_last", "architecture", "variant"], na_position="last")
-    left, table = len(table) - most, table.head(most)
+    left, table = max(len(table) - most, 0), table.head(most)
     figure, ((panel,),) = canvas(
         1, 1, LABELS + WIDE * len(shown), HEADER + HIGH * len(table), gridspec_kw={"left": 0.2}
     )
-    draw(panel, table, shown)
-    return Picture(figure, caption(table, max(left, 0)))
+    draw(panel, table, shown, at)
+    figure.suptitle(f"{at.label} ({at.sizes})", fontsize=8.5)
+    return Picture(figure, caption(table, at, shown, left, others))
 
 
-def draw(panel: "Axes", table: "DataFrame", shown: list[Headline]) -> None:
+def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Setting) -> None:
     import numpy as np
     import seaborn
 
-    shades = np.array([shade(table[headline.name], headline) for headline in shown]).T
+    shades = np.array([shade(table, headline, setting) for headline in shown]).T
     words: np.ndarray = np.array([[written(row, headline) for headline in shown] for _, row in table.iterrows()])
     seaborn.heatmap(
         shades,
@@ -75,35 +93,32 @@ def name_of(row: "Series") -> str:
     return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
 
 
-def shade(values: "Series", headline: Headline) -> "Series":
-    """0 for what loses most in its column, 1 for what keeps most; by rank, so that one outlier does not hide the rest."""
-    values = values.round(headline.digits)
-    if headline.good is None:
-        return values * 0.0
-    return (values if headline.good == "high" else -values).rank(pct=True)
-
-
 def written(row: "Series", headline: Headline) -> str:
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
     if value != value:
-        return "–" if isinstance(row[f"{headline.name}_at"], str) else ""
+        measured = row[f"{headline.name}_{'at' if headline.components else 'of'}"]
+        return "" if missing(measured) else "–"
     number = f"{value:.{headline.digits}f}"
     number = number.removeprefix("-") if float(number) == 0 else number
     spread = f"{deviation:.{headline.digits}f}" if deviation == deviation else ""
     return f"{number}±{spread}" if spread.strip("0.") else number
 
 
-def caption(table: "DataFrame", left: int) -> str:
-    """Who loses most, in a sentence."""
-    more = f" {left} more are in the table." if left else ""
-    known = table[table.halving_depth.notna()]
-    if not len(known):
-        return f"Headline numbers of {len(table)} architectures, darker where more is kept; blank where there is none.{more}"
-    first = known.loc[known.halving_depth.idxmin()]
-    keep = table.residual_last[table.residual_last.notna()] >= 0.5
+def caption(table: "DataFrame", setting: Setting, shown: list[Headline], left: int, others: int) -> str:
+    """What is shown, and what is not."""
+    count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
+    more = f" {left} more of this setting are in the table." if left else ""
+    more += f" {others} other setting{'s are' if others > 1 else ' is'} in the table." if others else ""
+    lost = [f"{name_of(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
+    counted = [table[f"{headline.name}_seeds"].dropna() for headline in shown if not headline.components]
+    seeds = sorted({int(count) for counts in counted for count in counts}) or [0]
+    spread = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
+    keep = table.residual_last[table.residual_last.notna()] >= KEEPS
+    kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
-        f"Headline numbers of {len(table)} architectures with their deviation over seeds, darker where more is kept (grey where "
-        "neither end is better), a dash where there "
-        f"is no such number, blank where nothing was measured. {name_of(first)} loses rank fastest, half of its residual after "
-        f"{first.halving_depth:.2f} layers; {keep.sum()} of {len(keep)} end with a residual of at least 0.5.{more}"
+        f"Headline numbers of {count} at {setting.label} ({setting.sizes}), means and deviations over {spread} "
+        f"seed{'s' * (seeds != [1])}; darker where more is kept than by the others of this setting (grey where neither end is better, and "
+        "where there is nothing to compare with, as a time with those of another engine), a dash where there is no such number, blank "
+        f"where nothing was measured.{kept}{gone}{more}"
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
-    """Headline -> `networks`, the number of each that the scorecard counts, and `rows`, places in the table. `cells`: with settings.
+    """Headline -> `networks`, the number of each that it was asked of, and `rows`, places in the table. `cells`: with settings.
 
     Of a number of components `rows` has one place, or null, for each row of the scorecard.
     """
@@ -31,7 +31,7 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
     for headline in HEADLINES:
         if headline.table not in frames:
             continue
-        if headline.name not in OF_CELLS:
+        if headline.components:
             found[headline.name] = {
                 "rows": [place(headline, parts[headline.table], row) for _, row in scores.iterrows()]
             }
@@ -41,14 +41,14 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
             selected[made.rows] = made.rows(kept[headline.table])
         if headline.table not in keys_of:  # once for each table: some have a row for each of a hundred thousand numbers
             keys_of[headline.table] = set(frames[headline.table].key)
-        measured = cells[[key in keys_of[headline.table] for key in cells.key]]
-        shown = scores[["architecture", "variant", f"{headline.name}_at"]]
-        shown.columns = ["architecture", "variant", "setting"]
-        keys = measured.merge(shown, on=["architecture", "variant", "setting"])[["key"]]
-        numbers = keys.merge(made.number(selected[made.rows]), on="key", how="left").fillna({"why": ""})
+        measured = cells.loc[[key in keys_of[headline.table] for key in cells.key], ["key", "trained"]]
+        if headline.first == "only trained":
+            measured = measured[measured.trained]
+        keys = measured[["key"]]
+        numbers = keys.merge(made.number(selected[made.rows])[["key", "number", "why"]], on="key", how="left")
         wanted, chosen = set(keys.key), selected[made.rows]
         rows = [at for at, key in zip(chosen.index.tolist(), chosen.key.tolist(), strict=True) if key in wanted]
-        found[headline.name] = {"networks": encoded(numbers, places), "rows": rows}
+        found[headline.name] = {"networks": encoded(numbers.fillna({"why": ""}), places), "rows": rows}
     return found
 
 

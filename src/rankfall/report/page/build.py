@@ -21,6 +21,7 @@ from rankfall.report.page.rows import chart_rows, encoded
 from rankfall.report.page.specs import spec
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.schemas.scorecard import MADE_OF
+from rankfall.report.settings import settings_in
 from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def page(given: Given, most: int = MOST) -> str:
         "charts": [chart for chart in charts if chart["data"]["rows"]],
         "headlines": [asdict(headline) for headline in HEADLINES],
         "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
+        "settings": [one.label for one in settings_in(frames["scorecard"])] if "scorecard" in frames else [],
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
@@ -208,9 +210,11 @@ RESIDUAL = (
 )
 SCORECARD = (
     "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "
-    "keeps more. Select a heading to sort, a name for what the architecture is made of, a number for its definition, its networks and "
+    "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
+    "what the architecture is made of, a number for its definition, its networks and "
     "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected.</p>"
-    '<div class="controls"><label>show architectures with<input type="search" id="score-search" placeholder="name"></label></div>'
+    '<div class="controls"><label>setting<select id="score-setting"></select></label>'
+    '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label></div>'
     '<div class="scroll score" role="region" aria-label="Scorecard" tabindex="0"><table id="scorecard-table"></table></div>'
     '<p class="hint" id="score-count" role="status"></p>'
 )

@@ -1,37 +1,72 @@
-"""What a run found, in plain sentences computed from its tables. A sentence is there where its table is."""
+"""What a run found, in plain sentences computed from its tables. A sentence is there where its table is.
+
+Whatever is said of networks is said of one setting, named in the sentence: the one asked for, or the one at which most architectures have
+the number (`report/settings.py` says which among equals).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.selection import clear
+from rankfall.report.headlines import Headline, by_name
+from rankfall.report.page.collapse import say_fastest, say_tenth
+from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, is_are, many, percent, write_tie
+from rankfall.report.ranking import find_extreme, split_comparable
+from rankfall.report.settings import Setting, rows_at, settings_in
 from rankfall.report.style import power
-from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 Read = Callable[[str], Any]  # a table, or None where the run has none
+Say = Callable[["DataFrame", Setting, bool], str]  # of the rows of a setting; whether others have this number too
 NEAR = 0.1  # of an order of contraction to 0, 1 or 3
-KEEPS = 0.5  # residual at the last layer
-NAMED = 6
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A question, its answer, and the section with the numbers."""
+    """A question, its answer, and the section with the numbers; `setting`: of the networks that it is about."""
 
     question: str
     answer: str
     study: str
+    setting: str = ""
 
 
-def findings(read: Read) -> list[Finding]:
-    """All that the tables have an answer to, most important first."""
-    return [found for ask in ASKED for found in ask(read)]
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the networks of a setting: `say` is given those rows of the scorecard that have one of the numbers."""
+
+    question: str
+    study: str
+    numbers: tuple[str, ...]
+    say: Say
+
+
+def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
+    """All that the tables have an answer to, most important first. `setting`: of all that is said of networks."""
+    return [
+        found for ask in ASKED for found in (answer(ask, read, setting) if isinstance(ask, Question) else ask(read))
+    ]
+
+
+def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Finding]:
+    scores = read("scorecard")
+    if scores is None:
+        return
+    headlines = [by_name(number) for number in asked.numbers]
+    measured = scores[[f"{headline.name}_of" for headline in headlines]].notna().any(axis=1)
+    known = scores[measured]
+    if not len(known):
+        return
+    chosen = setting or settings_in(known, headlines)[0]
+    rows = rows_at(known, chosen)
+    said = asked.say(rows, chosen, setting is None and known.setting.nunique() > 1) if len(rows) else ""
+    if said:
+        yield Finding(asked.question, said, asked.study, chosen.label)
 
 
 def was_run(cells: DataFrame) -> str:
@@ -50,59 +85,6 @@ def was_run(cells: DataFrame) -> str:
         f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{left}. "
         f"{ended}; training took {minutes:.1f} minutes of computing ({hosts})."
     )
-
-
-def collapse(read: Read) -> Iterator[Finding]:
-    scores = read("scorecard")
-    if scores is None:
-        return
-    falls = scores[scores.halving_depth.notna()].sort_values("halving_depth")
-    if len(falls):
-        first = falls.iloc[0]
-        answer = (
-            f"{name(first)}{without(first)} loses half of what tells its tokens apart{within(first.halving_depth)} after "
-            f"{first.halving_depth:.2f} layers, interpolated ({first.halving_depth_at}). "
-        )
-        others = [f"{name(row)} {row.halving_depth:.2f}" for _, row in falls.iloc[1:NAMED].iterrows()]
-        answer += f"Next: {', '.join(others)}. " if others else ""
-        yield Finding("Which architecture collapses fastest?", answer + skips(scores), "rank")
-    below = scores[scores.depth_below_tenth.notna()].sort_values("depth_below_tenth")
-    asked = scores[scores.depth_below_tenth_at.notna()]
-    if len(asked):
-        at: dict[str, list[str]] = {}
-        for _, row in below.iterrows():
-            at.setdefault(f"{row.depth_below_tenth:.1f}".removesuffix(".0"), []).append(name(row))
-        each = [f"layer {layer}: {', '.join(names)}" for layer, names in at.items()]
-        stay = len(asked) - len(below)
-        answer = f"Mean over seeds, {'; '.join(each)}. " if each else ""
-        if stay:
-            rows = f"{'other ' if each else ''}{many(stay, 'row')}"
-            answer += f"In the {rows} of the scorecard at least one seed has no such layer; the scorecard says why."
-        yield Finding("At which layer does the residual fall below 0.1?", answer.strip(), "rank")
-
-
-def without(row: Series) -> str:
-    """What a network lacks, for those who do not know its name."""
-    lacks = {"residual": "skip connections", "norm": "norms", "mlp": "MLPs"}
-    missing = [what for part, what in lacks.items() if getattr(row, part) == "none"]
-    return f" (no {', no '.join(missing)})" if missing else ""
-
-
-def within(depth: float) -> str:
-    return " within the first layer," if depth < 1 else ""
-
-
-def skips(scores: DataFrame) -> str:
-    """How many keep their tokens apart, with skip connections and without."""
-    known = scores[scores.residual_last.notna()]
-    parts = []
-    for what, part in (
-        ("with skip connections", known[known.residual.notna() & (known.residual != "none")]),
-        ("without", known[known.residual == "none"]),
-    ):
-        if len(part):
-            parts.append(f"{int((part.residual_last >= KEEPS).sum())} of {len(part)} {what}")
-    return f"A residual of at least {KEEPS} is left at the last layer of {' and of '.join(parts)}." if parts else ""
 
 
 def orders(read: Read) -> Iterator[Finding]:
@@ -127,31 +109,63 @@ def orders(read: Read) -> Iterator[Finding]:
     )
 
 
-def law(read: Read) -> Iterator[Finding]:
-    table = read("law")
-    if table is None:
-        return
-    table = table[table.status == "done"]
-    table = table[clear(table)]  # rounding noise is no residual
-    if not len(table):
-        return
-    deepest = int(table.layer.max())
-    last = placed(table[table.layer == deepest].reset_index(drop=True))
-    by = ["architecture", "variant", "setting"]  # a trained network and an untrained one are two answers
-    ends = last.groupby(by).agg(
-        residual=("log10_residual", "mean"), centred=("method", lambda of: (of == "centred").all())
+def say_range(
+    rows: DataFrame,
+    setting: Setting,
+    several: bool,
+    *,
+    headline: Headline,
+    text: str,
+    write: Callable[[float], str],
+    chance: str = "",
+) -> str:
+    """The highest and the lowest of a number, with those that tie."""
+    if not split_comparable(rows, headline, setting):
+        return ""
+    (known,) = split_comparable(rows, headline, setting)
+    high = find_extreme(known, headline, setting, most=True, written=write)
+    low = find_extreme(known, headline, setting, most=False, written=write)
+    said = write_tie(high, headline, write)
+    if set(low.index) & set(high.index):
+        said = f"{said}, all that were measured" if len(high) == len(known) > 1 else said
+    else:
+        said = f"{said}, least in {write_tie(low, headline, write)}"
+    said = f"{at(setting, several)}{text} {said}{count_seeds(known, headline)}."
+    return said + (compare_with_chance(known, headline, write, chance) if chance else "")
+
+
+def say_law(rows: DataFrame, setting: Setting, several: bool) -> str:
+    return say_range(
+        rows,
+        setting,
+        several,
+        headline=by_name("log_residual"),
+        write=power,
+        text=f"After {many(setting.depth, 'layer')} the residual is largest in",
     )
-    ends = ends.reset_index()
-    low, high = ends.loc[ends.residual.idxmin()], ends.loc[ends.residual.idxmax()]
-    several = ends.setting.nunique() > 1
-    said = [f"{name(row)}{f' ({row.setting})' if several else ''}" for row in (low, high)]
-    left = f"{10**high.residual:.2f}" if high.residual > -1.5 else power(high.residual)
-    exact = ", computed without rounding" if low.centred else ", in float64"
-    yield Finding(
-        "How small does the residual become?",
-        f"After {deepest} layers {said[0]} is at {power(low.residual)}{exact}; {said[1]} is at {left}.",
-        "rank",
+
+
+def say_cost(rows: DataFrame, setting: Setting, several: bool) -> str:
+    """Of the largest part of rows whose times may be compared."""
+    headline = by_name("step_ms")
+    parts = split_comparable(rows, headline, setting)
+    if not parts:
+        return ""
+    part = parts[0]
+    low = find_extreme(part, headline, setting, most=False)
+    high = find_extreme(part, headline, setting, most=True)
+    write = "{:.1f} ms".format
+    between = f"from {write_tie(low, headline, write)} to {write_tie(high, headline, write)}"
+    if set(low.index) & set(high.index):
+        between = write_tie(low, headline, write)
+    others = sum(map(len, parts[1:]))
+    left = (
+        f" Times of {many(others, 'other architecture')} were taken otherwise and are not compared with these."
+        if others
+        else ""
     )
+    said = f"a training step of one network takes {between}, {part.step_ms_by.iloc[0]}{count_seeds(part, headline)}."
+    return f"{at(setting, several)}{said}{left}"
 
 
 def probe(read: Read) -> Iterator[Finding]:
@@ -184,91 +198,52 @@ def published(read: Read) -> Iterator[Finding]:
         )
 
 
-def range_of(column: str, read: Read) -> Iterator[Finding]:
-    """The highest and the lowest of a column of the scorecard, among architectures measured at the setting that most were."""
-    scores = read("scorecard")
-    if scores is None:
-        return
-    known = scores[scores[column].notna()]
-    if not len(known):
-        return
-    at = known[f"{column}_at"]
-    known = known[at == at.value_counts().sort_index(kind="stable").idxmax()]
-    if len(known) < 2:
-        return
-    high, low = known.loc[known[column].idxmax()], known.loc[known[column].idxmin()]
-    study, question, text, written = RANGES[column]
-    answer = text.format(most=written(high[column]), highest=name(high), least=written(low[column]), lowest=name(low))
-    yield Finding(question, f"{answer} ({known[f'{column}_at'].iloc[0]})", study)
+def of_range(question: str, number: str, text: str, write: Callable[[float], str], chance: str = "") -> Question:
+    headline = by_name(number)
+    say = partial(say_range, headline=headline, text=text, write=write, chance=chance)
+    return Question(question, headline.study, (number,), say)
 
 
-def is_are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def percent(value: float) -> str:
-    return f"{value:.0%}"
-
-
-def name(row: Series) -> str:
-    return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
-
-
-RANGES: dict[
-    str, tuple[str, str, str, Callable[[float], str]]
-] = {  # of a column: study, question, answer, how a number is written
-    "short_paths": (
-        "rank",
-        "Do short paths do the work?",
-        "Paths through at most a third of the layers make {least} of the way from chance to the network's own accuracy in {lowest}, and "
-        "{most} in {highest}.",
-        percent,
-    ),
-    "kept": (
-        "position",
-        "What happens on longer text?",
-        "At about 4 times the trained length {highest} keeps {most} of its accuracy, {lowest} {least}.",
-        percent,
-    ),
-    "identity_rate": (
-        "identity",
-        "Can a token still be found in the last layer?",
-        "A linear map finds {most} of the tokens in {highest}, and {least} in {lowest}.",
-        percent,
-    ),
-    "own_share": (
-        "identity",
-        "How much of a vector is its own token?",
-        "At the last layer {most} in {highest}, and {least} in {lowest}.",
-        percent,
-    ),
-    "over_chance": (
-        "use",
-        "What did they learn?",
-        "Test accuracy less that of the best guess is {most} in {highest} and {least} in {lowest}.",
-        "{:.2f}".format,
-    ),
-    "step_ms": (
-        "use",
-        "What does it cost?",
-        "A training step of one network takes from {least} ({lowest}) to {most} ({highest}); sizes differ, the scorecard says which.",
-        "{:.1f} ms".format,
-    ),
-}
-ASKED: tuple[Callable[[Read], Iterator[Finding]], ...] = (
-    collapse,
-    partial(range_of, "step_ms"),
+ASKED: Sequence[Question | Callable[[Read], Iterator[Finding]]] = (
+    Question("Which architecture collapses fastest?", "rank", ("residual_last", "log_residual"), say_fastest),
+    Question("At which layer does the residual fall below 0.1?", "rank", ("depth_below_tenth",), say_tenth),
+    Question("What does it cost?", "use", ("step_ms",), say_cost),
     orders,
-    law,
-    partial(range_of, "short_paths"),
+    Question("How small does the residual become?", "rank", ("log_residual",), say_law),
+    of_range(
+        "Do short paths do the work?",
+        "short_paths",
+        "of the way from chance to the network's own accuracy, paths through at most a third of the layers make most in",
+        percent,
+    ),
     probe,
-    partial(range_of, "kept"),
-    partial(range_of, "identity_rate"),
-    partial(range_of, "own_share"),
-    partial(range_of, "over_chance"),
+    of_range(
+        "What happens on longer text?",
+        "kept",
+        "at about 4 times the trained length most accuracy is kept by",
+        percent,
+        "Always naming the most frequent word keeps {}",
+    ),
+    of_range(
+        "Can a token still be found in the last layer?",
+        "identity_rate",
+        "a linear map finds most tokens in",
+        percent,
+        "A guess among the tokens of the sentence finds {}",
+    ),
+    of_range(
+        "How much of a vector is its own token?",
+        "own_share",
+        "at the last layer the own share is largest in",
+        percent,
+        "Equal shares of all tokens are {}",
+    ),
+    of_range(
+        "What did they learn?",
+        "accuracy",
+        "test accuracy is highest in",
+        percent,
+        "The best guess that never sees an input has {}",
+    ),
     published,
 )  # who collapses and what it costs come first

@@ -206,13 +206,23 @@
   function scorecard() {
     const table = byId("scorecard-table");
     if (!table || !DATA.scorecard) return;
-    const rows = records(DATA.scorecard);
-    const heads = DATA.headlines.filter((one) => rows.some((row) => row[one.name] !== null || row[one.name + "_at"] !== null));
+    const choice = byId("score-setting"), every = records(DATA.scorecard);
+    for (const setting of DATA.settings) choice.append(make("option", { value: setting }, setting));
+    choice.addEventListener("change", () => scores(every, choice.value));
+    scores(every, choice.value);
+  }
+
+  // The architectures of one setting: numbers of two are not compared.
+  function scores(every, setting) {
+    const table = byId("scorecard-table"), rows = every.filter((row) => row.setting === setting);
+    const measured = (row, one) => (row[one.name + "_at"] ?? row[one.name + "_of"] ?? null) !== null;
+    const heads = DATA.headlines.filter((one) => rows.some((row) => measured(row, one)));
     const label = (row) => (row.variant ? `${row.architecture} (${row.variant})` : row.architecture);
     const keeps = {};
     for (const one of heads) {
-      const values = rows.map((row) => row[one.name]).filter((value) => value !== null).map((value) => Number(value.toFixed(one.digits))).sort((a, b) => a - b);
-      keeps[one.name] = (value) => {
+      keeps[one.name] = (value, by) => {
+        const like = rows.filter((row) => row[one.name] !== null && (row[one.name + "_by"] ?? null) === by); // times of one engine
+        const values = like.map((row) => Number(row[one.name].toFixed(one.digits))).sort((a, b) => a - b);
         if (value === null || !one.good) return 0;
         const round = Number(value.toFixed(one.digits)), below = values.findIndex((other) => other >= round), upto = values.filter((other) => other <= round).length;
         const rank = values.length < 2 ? 0.5 : (below + upto - 1) / 2 / (values.length - 1);
@@ -225,41 +235,44 @@
     }
     const columnsOf = [{ title: "architecture", get: label, cell: (row) => make("th", { scope: "row" }, make("button", { type: "button", "data-made": label(row), title: "What it is made of", onclick: () => parts(row) }, ...breakable(label(row)))) }];
     function parts(row) {
-      const list = make("dl"), own = CELLS.filter((cell) => cell.label === label(row));
+      const list = make("dl"), own = CELLS.filter((cell) => cell.label === label(row) && cell.setting === setting);
       for (const [name, about] of Object.entries(DATA.made_of)) {
         if (row[name] !== null) list.append(make("dt", { title: about }, name.replaceAll("_", " ")), make("dd", {}, make("code", {}, row[name]), make("span", { class: "hint" }, ` ${about}`)));
       }
       const measured = make("dl");
-      for (const one of heads) if (row[one.name] !== null) measured.append(make("dt", {}, one.title), make("dd", {}, inUnits(row[one.name], one.unit), make("span", { class: "hint" }, ` ${row[one.name + "_at"] || ""}`)));
+      for (const one of heads) if (row[one.name] !== null) measured.append(make("dt", {}, one.title), make("dd", {}, inUnits(row[one.name], one.unit), make("span", { class: "hint" }, ` ${row[one.name + "_at"] || row[one.name + "_by"] || ""}`)));
       showCells(label(row), own, make("h3", {}, "Made of"), list, make("h3", {}, "Its numbers"), measured);
     }
     for (const one of heads) {
       columnsOf.push({ title: one.title, about: one.meaning, get: (row) => row[one.name], cell: (row) => {
         const value = row[one.name], spread = row[one.name + "_deviation"];
         const fixed = (number) => number.toFixed(one.digits).replace(/^-(0(\.0*)?)$/, "$1");
-        const text = value === null ? (row[one.name + "_at"] === null ? "" : "–") : fixed(value);
+        const text = value === null ? (measured(row, one) ? "–" : "") : fixed(value);
         const more = spread !== null && Number(spread.toFixed(one.digits)) ? make("span", { class: "spread" }, " ± " + fixed(spread)) : null;
         const said = `${one.title} of ${label(row)}: ${value === null ? "none" : text}`;
         const button = make("button", { type: "button", "aria-label": said, "data-number": one.name, "data-row": label(row), onclick: () => number(one, row) }, text || "\u00a0", more);
-        button.style.setProperty("--keeps", keeps[one.name](value).toFixed(3));
+        button.style.setProperty("--keeps", keeps[one.name](value, row[one.name + "_by"] ?? null).toFixed(3));
         return make("td", { class: value === null ? "none" : "" }, button);
       } });
     }
     async function number(one, row) {
-      const at = row[one.name + "_at"], value = row[one.name], spread = row[one.name + "_deviation"], seeds = row[one.name + "_seeds"];
+      const value = row[one.name], spread = row[one.name + "_deviation"], seeds = row[one.name + "_seeds"], of = row[one.name + "_of"];
       const list = make("dl");
       const add = (name, text) => text !== null && text !== "" && list.append(make("dt", {}, name), make("dd", {}, String(text)));
       add("value", value === null ? "none" : inUnits(value, one.unit));
       add("standard deviation", spread === null ? null : written(spread, 4));
-      add("seeds", seeds);
-      add("measured on", at);
+      add("seeds", (of ?? null) === null ? null : seeds === of ? of : `${seeds ?? 0} of ${of}`);
+      add("seeds lost", row[one.name + "_lost"] ?? null);
+      for (const [kind, about] of Object.entries(one.beside)) if (row[`${one.name}_${kind}`] !== null) add(kind, `${written(row[`${one.name}_${kind}`], 4)} (${about})`);
+      add("measured on", row[one.name + "_at"] ?? setting);
+      add("computed by", row[one.name + "_by"] ?? null);
       add("why there is none", row[one.name + "_reason"]);
       add("definition", one.meaning);
       add("comes from", `table ${one.table}: ${one.columns.join(", ")}`);
-      const title = `${one.title}: ${label(row)}`, shown = (cell) => cell && cell.label === label(row) && cell.setting === at;
+      const title = `${one.title}: ${label(row)}`, shown = (cell) => cell && cell.label === label(row) && cell.setting === setting;
       const holder = make("div", { "aria-live": "polite" });
       opened(title, list, holder);
-      holder.append(...(await made(one, shown, rows.indexOf(row), value)));
+      holder.append(...(await made(one, shown, every.indexOf(row), value)));
     }
     // What a number is made of: its networks, each with its number, and the rows of the table.
     async function made(one, shown, at, value) {
@@ -299,7 +312,7 @@
       byId("score-count").textContent = `${kept.length} of ${plural(rows.length, "row")}` + (kept.length > SCORES ? `, the first ${SCORES} are shown: type a part of a name` : "");
       view.show(kept);
     };
-    search.addEventListener("input", filter);
+    search.oninput = filter;
     filter();
   }
 

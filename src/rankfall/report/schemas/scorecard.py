@@ -1,7 +1,8 @@
-"""scorecard.parquet: the headline number of every study, one row an architecture."""
+"""scorecard.parquet: the headline number of every study, one row an architecture at a setting."""
 
 from collections.abc import Iterator
 
+from rankfall.design import UNREAD
 from rankfall.report.headlines import HEADLINES, Headline
 from rankfall.report.schema import Column, Table
 
@@ -22,10 +23,11 @@ OTHERS = ("init",)  # tells variants apart too, but is no column
 
 
 def scorecard() -> Table:
-    """One row an architecture and variant of it."""
+    """One row an architecture, a variant of it and a setting."""
+    unread = {field for fields in UNREAD.values() for field in fields}
     return Table(
         "scorecard",
-        "an architecture x variant",
+        "an architecture x variant x setting",
         (
             Column("architecture", "text", "the architecture's name in the config"),
             Column(
@@ -35,33 +37,53 @@ def scorecard() -> Table:
                 "most parts that "
                 "are defaults",
             ),
-            *(
-                Column(name, "text", means, nullable=name in ("normaliser", "mlp_residual"))
-                for name, means in MADE_OF.items()
+            Column(
+                "setting",
+                "text",
+                "what its networks have in common: task, training, depth, and what else settings differ in that agree in these (sizes, "
+                "options of the task, of the training). Only rows of one setting are compared",
             ),
-            Column("cells", "int", "networks of it in this run, of all tasks, trainings and sizes"),
+            Column("task", "text", "the task's name in the config"),
+            Column("training", "text", "the training's name in the config"),
+            Column("trained", "bool", "whether that is a training; otherwise the networks are as they were drawn"),
+            Column("depth", "int", "number of blocks"),
+            Column("width", "int", "dimension of a token's vector"),
+            Column(
+                "heads",
+                "int",
+                "attention heads of a block; where nothing reads them, those of the other networks of this setting, or null",
+                nullable=True,
+            ),
+            Column("dtype", "text", "number format of training"),
+            *(Column(name, "text", means, nullable=name in unread) for name, means in MADE_OF.items()),
+            Column("cells", "int", "networks of it at this setting, one a seed"),
             Column("done", "int", "of these, those that are neither diverged, failed nor missing"),
             *(column for headline in HEADLINES for column in columns_of(headline)),
         ),
-        key=("architecture", "variant"),
+        key=("architecture", "variant", "setting"),
         cells=False,
     )
 
 
 def columns_of(headline: Headline) -> Iterator[Column]:
-    """A number, what it varies by, what it was measured on, and why there is none."""
-    name, timed = headline.name, headline.provenance
+    """A number, what it varies by, of how many networks it is, what it is compared with, and why there is none."""
+    name, unit, timed = headline.name, headline.unit, headline.provenance
     source = f"{headline.table}: {', '.join(headline.columns)}"
-    means = f"{headline.meaning} (from {source})"
-    yield Column(name, "float", means, unit=headline.unit, nullable=True, provenance=timed)
-    yield Column(
-        f"{name}_deviation",
-        "float",
-        f"of `{name}`: standard deviation over seeds, or the uncertainty of a fit; null: one seed",
-        unit=headline.unit,
-        nullable=True,
-        provenance=timed,
-    )
-    yield Column(f"{name}_seeds", "int", f"seeds that `{name}` is the mean of; null: it has none", nullable=True)
-    yield Column(f"{name}_at", "text", f"the networks that `{name}` was measured on; null: none", nullable=True)
-    yield Column(f"{name}_reason", "text", f"why there is no `{name}`; empty where there is")
+    repeated = "; the same in every row with these components" if headline.components else ""
+    yield Column(name, "float", f"{headline.meaning} (from {source}){repeated}", unit, nullable=True, provenance=timed)
+    of = "uncertainty of the fit" if headline.components else "standard deviation over seeds; null: one seed"
+    yield Column(f"{name}_deviation", "float", f"of `{name}`: {of}", unit, nullable=True, provenance=timed)
+    if headline.components:
+        yield Column(f"{name}_at", "text", f"what `{name}` was measured on; null: it was not", nullable=True)
+    else:
+        asked = f"seeds that `{name}` was asked of; null: it was not measured here"
+        mean_of = f"seeds that `{name}` is the mean of; null: there is none"
+        lost = f"how many of these seeds diverged, failed or are missing, and why; empty where none; `{name}` is then of the others"
+        yield Column(f"{name}_seeds", "int", mean_of, nullable=True, provenance=timed)
+        yield Column(f"{name}_of", "int", asked, nullable=True)
+        yield Column(f"{name}_lost", "text", lost)
+    for kind, means in headline.beside.items():
+        yield Column(f"{name}_{kind}", "float", f"beside `{name}`: {means}", nullable=True)
+    if headline.compared_within:
+        yield Column(f"{name}_by", "text", headline.compared_within, nullable=True, provenance=timed)
+    yield Column(f"{name}_reason", "text", f"why there is no `{name}`; empty where there is", provenance=timed)

@@ -1,0 +1,108 @@
+"""Words of sentences about rows of the scorecard: names, numbers with their uncertainty, ties, and what chance would give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from rankfall.report.headlines import Headline
+from rankfall.report.part_numbers import missing
+from rankfall.report.settings import Setting
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+Write = Callable[[float], str]
+NAMED = 6
+
+
+def name(row: Series) -> str:
+    return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
+
+
+def many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def is_are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def percent(value: float) -> str:
+    return f"{value:.1%}".replace(".0%", "%").replace("-0%", "0%")
+
+
+def join(words: Iterable[str]) -> str:
+    """a, b and c"""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def at(setting: Setting, several: bool) -> str:
+    """The setting that a sentence is about, and how it was chosen where others have this number too."""
+    return f"At {setting.label}{', where most architectures have this number' if several else ''}: "
+
+
+def count_seeds(rows: DataFrame, headline: Headline) -> str:
+    """How many seeds the numbers of these rows are means of, and of which row seeds are lost."""
+    counts = rows[f"{headline.name}_seeds"].astype(int)
+    least, most = int(counts.min()), int(counts.max())
+    said = "one seed" if most == 1 else f"means over {least if least == most else f'{least} to {most}'} seeds"
+    lost = [
+        f"{name(row)}: {row[f'{headline.name}_lost']}" for _, row in rows.iterrows() if row[f"{headline.name}_lost"]
+    ]
+    return f" ({said}{'; ' if lost else ''}{'; '.join(lost)})"
+
+
+def write_number(row: Series, headline: Headline, write: Write) -> str:
+    """With its deviation over seeds, where that can be seen."""
+    value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
+    logs = headline.unit == "log10"  # whose deviation is one of exponents
+    plain = "{:.1f}".format if logs else write
+    spread = (
+        "" if missing(deviation) or plain(deviation) == plain(0.0) else f" ± {plain(deviation)}{' in log10' * logs}"
+    )
+    return f"{write(value)}{spread}"
+
+
+def write_tie(rows: DataFrame, headline: Headline, write: Write) -> str:
+    """Names and numbers of rows that tie: `A (12%)`, or `A, B and C (11% to 13%, a tie)`."""
+    if len(rows) == 1:
+        return f"{name(rows.iloc[0])} ({write_number(rows.iloc[0], headline, write)})"
+    values = rows[headline.name]
+    least, most = write(values.min()), write(values.max())
+    named = listed(sorted(name(row) for _, row in rows.iterrows()))
+    return f"{named} ({least if least == most else f'{least} to {most}'}, a tie)"
+
+
+def one_in(chance: float) -> str:
+    """1 in n, where that is what it is."""
+    whole = round(1 / chance) if chance > 0 else 0
+    return f" (one in {whole})" if whole > 1 and abs(chance * whole - 1) < 1e-9 else ""
+
+
+def is_chance(row: Series, headline: Headline, write: Write) -> bool:
+    """Whether a number is no farther from chance than its seeds are from each other, or the same as written."""
+    value, chance = row[headline.name], row[f"{headline.name}_chance"]
+    deviation = row[f"{headline.name}_deviation"]
+    near = 0.0 if missing(deviation) else deviation
+    return not missing(chance) and (abs(value - chance) <= near or write(value) == write(chance))
+
+
+def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said: str) -> str:
+    """A sentence: what chance is, in the words of `said`, and which of these rows are at it."""
+    known = rows[rows[f"{headline.name}_chance"].notna()]
+    if not len(known):
+        return ""
+    chances = known[f"{headline.name}_chance"]
+    least, most = write(chances.min()), write(chances.max())
+    level = f"{least}{one_in(float(chances.iloc[0]))}" if least == most else f"{least} to {most}"
+    level_with = [name(row) for _, row in known.iterrows() if is_chance(row, headline, write)]
+    return f" {said.format(level)}" + (
+        f", and {listed(level_with)} {is_are(len(level_with))} at that." if level_with else "."
+    )
+
+
+def listed(names: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    return join(names[:NAMED] + ([f"{len(names) - NAMED} more"] if len(names) > NAMED else []))

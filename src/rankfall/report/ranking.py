@@ -1,0 +1,59 @@
+"""Numbers of one setting beside each other: which may be compared, which tie, and which keep most.
+
+Two numbers tie where they differ by no more than the larger of their deviations over seeds, or are the same as written. Times are compared
+where the same engine took them on the same machine with as many networks at once. Every function is given the setting of its rows, and
+raises where they have several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.report.headlines import Headline
+from rankfall.report.settings import Setting, check_one
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+def split_comparable(rows: DataFrame, headline: Headline, setting: Setting) -> list[DataFrame]:
+    """The rows with this number, in parts whose numbers may be compared, the largest first."""
+    check_one(rows, setting)
+    known = rows[rows[headline.name].notna()]
+    if not len(known):
+        return []
+    if not headline.compared_within:
+        return [known]
+    parts = [part for _, part in known.groupby(f"{headline.name}_by", sort=True)]
+    return sorted(parts, key=len, reverse=True)
+
+
+def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
+    """0 for what loses most of those it is compared with, 1 for what keeps most; by rank, so that one outlier does not hide the rest.
+    0 too where neither end is better, and for a number that is compared with none."""
+    shades = rows[headline.name] * 0.0
+    for part in split_comparable(rows, headline, setting):
+        values = part[headline.name].round(headline.digits)
+        if headline.good is not None and len(part) > 1:
+            shades[part.index] = (values if headline.good == "high" else -values).rank(pct=True)
+    return shades
+
+
+def find_extreme(
+    rows: DataFrame, headline: Headline, setting: Setting, *, most: bool, written: Callable[[float], str] | None = None
+) -> DataFrame:
+    """The row with the most (or least) of a number, and after it all rows that tie with it. `rows`: comparable ones, with numbers."""
+    (part,) = split_comparable(rows, headline, setting)
+    ordered = part.sort_values([headline.name, "architecture", "variant"], ascending=[not most, True, True])
+    return ordered[ties(ordered, ordered.iloc[0], headline, written)]
+
+
+def ties(rows: DataFrame, one: Series, headline: Headline, written: Callable[[float], str] | None = None) -> Series:
+    """Whether each row's number ties with that of `one`. `written`: a number as the reader sees it."""
+    write = written or (lambda value: f"{value:.{headline.digits}f}")
+    deviation = f"{headline.name}_deviation"
+    own = 0.0 if one[deviation] != one[deviation] or one[deviation] is None else one[deviation]
+    spread = rows[deviation].astype(float).fillna(0.0).clip(lower=own)
+    same = rows[headline.name].map(write) == write(one[headline.name])
+    return same | ((rows[headline.name] - one[headline.name]).abs() <= spread)

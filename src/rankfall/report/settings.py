@@ -1,0 +1,138 @@
+"""The setting of a number: task, training, depth, sizes and number format. Only numbers of one setting are compared.
+
+Whatever ranks, colours or counts architectures is given a `Setting` and the rows of it (`rows_at`, `check_one`): a table of several
+settings cannot be ranked.
+
+A size that nothing in a network reads (the heads of a mixer without heads) is that of the other networks of its setting, where these have
+one value. Where they have several, such networks have a setting of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from rankfall.design import UNREAD, Training, names
+from rankfall.errors import RankfallError, nearest
+from rankfall.filters import parts
+from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.labels import labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+ALWAYS = ("task", "training", "depth")  # in every label; others where settings that agree in these differ in them
+SIZES = ("width", "heads", "head_width", "mlp_width")
+PARTS = (*ALWAYS, "task_component", *SIZES, *names(Training))
+OPEN = tuple(size for size in SIZES if size in {field for unread in UNREAD.values() for field in unread})
+COMPONENTS = ("task_component", "objective", "optimizer", "schedule")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a row of the scorecard says of its setting; `label` has no two settings of one table alike."""
+
+    label: str
+    task: str
+    training: str
+    trained: bool
+    depth: int
+    width: int
+    heads: int | None
+    dtype: str
+
+    @property
+    def sizes(self) -> str:
+        """What a label may leave out, since it is the same for all."""
+        heads = "" if self.heads is None else f", {self.heads} head{'s' * (self.heads != 1)}"
+        return f"width {self.width}{heads}, {self.dtype}"
+
+
+COLUMNS = {"label": "setting"}  # field -> column of the scorecard, where they differ
+
+
+def name_settings(cells: DataFrame) -> Series:
+    """The label of each cell's setting: task, training and depth, and whatever else settings differ in that agree in these."""
+    known = fill_sizes(cells)
+    label = known.task + ", " + known.training + ", depth " + known.depth
+    for column in (name for name in PARTS if name not in ALWAYS):
+        varies = known[column].groupby(label).nunique() > 1
+        for name in varies.index[varies]:
+            here = label.index[label == name]
+            told = differing(column, known[column][here].unique())
+            label[here] = [f"{name}, {told[one]}" for one in known[column][here]]
+    return label
+
+
+def fill_sizes(cells: DataFrame) -> DataFrame:
+    """The parts of a setting, as text; a size that nothing reads is the others' one value, if they have one."""
+    known = cells[list(PARTS)].astype(dict.fromkeys(SIZES, "Int64")).astype("string")
+    rest = [known[name].fillna("none") for name in PARTS if name not in OPEN]
+    for size in OPEN:
+        values = known[size].groupby(rest)
+        known[size] = known[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
+    return known.fillna("none")
+
+
+def differing(column: str, values: Sequence[str]) -> dict[str, str]:
+    """Words that tell the values of a column apart: of components with one name, the options that differ."""
+    if column not in COMPONENTS:
+        return {value: f"{column.replace('_', ' ')} {value}" for value in values}
+    found = {value: parts(value) for value in values}
+    if len({name for name, _ in found.values()}) > 1:
+        what = "" if column == "task_component" else f"{column} "
+        return {value: f"{what}{label}" for value, label in labels(values).items()}
+    every = dict.fromkeys(option for _, options in found.values() for option in options)
+    differ = [option for option in every if len({options.get(option) for _, options in found.values()}) > 1]
+    return {
+        value: ", ".join(f"{option.replace('_', ' ')} {options.get(option, 'none')}" for option in differ) or value
+        for value, (_, options) in found.items()
+    }
+
+
+def settings_in(scores: DataFrame, headlines: Sequence[Headline] = HEADLINES) -> list[Setting]:
+    """Those of a scorecard: first the one that has most of the headline numbers, counted over its architectures; among equals the
+    untrained networks where the numbers are asked of these, else the trained ones; then the deepest; then by name.
+    """
+    columns = [COLUMNS.get(field.name, field.name) for field in fields(Setting)]
+    numbers = scores[[headline.name for headline in headlines]].notna().sum(axis=1).groupby(scores.setting).sum()
+    untrained = bool(headlines) and all(headline.first == "untrained" for headline in headlines)
+    found = [setting_of(row) for _, row in scores.drop_duplicates("setting")[columns].iterrows()]
+    return sorted(found, key=lambda one: (-numbers[one.label], one.trained == untrained, -one.depth, one.label))
+
+
+def setting_of(row: Any) -> Setting:
+    """That of a row of the scorecard."""
+    heads = None if row.heads is None or row.heads != row.heads or str(row.heads) == "<NA>" else int(row.heads)
+    return Setting(
+        str(row.setting), row.task, row.training, bool(row.trained), int(row.depth), int(row.width), heads, row.dtype
+    )
+
+
+def find_setting(scores: DataFrame, label: str, where: str) -> Setting:
+    """The setting with this label; `where` begins the error if there is none."""
+    there = settings_in(scores)
+    for one in there:
+        if one.label == label:
+            return one
+    near = nearest(label, [one.label for one in there])
+    hint = f"; the nearest is {near!r}" if near else ""
+    raise RankfallError(
+        f"{where}: there is no setting {label!r}; there is: {'; '.join(one.label for one in there)}{hint}"
+    )
+
+
+def rows_at(scores: DataFrame, setting: Setting) -> DataFrame:
+    """The architectures of a setting."""
+    return scores[scores.setting == setting.label]
+
+
+def check_one(rows: DataFrame, setting: Setting) -> None:
+    """Raise unless all rows are of this setting."""
+    others = [label for label in rows.setting.unique() if label != setting.label]
+    if others:
+        raise RankfallError(
+            f"numbers of one setting are compared, and here {setting.label!r} meets {others[0]!r}: "
+            "take the rows of one (rows_at)"
+        )
