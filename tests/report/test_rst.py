@@ -29,9 +29,7 @@ def rendered(text: str) -> tuple[str, str]:
     from docutils.core import publish_parts
 
     said = io.StringIO()
-    found = publish_parts(
-        f"Before.\n\n{text}\n\nAfter.\n", writer="html", settings_overrides={"warning_stream": said}
-    )
+    found = publish_parts(f"Before.\n\n{text}\n\nAfter.\n", writer="html", settings_overrides={"warning_stream": said})
     paragraphs = re.findall(r"<p>(.*?)</p>", found["body"], flags=re.DOTALL)
     assert len(paragraphs) == 3 and "<script" not in found["body"], found["body"]
     return html.unescape(paragraphs[1]), said.getvalue()

@@ -15,7 +15,7 @@ import torch
 from rankfall.design import Component
 from rankfall.trial.candidate import Refused
 from rankfall.trial.kinds import try_component
-from rankfall.trial.setting import Setting
+from rankfall.trial.setting import Surroundings
 
 TWELVE = [
     ("normaliser", "mixes_members", "mixes the members of a stack: member 0 of 3 differs by"),
@@ -76,7 +76,7 @@ MORE = [
 @pytest.mark.parametrize(("kind", "name", "what"), TWELVE + MORE, ids=lambda text: str(text)[:24])
 def test_is_refused_in_one_line_that_names_it(kind: str, name: str, what: str) -> None:
     with pytest.raises(Refused) as refused:
-        try_component(kind, Component(name=f"mylab_bad:{name}"), Setting())
+        try_component(kind, Component(name=f"mylab_bad:{name}"), Surroundings())
     line = str(refused.value)
     assert line.startswith(f"{kind} 'mylab_bad:{name}' (") and f"tests/trial/mylab_bad.py, {name}) {what}" in line
     assert "\n" not in line and "; " in line.split(what)[1]
@@ -85,32 +85,32 @@ def test_is_refused_in_one_line_that_names_it(kind: str, name: str, what: str) -
 def test_an_objective_with_a_maximum_over_members_is_refused() -> None:
     what = r"common_logits\) mixes the members of a stack: loss of member 1 changes where the weights of member 0 are 10,000 times"
     with pytest.raises(Refused, match=what):
-        try_component("objective", Component(name="mylab_objective:common_logits"), Setting())
+        try_component("objective", Component(name="mylab_objective:common_logits"), Surroundings())
 
 
 def test_an_error_points_at_the_line_of_the_component() -> None:
     lines = (Path(__file__).parent / "mylab_bad.py").read_text().splitlines()
     number = lines.index("    return logits @ torch.ones(7, 7, dtype=logits.dtype)") + 1
     with pytest.raises(Refused, match=rf"\(line {number}\), given scores with -inf where masked \(3, 3, 2, 6, 6\);"):
-        try_component("normaliser", Component(name="mylab_bad:raises"), Setting())
+        try_component("normaliser", Component(name="mylab_bad:raises"), Surroundings())
 
 
 def test_a_slow_one_passes_and_is_not_called_often() -> None:
     """The twelfth. How slow it is, the job says (test_job_trials.py)."""
-    candidate = try_component("normaliser", Component(name="mylab_bad:slow"), Setting())
+    candidate = try_component("normaliser", Component(name="mylab_bad:slow"), Surroundings())
     assert candidate.calls <= 8 and candidate.seconds > 0.5
 
 
 def test_what_only_training_needs_is_not_asked_of_an_untrained_network() -> None:
-    try_component("normaliser", Component(name="mylab_bad:detached"), Setting(trained=False))
-    try_component("normaliser", Component(name="mylab_bad:leaks"), Setting(masked=False))
+    try_component("normaliser", Component(name="mylab_bad:detached"), Surroundings(trained=False))
+    try_component("normaliser", Component(name="mylab_bad:leaks"), Surroundings(masked=False))
 
 
 def test_a_trial_leaves_everybodys_random_numbers_alone() -> None:
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()  # type: ignore[index,union-attr]
     with pytest.raises(Refused):
-        try_component("normaliser", Component(name="mylab_bad:global_randomness"), Setting())
-    try_component("position", Component(name="learned"), Setting())
+        try_component("normaliser", Component(name="mylab_bad:global_randomness"), Surroundings())
+    try_component("position", Component(name="learned"), Surroundings())
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()  # type: ignore[index,union-attr]
     assert before[:2] == after[:2] and torch.equal(before[2], after[2])
 
@@ -119,5 +119,5 @@ def test_a_refusal_costs_little() -> None:
     began = time.monotonic()
     for kind, name, _ in TWELVE:
         with pytest.raises(Refused):
-            try_component(kind, Component(name=f"mylab_bad:{name}"), Setting())
+            try_component(kind, Component(name=f"mylab_bad:{name}"), Surroundings())
     assert time.monotonic() - began < 0.2 * len(TWELVE)

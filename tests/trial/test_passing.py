@@ -9,7 +9,7 @@ from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import Architecture, Component, Task, Training, declared
 from rankfall.trial.kinds import KINDS, try_component
-from rankfall.trial.setting import Setting, longest
+from rankfall.trial.setting import Surroundings, longest
 
 GOOD = [
     ("normaliser", "sparsemax", {}),
@@ -36,9 +36,11 @@ SMALLER: dict[str, dict[str, Any]] = {"convex_hull": {"train": 500}, "memorizati
 PACKAGE = [(kind, name) for kind in KINDS for name in components.names(kind) if name != AUTO]
 # A network as published: a head of odd width, one token, many; without masks, and untrained.
 SETTINGS = [
-    Setting(),
-    Setting(width=9, heads=3, head_width=3, tokens=1, masked=False),
-    Setting(width=48, head_width=24, mlp_width=192, tokens=33, sentinels=2, placement="pre", mlp=False, trained=False),
+    Surroundings(),
+    Surroundings(width=9, heads=3, head_width=3, tokens=1, masked=False),
+    Surroundings(
+        width=48, head_width=24, mlp_width=192, tokens=33, sentinels=2, placement="pre", mlp=False, trained=False
+    ),
 ]
 
 
@@ -47,16 +49,16 @@ def test_every_kind_that_a_cell_is_made_of_is_in_the_table() -> None:
     assert set(KINDS) == set(declared(Task, Architecture, Training))
 
 
-def setting_for(kind: str, name: str, setting: Setting) -> Setting:
+def setting_for(kind: str, name: str, setting: Surroundings) -> Surroundings:
     found = components.describe(kind, name)
     assert found is not None
     inputs = found.facts.get("ACCEPTS", "vectors") if kind == "embedding" else setting.inputs
-    return Setting(**(vars(setting) | {"inputs": inputs}))
+    return Surroundings(**(vars(setting) | {"inputs": inputs}))
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=["small", "odd", "wide"])
 @pytest.mark.parametrize(("kind", "name"), PACKAGE)
-def test_every_component_of_the_package_passes(kind: str, name: str, setting: Setting) -> None:
+def test_every_component_of_the_package_passes(kind: str, name: str, setting: Surroundings) -> None:
     if kind == "task" and setting is not SETTINGS[0]:
         pytest.skip("a task reads nothing of the network")
     component = Component(name=name, options=REQUIRED.get(name, {}) | SMALLER.get(name, {}))
@@ -65,7 +67,7 @@ def test_every_component_of_the_package_passes(kind: str, name: str, setting: Se
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=["small", "odd", "wide"])
 @pytest.mark.parametrize(("kind", "name", "options"), GOOD, ids=lambda value: str(value)[:20])
-def test_components_of_ones_own_pass(kind: str, name: str, options: dict[str, Any], setting: Setting) -> None:
+def test_components_of_ones_own_pass(kind: str, name: str, options: dict[str, Any], setting: Surroundings) -> None:
     component = Component(name=f"mylab_good:{name}", options=options)
     try_component(kind, component, setting_for(kind, component.name, setting))
 
@@ -75,7 +77,7 @@ def test_a_trial_costs_less_than_a_fifth_of_a_second() -> None:
     kinds = [(kind, name) for kind, name in PACKAGE if kind != "task"]
     for kind, name in kinds:
         component = Component(name=name, options=REQUIRED.get(name, {}))
-        setting = setting_for(kind, name, Setting(width=48, head_width=24, mlp_width=192, tokens=10))
+        setting = setting_for(kind, name, Surroundings(width=48, head_width=24, mlp_width=192, tokens=10))
         spent = []
         for _ in range(2):  # the better of two: on a machine that is shared one may have to wait
             began = time.monotonic()

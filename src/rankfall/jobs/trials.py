@@ -28,7 +28,7 @@ from rankfall.store.trials import Trials
 from rankfall.tasks._dataset import Dataset
 from rankfall.trial.candidate import Drawn, Refused
 from rankfall.trial.kinds import KINDS, try_component
-from rankfall.trial.setting import MOST_SYMBOLS, Setting, longest
+from rankfall.trial.setting import MOST_SYMBOLS, Surroundings, longest
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
@@ -48,21 +48,21 @@ class Bench:
         self.known: dict[str, str] = {}  # key -> the line that refuses it, or nothing
         self.passed: dict[str, dict[str, Any]] = {}
 
-    def refusal(self, kind: str, component: Component, setting: Setting, drawn: Drawn = None) -> str:
+    def refusal(self, kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> str:
         """Why a component cannot be used, in one line; nothing if it can. `drawn`: data that a task has drawn."""
         key = self.key(kind, component, setting)
         if key not in self.known:
             self.known[key] = "" if self.store.holds(key) else self.tried(key, kind, component, setting, drawn)
         return self.known[key]
 
-    def key(self, kind: str, component: Component, setting: Setting) -> str:
+    def key(self, kind: str, component: Component, setting: Surroundings) -> str:
         if (kind, component.name) not in self.code:
             self.code[kind, component.name] = self.sources.fingerprint([module_of(kind, component)])
         read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
         code = self.code[kind, component.name], files_of(kind, component, kind)
         return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
 
-    def tried(self, key: str, kind: str, component: Component, setting: Setting, drawn: Drawn) -> str:
+    def tried(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
         try:
             candidate = try_component(kind, component, setting, drawn)
         except Refused as refused:
@@ -107,7 +107,7 @@ def refused_cells(
             ):  # the trial says why; or else the task has no data for this one seed, and its training will say so
                 drawn[cell.task] = None
         known = drawn[cell.task]
-        found = bench.refusal("task", cell.task.task, Setting(), known)
+        found = bench.refusal("task", cell.task.task, Surroundings(), known)
         if found or known is None:
             return found
         setting = setting_of(cell, shape_of(cell, known[0]))
@@ -128,13 +128,13 @@ def refused_cells(
     return refused
 
 
-def setting_of(cell: "Cell", shape: Shape) -> Setting:
+def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
     """The network of a cell, with sequences and vocabularies cut where they cost much."""
     a = cell.architecture
     sentinels = components.describe("sentinels", a.sentinels.name)
     heads, mlp_width = a.heads or 1, a.mlp_width or 4 * a.width  # null where nothing reads them
     count = sentinels.facts.get("COUNT") if sentinels else 0
-    return Setting(
+    return Surroundings(
         width=a.width,
         heads=heads,
         head_width=a.head_width or a.width // heads,
@@ -158,7 +158,7 @@ def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", no
     """
     bench = Bench(store, note)
     named = {kind: list(_named(measure.options.get(option, []))) for option, kind in _facts(measure).items()}
-    setting = Setting(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
+    setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
     lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]
     check_unchanged(code)
     bench.keep()

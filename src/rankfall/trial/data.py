@@ -10,10 +10,10 @@ from torch import Tensor
 
 from rankfall.tasks._dataset import Dataset, draw, fresh
 from rankfall.trial.candidate import Candidate
-from rankfall.trial.setting import SAMPLES, Setting
+from rankfall.trial.setting import SAMPLES, Surroundings
 
 
-def task(candidate: Candidate, setting: Setting) -> None:
+def task(candidate: Candidate, setting: Surroundings) -> None:
     made = candidate.bound()
     known = candidate.drawn
     seed = 0 if known is None else known[1]

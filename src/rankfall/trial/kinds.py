@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rankfall.trial import data, nets, training
 from rankfall.trial.candidate import Candidate, Drawn, Named
-from rankfall.trial.setting import Setting
+from rankfall.trial.setting import Surroundings
 from rankfall.trial.watch import global_random_numbers
 
 SIZES = frozenset({"width", "heads", "head_width", "mlp_width", "tokens", "sentinels", "size_in", "size_out"})
@@ -16,7 +16,7 @@ MAP = SIZES | {"trained"}
 class Kind:
     wanted: str  # "function", "class", or "either": what is made with sizes may be made by a function too
     contract: str
-    tried: Callable[[Candidate, Setting], None]
+    tried: Callable[[Candidate, Surroundings], None]
     reads: frozenset[str] = frozenset()  # of the setting: a trial holds for all settings that agree in these
 
 
@@ -54,7 +54,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def try_component(kind: str, component: Named, setting: Setting, drawn: Drawn = None) -> Candidate:
+def try_component(kind: str, component: Named, setting: Surroundings, drawn: Drawn = None) -> Candidate:
     """Raise `Refused` if the component is not what its kind must be; what is returned knows how long that took."""
     entry = KINDS[kind]
     candidate = Candidate(kind, component, entry.contract, drawn)

@@ -16,7 +16,7 @@ from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.extremes import check_extremes
-from rankfall.trial.setting import MEMBERS, SAMPLES, Setting
+from rankfall.trial.setting import MEMBERS, SAMPLES, Surroundings
 from rankfall.trial.watch import changed, global_random_numbers, memory
 
 AGREE = 1e-12  # difference of the same result computed in two ways, as a share of its largest entry
@@ -38,7 +38,7 @@ class Use:
     may_mask: bool = False  # whether -inf is a result
 
 
-def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Setting) -> list[tuple[Tensor, ...]]:
+def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Surroundings) -> list[tuple[Tensor, ...]]:
     """Every call tried; the outputs (K, B, ...) of each, for what else its kind must be."""
     trial = Trial(candidate, make, setting)
     found = [trial.call(call) for call in calls]
@@ -47,7 +47,7 @@ def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Se
 
 
 class Trial:
-    def __init__(self, candidate: Candidate, make: Make, setting: Setting) -> None:
+    def __init__(self, candidate: Candidate, make: Make, setting: Surroundings) -> None:
         self.candidate, self.make, self.setting = candidate, make, setting
         self.whole = self.drawn()
         self.single: dict[int, Any] = {}

@@ -24,7 +24,7 @@ from rankfall.nets.residuals.add import add
 from rankfall.streams import stream
 from rankfall.trial.candidate import Candidate, Refused
 from rankfall.trial.maps import Use, try_maps
-from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Setting
+from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
 TAKEN_APART = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
@@ -35,7 +35,7 @@ def numbers(name: str, *shape: int) -> Tensor:
     return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
 
 
-def states(setting: Setting, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
+def states(setting: Surroundings, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
     """States (K, B, T, D), and what they are after (K, B)."""
     shape = (tokens or setting.length, setting.width)
     return numbers(name, *shape), shape
@@ -74,7 +74,7 @@ def module(candidate: Candidate, made: Any) -> nn.Module:
     return made
 
 
-def normaliser(candidate: Candidate, setting: Setting) -> None:
+def normaliser(candidate: Candidate, setting: Surroundings) -> None:
     shape = (setting.heads, setting.length, setting.length)
     scores, told = 2 * numbers("scores", *shape), "scores"
     if setting.masked:
@@ -92,7 +92,7 @@ def normaliser(candidate: Candidate, setting: Setting) -> None:
         raise candidate.refused(what, "where a score is -inf the weight must be 0")
 
 
-def position(candidate: Candidate, setting: Setting) -> None:
+def position(candidate: Candidate, setting: Surroundings) -> None:
     x, state = states(setting)
     heads = (setting.heads, setting.length, setting.head_width)
     square = (setting.heads, setting.length, setting.length)
@@ -115,19 +115,19 @@ def is_inherited(position: Position, method: str) -> bool:
     return getattr(type(position), method) is getattr(Position, method)
 
 
-def norm(candidate: Candidate, setting: Setting) -> None:
+def norm(candidate: Candidate, setting: Surroundings) -> None:
     x, state = states(setting)
     try_maps(candidate, made(candidate), [Use("states", (x,), (state,))], setting)
 
 
-def mlp(candidate: Candidate, setting: Setting) -> None:
+def mlp(candidate: Candidate, setting: Surroundings) -> None:
     make = made(candidate)
     x, state = states(setting)
     if make(setting.sizes(1)) is not None:
         try_maps(candidate, make, [Use("states", (x,), (state,))], setting)
 
 
-def embedding(candidate: Candidate, setting: Setting) -> None:
+def embedding(candidate: Candidate, setting: Surroundings) -> None:
     _, state = states(setting, tokens=setting.tokens)
     if setting.inputs == "tokens":
         drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
@@ -138,13 +138,13 @@ def embedding(candidate: Candidate, setting: Setting) -> None:
     try_maps(candidate, made(candidate), calls, setting)
 
 
-def head(candidate: Candidate, setting: Setting) -> None:
+def head(candidate: Candidate, setting: Surroundings) -> None:
     x, _ = states(setting, tokens=setting.tokens)
     calls = [Use("states", (x,), ((setting.tokens, setting.size_out),))]
     try_maps(candidate, made(candidate), calls, setting)
 
 
-def sentinels(candidate: Candidate, setting: Setting) -> None:
+def sentinels(candidate: Candidate, setting: Surroundings) -> None:
     make, count = made(candidate), candidate.facts.get("COUNT")
     if type(count) is not int or count < 0:
         raise candidate.refused("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
@@ -161,14 +161,14 @@ def sentinels(candidate: Candidate, setting: Setting) -> None:
     try_maps(candidate, make, calls, setting)
 
 
-def residual(candidate: Candidate, setting: Setting) -> None:
+def residual(candidate: Candidate, setting: Surroundings) -> None:
     (x, state), (branch, _) = states(setting), states(setting, "branch")
     told = "a stream and a branch"
     calls = [Use(told, (x, branch), (state,), also={"depth": DEPTH}, through=(False, True))]
     try_maps(candidate, made(candidate), calls, setting)
 
 
-def mask(candidate: Candidate, setting: Setting) -> None:
+def mask(candidate: Candidate, setting: Surroundings) -> None:
     function, length = candidate.bound(), setting.length
     first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
     if first is None and again is None:
@@ -184,7 +184,7 @@ def mask(candidate: Candidate, setting: Setting) -> None:
         raise candidate.refused(what, "every row needs an entry that is true: no weights sum to one over nothing")
 
 
-def init(candidate: Candidate, setting: Setting) -> None:
+def init(candidate: Candidate, setting: Surroundings) -> None:
     function = candidate.bound()
 
     def draw(role: str, kind: str) -> Any:
@@ -204,7 +204,7 @@ def init(candidate: Candidate, setting: Setting) -> None:
                 raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
-def attention(candidate: Candidate, setting: Setting) -> None:
+def attention(candidate: Candidate, setting: Surroundings) -> None:
     """With a position, a normaliser and a mask of the package, so that what fails is its own."""
 
     def make(sizes: Sizes) -> Any:
@@ -217,7 +217,7 @@ def attention(candidate: Candidate, setting: Setting) -> None:
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
 
 
-def block(candidate: Candidate, setting: Setting) -> None:
+def block(candidate: Candidate, setting: Surroundings) -> None:
     """Around parts of the package, so that what fails is its own."""
 
     def make(sizes: Sizes) -> Any:

@@ -13,7 +13,7 @@ MOST_SYMBOLS = 100  # of a vocabulary, or classes
 
 
 @dataclass(frozen=True)
-class Setting:
+class Surroundings:
     """What a kind of component may be told of the network around it; `kinds.py` says which kind reads what."""
 
     width: int = 8

@@ -14,7 +14,7 @@ from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.extremes import LARGE, TOLD
 from rankfall.trial.maps import AGREE, difference
-from rankfall.trial.setting import MEMBERS, Setting
+from rankfall.trial.setting import MEMBERS, Surroundings
 from rankfall.trial.watch import changed, memory
 
 PARAMETERS = 7  # of a member
@@ -23,7 +23,7 @@ STEPS = 3
 STILL = MEMBERS - 1  # a member that has stopped: its learning rate and gradients are zero
 
 
-def optimizer(candidate: Candidate, setting: Setting) -> None:
+def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     made = candidate.bound()
     slots = getattr(made, "slots", None)
     if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
@@ -86,7 +86,7 @@ def steps(candidate: Candidate, made: Any, slots: int, members: Any, factor: flo
     return weights
 
 
-def schedule(candidate: Candidate, setting: Setting) -> None:
+def schedule(candidate: Candidate, setting: Surroundings) -> None:
     function, epochs = candidate.bound(), setting.epochs
     for epoch in sorted({0, 1, epochs // 2, epochs - 1} & set(range(epochs))):
         told = f"given epoch {epoch} of {epochs}"
@@ -119,7 +119,7 @@ class Small(nn.Module):
         return self.head(self.features(inputs, drop))
 
 
-def objective(candidate: Candidate, setting: Setting) -> None:
+def objective(candidate: Candidate, setting: Surroundings) -> None:
     """For the targets that it says it accepts, whatever those of the cell are."""
     accepts = candidate.facts.get("ACCEPTS", "classes")
     targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
