@@ -49,7 +49,7 @@ def free(context):
 
 
 class Lab:
-    """A folder with a configuration of four cells, of which two make a stack, and measures of its own."""
+    """A folder with a configuration of four cells, of which two are read at once, and measures of its own. The first is measured twice."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.store = folder, Store(folder / "results" / "store")
@@ -94,24 +94,24 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 @pytest.mark.parametrize("interval", [1e-9, 3600.0])
-def test_ctrl_c_loses_the_running_stack_only(lab: Lab, monkeypatch: pytest.MonkeyPatch, interval: float) -> None:
+def test_ctrl_c_loses_the_running_cell_only(lab: Lab, monkeypatch: pytest.MonkeyPatch, interval: float) -> None:
     lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=interval)
     monkeypatch.setenv("TROUBLE3", "ctrl-c")
     assert lab.measure() == 130
-    assert lab.kept() == 2
+    assert lab.kept() == 3
 
 
-def test_sigterm_ends_after_the_running_stack_and_the_next_run_goes_on(
+def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TROUBLE0", "term")
     assert lab.measure() == 75
     assert "SIGTERM between stacks; run again" in capsys.readouterr().err
-    assert (lab.kept(), lab.calls()) == (2, ["0", "1"])
+    assert (lab.kept(), lab.calls()) == (1, ["0"])
     assert not (lab.folder / "out.parquet").exists()
     assert lab.measure() == 0
-    assert "2 in store, 2 to measure" in capsys.readouterr().out
-    assert lab.calls() == ["2", "3"]
+    assert "1 in store, 3 to measure" in capsys.readouterr().out
+    assert lab.calls() == ["1", "2", "1", "3"]
 
 
 def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(
@@ -121,7 +121,7 @@ def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(
     assert lab.measure() == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert "measure mine fails at sorting / net / short, depth 2, seed 3: ValueError: no such number (" in error
-    assert lab.calls() == ["0", "1", "2", "3", "2", "3"]
+    assert lab.calls() == ["0", "1", "0", "2", "3"]
     assert lab.kept() == 3  # its neighbour's too
     monkeypatch.delenv("TROUBLE3")
     assert lab.measure() == 0
@@ -129,7 +129,7 @@ def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(
 
 
 def test_a_measure_that_is_edited_while_it_runs_is_the_planned_one(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TROUBLE0", "edit")
+    monkeypatch.setenv("TROUBLE2", "edit")  # not measured again, and so not read after the edit
     assert lab.measure() == 0
     assert sorted(tables.read(lab.folder / "out.parquet", "paths")["accuracy"].to_pylist()) == [0.0, 1.0, 2.0, 3.0]
     (lab.folder / "probe_lab.py").write_text(PROBE)

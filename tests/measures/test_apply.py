@@ -1,4 +1,4 @@
-"""Guards what a measure is given: the very networks that were stored, member by member, with their data."""
+"""Guards what a measure is given: the very network that was stored, with its data."""
 
 from typing import Any
 
@@ -22,25 +22,32 @@ def stored(chosen: list[Any]) -> dict[str, torch.Tensor]:
     return {name: value.detach().clone() for name, value in network.named_parameters()}
 
 
-def measured(chosen: list[Any], weights: dict[str, torch.Tensor]) -> list[list[dict[str, Any]]]:
-    datasets = [sorting(stream(cell.seed, "data"), train=8, test=4, length=5, symbols=6) for cell in chosen]
-    data = Data.of(datasets, torch.float32, torch.device("cpu"))
+def measured(cell: Any, weights: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
+    data = Data.of(
+        [sorting(stream(cell.seed, "data"), train=8, test=4, length=5, symbols=6)], torch.float32, torch.device("cpu")
+    )
 
     def outputs(context: Context) -> Rows:
-        found = context.network(context.data.test.inputs).sum((1, 2, 3))
-        return [{"member": k, "sum": float(found[k])} for k in reversed(range(len(context.cells)))]
+        (found,) = context.network(context.data.test.inputs).sum((1, 2, 3))
+        return [{"member": 0, "sum": float(found)}]
 
-    return apply(outputs, chosen, SHAPE, weights, data, torch.device("cpu"), Uninterrupted())
+    return apply(outputs, cell, SHAPE, weights, data, torch.device("cpu"), Uninterrupted())
 
 
-def test_rows_belong_to_the_cell_whose_weights_made_them() -> None:
+def test_rows_are_those_of_the_weights() -> None:
     chosen = cells(architecture={"position": "toeplitz"}, grid={"seed": [0, 1]})  # a position that every layer holds
     weights = stored(chosen)
-    together = measured(chosen, weights)
+    sums = []
     for k, cell in enumerate(chosen):
-        (alone,) = measured([cell], {name: value[k : k + 1] for name, value in weights.items()})
-        assert together[k][0]["sum"] == pytest.approx(alone[0]["sum"], rel=1e-3)
-    assert together[0][0]["sum"] != pytest.approx(together[1][0]["sum"], rel=1e-3)
+        own = {name: value[k : k + 1] for name, value in weights.items()}
+        (row,) = measured(cell, own)
+        assert row.keys() == {"sum"}  # whose it is, is known
+        data = sorting(stream(cell.seed, "data"), train=8, test=4, length=5, symbols=6)
+        network = build(cell.architecture, SHAPE, 1, torch.float32)
+        network.load_state_dict(own, strict=False)
+        assert row["sum"] == float(network(data.splits["test"].inputs.unsqueeze(0)).sum())
+        sums.append(row["sum"])
+    assert sums[0] != pytest.approx(sums[1], rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["blocks.1.attention.value.weight", "position.table", "more"])
@@ -50,4 +57,4 @@ def test_weights_that_do_not_fit_are_no_network(name: str) -> None:
     if weights.pop(name, None) is None:
         weights[name] = torch.zeros(1)
     with pytest.raises(RuntimeError, match=name.replace(".", r"\.")):
-        measured(chosen, weights)
+        measured(chosen[0], weights)

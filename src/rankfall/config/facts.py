@@ -61,7 +61,6 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
     "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
-    "MAX_STACK": (lambda value: type(value) is int and value > 0, "how many cells it takes at once"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),
     "LENGTHS": (_listed, "a list of options that hold lengths"),
     "ROWS": (lambda value: value in ("one", "zero", "free", "normaliser"), "one, zero, free or normaliser"),

@@ -1,8 +1,8 @@
-"""A measuring job: find what the store has, measure what is missing in stacks, keep the rows from time to time."""
+"""A measuring job: find what the store has, measure what is missing cell by cell, keep the rows from time to time."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ from rankfall import components
 from rankfall.code.unchanged import check_unchanged
 from rankfall.code.watch import numerics
 from rankfall.errors import RankfallError
+from rankfall.jobs.again import Repeats
 from rankfall.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
-from rankfall.jobs.engine import Engine, Settings, StackCheckpoint, stack_id
+from rankfall.jobs.engine import Engine, Settings, StackCheckpoint, stack_id, stacks
 from rankfall.jobs.kept import KeptItems
 from rankfall.jobs.processor import processor
 from rankfall.jobs.training import train_cells
@@ -22,36 +23,55 @@ from rankfall.report import tables
 from rankfall.report.rows import measured_rows
 from rankfall.store import join
 from rankfall.train.progress import Progress
+from rankfall.trial.candidate import Refused
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from rankfall.plan import MeasurePlan, Plan
     from rankfall.plan.cell import Cell
     from rankfall.store import Store
+    from rankfall.tasks._dataset import Dataset
+    from rankfall.train.resume import Checkpoint
+
+
+Input = tuple["dict[str, Tensor]", "Dataset"]  # of a cell: its weights (1, ...) and its data
 
 
 @dataclass(frozen=True)
 class MeasuringWork:
-    """The work of a measuring job: rows by measure key, one stack at a time."""
+    """The work of a measuring job: rows by measure key, one cell at a time."""
 
     plan: "Plan"
     measure: "MeasurePlan"
     store: "Store"
     settings: Settings
     stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+    inputs: dict[str, Input] = field(default_factory=dict)  # cell key -> what was read for it and is not yet used
 
     def stack(self, cells: "list[Cell]") -> dict[str, Rows]:
-        keys = [cell.key for cell in cells]
-        tensors, _ = join(loaded(cells, self.store, self.train), keys)
-        weights = {name: value for name, value in tensors.items() if not name.startswith("history.")}
-        datasets = datasets_of(cells, self.store)
-        data = stacked(cells, datasets, self.settings.device)
-        shape = shape_of(cells[0], datasets[0])
-        with numerics(self.measure.code, *(cell.code for cell in cells)):
+        (cell,) = cells
+        (key,) = self.keys(cells)
+        return {key: self.rows(cell, self.checkpoint([key], cell.code))}
+
+    def rows(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
+        weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
+        data = stacked([cell], [dataset], self.settings.device)
+        with numerics(self.measure.code, cell.code):
             measure = components.bound("measure", self.measure.component)
-            checkpoint = self.checkpoint(self.keys(cells), *(cell.code for cell in cells))
-            rows = apply(measure, cells, shape, weights, data, self.settings.device, checkpoint)
+            rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
         here = {"processor": processor()}
-        return dict(zip(self.keys(cells), ([row | here for row in of_cell] for of_cell in rows)))
+        return [row | here for row in rows]
+
+    def read(self, cells: "list[Cell]") -> dict[str, Input]:
+        """Weights (1, ...) and data of cells of one group, by key: a file that many of them share is read once."""
+        tensors, _ = join(loaded(cells, self.store, self.train), [cell.key for cell in cells])
+        weights = {name: value.split(1) for name, value in tensors.items() if not name.startswith("history.")}
+        datasets = datasets_of(cells, self.store)
+        return {
+            cell.key: ({name: parts[place] for name, parts in weights.items()}, datasets[place])
+            for place, cell in enumerate(cells)
+        }
 
     def checkpoint(self, keys: Sequence[str], *codes: Mapping[str, str]) -> StackCheckpoint:
         """Of the rows that are kept under these keys, and depend on the measure's code and this."""
@@ -110,14 +130,23 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Ro
             job.store.drop_checkpoint(finished.pop())
         print(f"{job.measure.name}: {len(fresh)}/{len(cells)} measured", flush=True)
 
-    most = min(job.settings.stack, job.measure.most or job.settings.stack)
+    repeats = Repeats(job)
     try:
-        for rows in Engine(job, job.store, most, job.stopped).run(cells):
-            unsaved |= rows
-            finished.append(stack_id(rows))
-            if time.monotonic() - saved >= job.settings.checkpoint_seconds:  # what a killed job loses at most
-                save()
-                saved = time.monotonic()
+        for together in stacks(cells, job.settings.stack):  # what is read at once
+            job.inputs.update(job.read(together))
+            for cell, rows in zip(together, Engine(job, job.store, 1, job.stopped).run(together)):
+                unsaved |= rows
+                finished.append(stack_id(rows))
+                repeats.look(cell, *rows.values())
+                if (
+                    repeats.over and time.monotonic() - saved >= job.settings.checkpoint_seconds
+                ):  # what a killed job loses at most
+                    save()
+                    saved = time.monotonic()
+        repeats.finish()
+    except Refused:
+        unsaved.clear()
+        raise
     finally:
         if unsaved:
             save()

@@ -1,6 +1,10 @@
-"""A measure applied to trained cells: their networks are rebuilt as one stack, with their data."""
+"""A measure applied to a trained cell: its network is rebuilt, alone, with its data.
 
-from collections.abc import Callable, Sequence
+Cells are trained in stacks and measured one by one. Products of matrices, sums and searches of a stack may end in other bits than those of
+its members alone, and a measure may be anybody's. What is not there cannot matter.
+"""
+
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,24 +21,21 @@ if TYPE_CHECKING:
 
 def apply(
     measure: Callable[[Context], Rows],
-    cells: "Sequence[Designed]",
+    cell: "Designed",
     shape: Shape,
     weights: dict[str, Tensor],
     data: Data,
     device: torch.device,
     checkpoint: "Checkpoint",
-) -> list[Rows]:
-    """The rows of each cell, by a measure whose options are bound. `weights` are (K, ...), in the order of `cells`, which belong to
-    one group."""
-    dtype = getattr(torch, cells[0].training.dtype)
-    network = build(cells[0].architecture, shape, len(cells), dtype)
+) -> Rows:
+    """The rows of a cell, by a measure whose options are bound. `weights` and `data` are the cell's own (1, ...)."""
+    network = build(cell.architecture, shape, 1, getattr(torch, cell.training.dtype))
+    # As copies, which begin where memory is aligned: kernels may round otherwise elsewhere.
     missing, unknown = network.load_state_dict(weights, strict=False)
     # A position shared by all layers is stored under its first name only; any other missing parameter would be uninitialised.
     wrong = [*unknown, *(name for name, _ in network.named_parameters() if name in missing)]
     if wrong:
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
-    found: list[Rows] = [[] for _ in cells]
-    for row in measure(Context(network, data, cells, device=device, checkpoint=checkpoint)):
-        found[row.pop("member")].append(row)
-    return found
+    rows = measure(Context(network, data, [cell], device=device, checkpoint=checkpoint))
+    return [{name: value for name, value in row.items() if name != "member"} for row in rows]

@@ -1,6 +1,6 @@
 """What every measure is given: one object with its inputs, its random numbers, and a way to stop and go on.
 
-A measure of cells reads `network`, the cells of a stack as one, its `data` and its `cells`; a measure of tables `table(name)`. A measure
+A measure of cells reads `network`, `data` and `cells`, of one cell in a job; a measure of tables `table(name)`. A measure
 that takes long keeps its state: where `rows` goes from item to item, or where probes are trained (`rankfall.train.resume.fit_resumed`),
 a job that is told to stop keeps what it has, and the next one goes on from there.
 """

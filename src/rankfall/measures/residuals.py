@@ -43,8 +43,12 @@ def residuals(
     rows, again = [], copy.deepcopy(made)
     with shaken(again):
         passes = list(zip(places(made, inputs), places(again, inputs)))
+    about_best: list[dict[str, Tensor]] = []
+    if best:  # of all layers at once, and each matrix by itself: one search of many small steps instead of one a layer
+        whole = residual.best_residuals(torch.stack([x for (_, place, x), _ in passes if place == STATE]), norms)
+        about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(made.blocks) + 1)]
     for (layer, place, x), (_, _, other) in passes:
-        for labels, values, floor in quantities(x, other, norms, best and place == STATE):
+        for labels, values, floor in quantities(x, other, norms, about_best[layer] if best and place == STATE else {}):
             mean, deviation = values.mean(1), values.std(1) if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
             for member in range(len(inputs)):
                 found = {
@@ -100,17 +104,16 @@ def places(network: "Network", inputs: Tensor) -> Iterator[tuple[int, str, Tenso
 
 
 def quantities(
-    x: Tensor, other: Tensor, norms: "Sequence[str]", best: bool
+    x: Tensor, other: Tensor, norms: "Sequence[str]", about_best: dict[str, Tensor]
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
     """(labels, values (K, B), whether each is rounding noise) of states (K, B, T, D), given the same states of a pass with changed
-    rounding.
+    rounding. `about_best`: their residuals about the best centres, of the norms for which these are wanted.
     """
     about_mean, shaken_mean = residual.residual(x), residual.residual(other)
-    about_best = residual.best_residuals(x, norms) if best else {}
     singular = torch.linalg.svdvals(x)
     for norm in norms:
         noise = apart(about_mean, shaken_mean, norm) > NOISE  # computed about the mean and used for both centres
-        for centre in ("mean", "best") if best else ("mean",):
+        for centre in ("mean", "best") if norm in about_best else ("mean",):
             rest = residual.matrix_norm(about_mean if centre == "mean" else about_best[norm], norm)
             size = residual.matrix_norm(x, norm)
             relative = residual.share(rest, size)

@@ -28,7 +28,6 @@ NEEDS = "cells"
 INPUTS = "tokens"
 LIMITS = {"sentences": (FEWEST, None), "epochs": (0, None), "batch": (1, None), "hidden": (1, None)}
 COST = {"seconds": 1, "megabytes": 200}  # of cells about as large as those of the default configuration
-MAX_STACK = 8
 AT_ONCE = 512  # words of the vocabulary
 
 

@@ -45,7 +45,6 @@ class MeasurePlan:
     fingerprint: str
     tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
     cost: Mapping[str, float] = field(default_factory=dict)  # of a cell: seconds, megabytes
-    most: int | None = None  # cells at once
     always: Mapping[str, str] = field(default_factory=dict, repr=False)  # of its code what no option in PARTS chooses
 
     @property
@@ -192,9 +191,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         roots, files = _with(roots, files, uses.chosen(component.options, facts, builds), path)
     code, fingerprint = _code(sources, roots, files)
     wanted = _tables(facts, path) if needs == "tables" else ()
-    return MeasurePlan(
-        name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), facts.get("MAX_STACK"), always
-    )
+    return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
 
 
 def _with(

@@ -17,6 +17,7 @@ A relative residual near the rounding unit of the dtype the states were computed
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -95,37 +96,71 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
     """Centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
 
     min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
-    Any c bounds the radius from above and any w from below, so the answer carries its own certificate: the loop (a
-    game of weights against centres, both averaged) ends when the two agree within `tolerance` everywhere, or after
-    `steps`; what is returned is the best of each seen.
+    Any c bounds the radius from above and any w from below, so the answer carries its own certificate: the search of a matrix
+    (`Search`) ends when the two agree within `tolerance`, or after `steps`. Each matrix ends by itself, whatever the others need.
     """
-    values, order = x.sort(-2)
-    tokens = x.shape[-2]
-    weights = torch.full(x.shape[:-1], 1.0 / tokens, dtype=x.dtype, device=x.device)
-    start = torch.stack([mean_centre(x), median_centre(x)])
-    radii = (x.unsqueeze(0) - start.unsqueeze(-2)).abs().sum(-1).amax(-1)  # (2, ...)
-    best = torch.where((radii[0] <= radii[1]).unsqueeze(-1), start[0], start[1])
-    upper = radii.amin(0)
-    lower = torch.zeros_like(upper)
-    centre, mean_weights = best.clone(), weights.clone()
+    flat = x.reshape(-1, *x.shape[-2:])  # (M, T, D)
+    search = Search.begin(flat)
+    best, lower = search.best.clone(), search.lower.clone()
+    left = torch.arange(len(flat), device=x.device)
     for step in range(1, steps + 1):
-        distance = (x - centre.unsqueeze(-2)).abs().sum(-1)  # (..., T)
+        search = search.step(step)
+        best[left], lower[left] = search.best, search.lower
+        far = search.upper - search.lower > tolerance * search.upper  # never with a NaN, whose search is over
+        if not bool(far.all()):
+            left, search = left[far], search.of(far)
+        if not len(left):
+            break
+    return best.view(*x.shape[:-2], x.shape[-1]), lower.view(x.shape[:-2])
+
+
+@dataclass(frozen=True)
+class Search:
+    """A game of weights on rows against centres, both averaged, for each of M matrices by itself."""
+
+    x: Tensor  # (M, T, D)
+    values: Tensor  # (M, T, D), each column sorted
+    order: Tensor  # (M, T, D), by these rows
+    centre: Tensor  # (M, D), mean over the steps
+    weights: Tensor  # (M, T), mean over the steps
+    best: Tensor  # (M, D), the best centre that was seen
+    upper: Tensor  # (M,), its radius
+    lower: Tensor  # (M,), the best bound from below
+
+    @staticmethod
+    def begin(x: Tensor) -> Search:
+        values, order = x.sort(dim=-2, stable=True)
+        start = torch.stack([mean_centre(x), median_centre(x)])
+        radii = (x.unsqueeze(0) - start.unsqueeze(-2)).abs().sum(-1).amax(-1)  # (2, M)
+        best = torch.where((radii[0] <= radii[1]).unsqueeze(-1), start[0], start[1])
+        weights = torch.full_like(x[..., 0], 1.0 / x.shape[-2])
+        return Search(x, values, order, best, weights, best, radii.amin(0), torch.zeros_like(radii[0]))
+
+    def of(self, some: Tensor) -> Search:
+        """The search of some of the matrices (M,)."""
+        return Search(*(getattr(self, one.name)[some] for one in fields(self)))
+
+    def step(self, number: int) -> Search:
+        x = self.x
+        distance = (x - self.centre.unsqueeze(-2)).abs().sum(-1)  # (M, T)
         radius = distance.amax(-1)
-        best = torch.where((radius < upper).unsqueeze(-1), centre, best)
-        upper = torch.minimum(upper, radius)
+        best = torch.where((radius < self.upper).unsqueeze(-1), self.centre, self.best)
         # Best response of the adversary, made softer early on: weight on the rows that are farthest away.
-        sharpness = 8.0 * step**0.5
+        sharpness = 8.0 * number**0.5
         scale = radius.clamp_min(torch.finfo(x.dtype).tiny).unsqueeze(-1)
         response = torch.softmax(sharpness * distance / scale, -1)
-        pace = 2.0 / (step + 2.0)
-        mean_weights = (1 - pace) * mean_weights + pace * response
-        answer = _weighted_median(values, order, mean_weights)
-        bound = (mean_weights * (x - answer.unsqueeze(-2)).abs().sum(-1)).sum(-1)
-        lower = torch.maximum(lower, bound)
-        centre = (1 - pace) * centre + pace * answer
-        if bool((upper - lower <= tolerance * upper).all()):
-            break
-    return best, lower
+        pace = 2.0 / (number + 2.0)
+        weights = (1 - pace) * self.weights + pace * response
+        answer = _weighted_median(self.values, self.order, weights)
+        bound = (weights * (x - answer.unsqueeze(-2)).abs().sum(-1)).sum(-1)
+        return replace(
+            self,
+            centre=(1 - pace) * self.centre + pace * answer,
+            weights=weights,
+            best=best,
+            upper=torch.minimum(self.upper, radius),
+            lower=torch.maximum(self.lower, bound),
+        )
 
 
 def composite_centre(

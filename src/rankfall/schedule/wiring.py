@@ -221,14 +221,12 @@ class Wiring:
         return (15 + math.ceil(3 * len(cells) * measure.cost.get("seconds", SECONDS) / 60)) * min(attempt, MOST)
 
     def measure_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        """The memory that the measure declares per cell; otherwise as for training."""
+        """The memory that the measure declares for a cell; otherwise as for training."""
         cells, measure = self._measured(wildcards)
         own = measure.cost.get("megabytes")
         if own is None or not cells:
             return self._memory(wildcards) * min(attempt, MOST)
-        members = min(max(Counter(cell.group for cell in cells).values()), self.plan.config.compute.stack)
-        together = min(members, measure.most or members)
-        return (cost.PROCESS + SPARE + math.ceil(together * own)) * min(attempt, MOST)
+        return (cost.PROCESS + SPARE + math.ceil(own)) * min(attempt, MOST)
 
     def _measured(self, wildcards: Any) -> tuple[list[Cell], MeasurePlan]:
         cells = self.plan.measured_cells(wildcards.measure, wildcards.task, wildcards.shard)
