@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
     from seaborn import FacetGrid
 
+Bounds = tuple[float | None, float | None]
+FLOOR = 16 * 2.0**-52  # of a relative residual in float64: what is below is rounding
+SHARE: Bounds = (0.0, 1.0)
+SIZE: Bounds = (0.0, None)
 SINGLE = 4.6  # inches, the width of a figure with one panel
 MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
 LETTER = 0.066  # inches, the width of a letter of a title, about
@@ -36,12 +40,13 @@ def lines(
     height: float = 2.0,
     shared: tuple[Any, Any] = (True, True),
     log: str = "",
+    bounds: Bounds = (None, None),
     **look: Any,
 ) -> "FacetGrid":
     """Means with one standard deviation on both sides, unless `errorbar` says otherwise; a line for each name of the palette, in its order.
     `width` is the figure's, of a page unless it has one panel, and `height` a panel's, in inches; `shared`: whether panels have the same
-    axes, x and y. `log`: axes, such as `y`: along these, means and deviations are those of the logarithm. Panels, and what else
-    distinguishes lines, as `seaborn.relplot` has them."""
+    axes, x and y. `log`: axes, such as `y`: along these, means and deviations are those of the logarithm. `bounds`: where the quantity
+    itself ends, (0, 1) for a share, and its bands with it. Panels, and what else distinguishes lines, as `seaborn.relplot` has them."""
     import matplotlib.pyplot as plt
     import seaborn as sns
 
@@ -63,6 +68,9 @@ def lines(
         **told(hue, palette) | USUAL | look,
     )  # fmt: skip
     plt.close(grid.figure)  # which pyplot would keep
+    for panel in grid.axes.flat:
+        cut(panel, bounds)
+        whole_ticks(panel, table[x])
     room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)  # inches for a title: without labels of the axis
     for names, panel in grid.axes_dict.items():
         title = ", ".join(label(name) for name in (names if isinstance(names, tuple) else (names,)))
@@ -70,14 +78,46 @@ def lines(
     return grid
 
 
-def on(panel: "Axes", table: "DataFrame", x: str, y: str, hue: str, palette: Mapping[Any, str], **look: Any) -> None:
+def on(
+    panel: "Axes",
+    table: "DataFrame",
+    x: str,
+    y: str,
+    hue: str,
+    palette: Mapping[Any, str],
+    bounds: Bounds = (None, None),
+    **look: Any,
+) -> None:
     """The same in one panel of a figure whose panels differ in more than their rows. Its legend is left to `below`."""
     import seaborn as sns
 
     sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **told(hue, palette) | USUAL | look)
+    cut(panel, bounds)
+    whole_ticks(panel, table[x])
     legend = panel.get_legend()
     if legend is not None:
         legend.remove()
+
+
+def cut(panel: "Axes", bounds: Bounds) -> None:
+    """Bands end where the quantity ends: there is no share below 0, whatever a mean less its deviation is."""
+    import numpy as np
+    from matplotlib.collections import PolyCollection
+
+    if bounds == (None, None):
+        return
+    for band in panel.collections:
+        for path in band.get_paths() if isinstance(band, PolyCollection) else ():
+            path.vertices[:, 1] = np.clip(path.vertices[:, 1], *bounds)
+
+
+def whole_ticks(panel: "Axes", values: "Series") -> None:
+    """Layers, lengths and steps are whole numbers, and so are the marks of their axis: with one layer it would read 0, 0, 1, 1."""
+    from matplotlib.ticker import MaxNLocator
+
+    known = values.dropna().astype(float)
+    if panel.get_xscale() == "linear" and len(known) and (known == known.round()).all():
+        panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 
 def told(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
@@ -165,8 +205,13 @@ def steps(names: Iterable[Any]) -> dict[Any, str]:
     return {name: own_colour(name) or colour for name, colour in zip(names, usual)}
 
 
-def band_across(panel: "Axes", values: "Series", name: str, colour: str, style: str = "--") -> None:
-    """A level over a whole panel: the mean of some values, with their standard deviation on both sides."""
+def band_across(
+    panel: "Axes", values: "Series", name: str, colour: str, style: str = "--", bounds: Bounds = (0.0, 1.0)
+) -> None:
+    """A level over a whole panel: the mean of some values, with their standard deviation on both sides, within the quantity's bounds."""
+    import numpy as np
+
     mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0
     panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=name, zorder=1.5)
-    panel.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
+    low, high = np.clip([mean - deviation, mean + deviation], *bounds)
+    panel.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)

@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 NAMES = ("key", "seed", "status", "reason")
+NAMED = ("task", "architecture", "training", "depth")
+UNFINISHED = "unfinished"
 SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
 
 
 def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFrame":
     """The rows of cells that are done, narrowed by column to a value or a list of values: `{depth: 24, norm: [none, layer]}`."""
+    ended = table[table.status != "done"]
     table = table[table.status == "done"]
+    # Values that only such networks have: a figure that names them is drawn without them, and its caption says so.
+    table.attrs[UNFINISHED] = {name: frozenset(ended[name].unique()) for name in NAMED if name in ended}
     for column, wanted in where.items():
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
@@ -32,17 +37,32 @@ def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFra
     return table
 
 
+def asked(table: "DataFrame", where: dict[str, Any], **columns: Any) -> "DataFrame":
+    """The rows that a figure asks for, whatever became of their networks: those of a filter, and of columns with a value or a list (empty:
+    any)."""
+    for column, wanted in {
+        **where,
+        **{name: value for name, value in columns.items() if value not in ([], None)},
+    }.items():
+        values = [
+            value for value in table[column].unique() if any(matches_in_table(value, one) for one in listed(wanted))
+        ]
+        table = table[table[column].isin(values)]
+    return table
+
+
 def among(table: "DataFrame", figure: str, column: str, wanted: list[Any]) -> "DataFrame":
     """The rows with one of these values; all rows where no value is given. An error if a value does not occur, or there are no rows."""
     there = sorted(table[column].unique())
     for value in wanted:
-        if value not in there:
+        if value not in there and value not in table.attrs.get(UNFINISHED, {}).get(column, ()):
             raise RankfallError(
                 f"figure {figure}: no finished cell has {column} {value}; there is: {', '.join(map(str, there)) or 'nothing'}"
             )
-    if table.empty:
+    chosen = table[table[column].isin(wanted)] if wanted else table
+    if chosen.empty:
         raise RankfallError(f"figure {figure}: its table has no finished cell, so there is nothing to draw")
-    return table[table[column].isin(wanted)] if wanted else table
+    return chosen
 
 
 def one_of(table: "DataFrame", figure: str, column: str, wanted: Any = None) -> "tuple[DataFrame, Any]":

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import legend_below, summary
+from rankfall.report.lines import SHARE, SIZE, legend_below, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
-from rankfall.report.selection import finished, one_a_seed, one_of
+from rankfall.report.selection import asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -40,21 +42,29 @@ def curves(
     one_a_seed(table, "curves", ["architecture"])
     cells = read("cells")
     chance = cells[cells.key.isin(table.key)].chance.mean() if metric == "accuracy" else float("nan")
-    grid = drawn_in(shown, table, "epoch", "value")
+    grid = drawn_in(shown, table, "epoch", "value", bounds=SHARE if metric.startswith("accuracy") else SIZE)
     if chance == chance:
         grid.refline(y=chance, color=CHANCE, linestyle="--", label="chance")
-    grid.set(
-        ylabel=f"{split} {metric}",
-        xticks=sorted(table.epoch.unique()) if table.epoch.nunique() < 8 else grid.axes.flat[0].get_xticks()[1:-1],
-    )
+    grid.set(ylabel=f"{split} {metric}")
+    if table.epoch.nunique() < 8:
+        grid.set(xticks=sorted(table.epoch.unique()))
     legend_below(grid)
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
     mean = ends.groupby("architecture").value.mean().sort_values(ascending=metric != "accuracy")
+    names = [name for some in shown.values() for name in some]
+    known = account(
+        asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
+        table,
+        ["architecture"],
+        "value",
+    )
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
-        f"{table.groupby('architecture').seed.nunique().min()} seeds, bands one standard deviation over seeds. "
+        f"{known.seeds}, bands one standard deviation over seeds. "
         f"At the end {label(mean.index[0])} is first with {mean.iloc[0]:.3f} and {label(mean.index[-1])} last with {mean.iloc[-1]:.3f}"
-        + (f"; chance, the best guess without the input, is {chance:.3f}." if chance == chance else ".")
+        + (f"; chance (dashed), the best guess without the input, is {chance:.3f}." if chance == chance else ".")
+        + coincide(table, "architecture", "epoch", "value")
+        + known.left_out
     )
     return Picture(
         grid.figure, text, summary(table, ["architecture", "epoch"], "value").assign(quantity=f"{split} {metric}")

@@ -4,15 +4,17 @@ from collections.abc import Callable
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.account import account
 from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
-from rankfall.report.lines import legend_below, lines, summary
-from rankfall.report.selection import finished, init_first, one_a_seed, one_of
+from rankfall.report.lines import SHARE, cut, legend_below, lines, summary
+from rankfall.report.looks import label
+from rankfall.report.selection import asked, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TABLES = ["decomposition"]
+TABLES = ["decomposition", "cells"]
 LINES = {  # column -> (row of panels, label, colour)
     "output_share": ("share", "of the output", BLUE),
     "norm_share": ("share", "of norms", ORANGE),
@@ -44,7 +46,11 @@ def decomposition(
         col="training", col_order=init_first(table.training), row="panel", row_order=["share", "accuracy per token"],
         shared=(True, "row"),
     )  # fmt: skip
+    cells = read("cells")
+    chance = float(cells[cells.key.isin(table.key)].chance.mean())
+    ends = {"share": (min(0.0, long.value.min()), max(1.0, long.value.max())), "accuracy per token": SHARE}
     for (row, training), panel in grid.axes_dict.items():
+        cut(panel, ends[row])
         chosen = paths[paths.training == training]
         depth, heads = int(chosen.depth.iloc[0]), int(chosen.heads.iloc[0])
         lengths = list(range(depth + 1))
@@ -53,16 +59,19 @@ def decomposition(
             panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="of the number of paths")
         else:
             panel.axhline(chosen.accuracy.mean(), color=WHOLE, label="accuracy of the whole network")
-        panel.set_title(training if row == "share" else "")
+            panel.axhline(chance, color=CHANCE, linestyle=":", label="chance (no input seen)")
+        panel.set_title(label(training) if row == "share" else "")
     for row, panels in zip(grid.row_names, grid.axes):
         panels[0].set_ylabel(row)
     grid.set(xlabel="path length (layers)")
     legend_below(grid, 3)
     mean = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().groupby("training").mean()
-    short = " and ".join(f"{mean[name]:.0%} ({name})" for name in grid.col_names)
+    short = " and ".join(f"{mean[name]:.0%} ({label(name)})" for name in grid.col_names)
+    known = account(asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"])
     return Picture(
         grid.figure,
-        f"Exact decomposition of the output of {architecture} on {task} by path length, above as shares, below by accuracy: means over "
-        f"{table.seed.nunique()} seeds, bands one standard deviation over seeds. Paths of length 0 and 1 make up {short} of the output.",
+        f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "
+        f"(dotted: chance, {chance:.2f}): means over {known.seeds}, bands one standard deviation over seeds. "
+        f"Paths of length 0 and 1 make up {short} of the output.{known.left_out}",
         summary(paths, ["training", "length"], *LINES, "error"),
     )

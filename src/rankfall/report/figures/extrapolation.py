@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import legend_below, summary
+from rankfall.report.lines import SHARE, SIZE, legend_below, summary
+from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
-from rankfall.report.selection import finished, one_a_seed, one_of
+from rankfall.report.selection import asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ def extrapolation(
         raise RankfallError(f"figure extrapolation: no network of {task} runs at any length that was tested")
     lengths = [int(length) for length in sorted(table.length.unique())]
     trained = sorted(drawn.trained_length.unique())
-    grid = drawn_in(shown, drawn, "length", quantity)
+    grid = drawn_in(shown, drawn, "length", quantity, bounds=SHARE if quantity == "accuracy" else SIZE)
     for length in trained:
         grid.refline(x=length, color="#bbbbbb", linestyle="-", label="trained length", zorder=1)
     if quantity == "accuracy":
@@ -48,10 +51,19 @@ def extrapolation(
         panel.set_xticks(lengths, [str(length) for length in lengths])
         panel.set_xticks([], minor=True)
     legend_below(grid)
+    names = [name for some in shown.values() for name in some]
+    known = account(
+        asked(read("extrapolation"), where, task=task, training=training, architecture=names if panels else []),
+        table,
+        ["architecture"],
+        quantity,
+    )
+    chance = f" (dashed: chance, {drawn.chance.mean():.3f})" if quantity == "accuracy" else ""
     text = (
-        f"{' '.join(LABELS[quantity].split()).capitalize()} on held-out text of {task} in windows of other lengths than the trained one "
-        f"({', '.join(f'{length:g}' for length in trained)}): means over {table.groupby('architecture').seed.nunique().min()} seeds, "
+        f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
+        f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.seeds}, "
         f"bands one standard deviation over seeds. {finding(table, drawn, quantity)}"
+        f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
     )
     points = summary(drawn, ["architecture", "length"], quantity)
     refused = table[table.refused != ""].groupby(["architecture", "length"]).refused.first().reset_index()
@@ -65,6 +77,6 @@ def finding(table: "DataFrame", drawn: "DataFrame", quantity: str) -> str:
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
     best = {length: means[length].idxmin() if quantity == "loss" else means[length].idxmax() for length in asked
             if length in means.index.get_level_values("length")}  # fmt: skip
-    said = [f"{name} is best at {length:g} tokens ({means[length, name]:.3f})" for length, name in best.items()]
+    said = [f"{label(name)} is best at {length:g} tokens ({means[length, name]:.3f})" for length, name in best.items()]
     refused = sorted(table[table.refused != ""].architecture.unique())
-    return ", ".join(said) + (f"; {', '.join(refused)} cannot run at all lengths." if refused else ".")
+    return ", ".join(said) + (f"; {', '.join(map(label, refused))} cannot run at all lengths." if refused else ".")

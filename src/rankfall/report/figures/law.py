@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.lines import below, labelled, on, summary
-from rankfall.report.selection import among, clear, finished, one_a_seed, one_of
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, clear, finished, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
 
 if TYPE_CHECKING:
@@ -50,6 +53,12 @@ def law(
     )
     slack(right, table, names)
     below(figure, labelled(axes[0], ("architecture", "method", "bound", "centred")))
+    known = account(
+        asked(read("law"), where, task=task, training=training, architecture=architectures),
+        table,
+        ["architecture"],
+        "log10_residual",
+    )
     each = seeded(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
@@ -59,10 +68,15 @@ def law(
         else ""
     )
     caption = (
-        f"Left: residual by layer of networks of training {training} on {task}, means over {table.seed.nunique()} seeds on an axis of "
+        f"Left: residual by layer of networks of training {label(training)} on {label(task)}, means over {known.seeds} on an axis of "
         "log10(-log10 residual), on which doubly exponential collapse is a straight line (bands: one standard deviation over "
-        f"seeds{cut}); right: decades by which bounds on one "
-        "layer are too high. " + finding(seeded(resolved, "log10_residual", "exponent"), names)
+        f"seeds{cut}; grey: where passes in float32 and float64 end); right: decades by which bounds on one "
+        "layer are too high. "
+        + finding(seeded(resolved, "log10_residual", "exponent"), names)
+        + coincide(
+            resolved.assign(height=twice(resolved.log10_residual.astype(float))), "architecture", "layer", "height"
+        )
+        + known.left_out
     )
     return Picture(figure, caption, points.merge(about, on="architecture"))
 
@@ -93,6 +107,7 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
         colours(names),
         style="method",
         dashes={"centred": "", PLAIN: (3, 1.5)},
+        bounds=(float(twice(0.0)), None),
         marker=None if each.layer.nunique() > MARKED else "o",
     )
     for name in cut & set(each.architecture):
@@ -171,5 +186,11 @@ def finding(each: "DataFrame", names: list[str]) -> str:
     lowest, highest = ends.idxmin(), ends.idxmax()
     rounded = exponents.dropna().round(2)
     cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
-    said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({', '.join(cubed) or 'none'})"
-    return f"{said}; the residual ends at {power(ends[lowest])} in {lowest} and at {power(ends[highest])} in {highest}."
+    which = ", ".join(map(label, cubed)) or "none"
+    said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({which})"
+    depths = each.groupby("architecture").layer.max()
+    at = {name: f" after {depths[name]} layers" if depths.nunique() > 1 else "" for name in (lowest, highest)}
+    return (
+        f"{said}; the residual ends at {power(ends[lowest])} in {label(lowest)}{at[lowest]} and at {power(ends[highest])} in "
+        f"{label(highest)}{at[highest]}."
+    )

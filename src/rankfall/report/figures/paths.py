@@ -4,9 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE
-from rankfall.report.lines import band_across, legend_below, lines, steps, summary
-from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.lines import SHARE, band_across, legend_below, lines, steps, summary
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -49,26 +52,30 @@ def paths(
     each = seeded(table)
     grid = lines(
         each, "length", "accuracy", "line", steps([f"{n} paths" for n in sorted(each.paths.unique())]),
-        col="panel", col_order=list(titles.values()), col_wrap=columns, shared=(False, True), height=1.9,
+        col="panel", col_order=list(titles.values()), col_wrap=columns, shared=(False, True), height=1.9, bounds=SHARE,
     )  # fmt: skip
     for title, panel in grid.axes_dict.items():
-        for kind, (label, colour, style) in REFERENCES.items():
+        for kind, (name, colour, style) in REFERENCES.items():
             values = table[(table.panel == title) & (table.kind == kind)].groupby("seed").accuracy.mean()
-            band_across(panel, values, label, colour, style)
+            band_across(panel, values, name, colour, style)
         panel.set_xticks(sorted(each[each.panel == title].length.unique()))
     grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
+    whole = asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
+    known = account(whole, table, ["architecture", "training", "depth"])
+    chance = table[table.kind == "chance"].accuracy.mean()
     caption = (
-        f"Accuracy on {task} of sums of random paths of one length ({evaluation} attention): means over {table.seed.nunique()} seeds, "
+        f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over {known.seeds}, "
         f"bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths). "
-        f"{found(verdicts)}"
+        f"Dashed: chance, the best guess that sees no input ({chance:.2f}). {found(verdicts)}"
+        f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )
     return Picture(grid.figure, caption, numbers(table, each, verdicts))
 
 
 def titled(architecture: str, training: str, depth: int) -> str:
-    name = architecture if architecture == training else f"{architecture}, {training}"
+    name = label(architecture) if architecture == training else f"{label(architecture)}, {label(training)}"
     return f"{name}, {depth} layers"
 
 

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rankfall.errors import RankfallError
-from rankfall.report.colours import colours
-from rankfall.report.lines import floored, legend_below, lines, summary
-from rankfall.report.selection import among, finished, init_first, one_a_seed, one_of
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import CHANCE, colours
+from rankfall.report.lines import FLOOR, floored, legend_below, lines, summary
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ def residuals(
     table, task = one_of(finished(read("residuals"), "residuals", where), "residuals", "task", task)
     table = among(table, "residuals", "architecture", architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
+    whole = asked(read("residuals"), where, task=task, architecture=architectures)
     table = table[(table.place == "state") & (table.quantity == quantity)]
     if quantity == "residual":
         table = table[(table.matrix_norm == norm) & (table.centre == centre)]
@@ -43,13 +47,20 @@ def residuals(
     table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
     one_a_seed(table, "residuals", ["architecture", "training"])
     by = ["training", "architecture", "layer"]
-    each = table.groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
-    label = LABELS.get(quantity, quantity)
-    drawn = each.assign(value=floored(each.value)).rename(columns={"value": label})
+    known = account(whole, table, ["architecture", "training"], "value")
+    table = table.assign(value=table.value.astype(float))
+    each = table[table.value.notna()].groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
+    if each.empty:
+        raise RankfallError(f"figure residuals: no network of {task} has a {quantity}.{known.left_out}")
+    title = LABELS.get(quantity, quantity)
+    drawn = each.assign(value=floored(each.value)).rename(columns={"value": title})
     grid = lines(
-        drawn, "layer", label, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
+        drawn, "layer", title, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
     )  # fmt: skip
-    mean = drawn.assign(log=np.log10(drawn[label])).groupby(by)[["log", "floor_share"]].mean().reset_index()
+    floor = quantity in LABELS and drawn[title].min() < 100 * FLOOR
+    if floor:
+        grid.refline(y=FLOOR, color=CHANCE, linestyle=":", label="rounding of float64")
+    mean = drawn.assign(log=np.log10(drawn[title])).groupby(by)[["log", "floor_share"]].mean().reset_index()
     for training, panel in grid.axes_dict.items():
         noise = mean[(mean.training == training) & (mean.floor_share > 0)]
         panel.plot(
@@ -61,18 +72,32 @@ def residuals(
         if quantity == "residual"
         else ""
     )
+    dotted = f" (dotted: {FLOOR:.0e}, 16 units of its last digit)" if floor else ""
     return Picture(
         grid.figure,
-        f"{label} by layer on {task}{said}: lines are geometric means over {each.seed.nunique()} seeds, bands one standard deviation "
-        f"of the logarithm over seeds; open marks are at the floor of float64, where rows that are equal to the last "
-        "digit are drawn at the smallest value there is. " + finding(each, names),
-        summary(drawn, by, label, log=True),
+        f"{title} by layer on {label(task)}{said}: lines are geometric means over {known.seeds}, bands one standard deviation "
+        f"of the logarithm over seeds; open marks are at the floor of float64{dotted}, where rows that are equal to the last "
+        "digit are drawn at the smallest value there is. "
+        + finding(each, names)
+        + coincide(drawn, "architecture", "layer", title, ["training"], log=True)
+        + known.left_out,
+        summary(drawn, by, title, log=True),
     )
 
 
 def finding(each: "DataFrame", names: list[str]) -> str:
-    """How many networks of each architecture have lost rank at the last layer."""
-    ends = each.pivot_table(index=["architecture", "training", "seed"], columns="layer", values="value")
-    lost = (ends[ends.columns.max()] < 0.01 * ends[0]).groupby("architecture").agg(["sum", "size"])
-    said = [f"{lost['sum'][name]} of {lost['size'][name]} networks of {name}" for name in names if name in lost.index]
-    return f"After {each.layer.max()} layers less than 1% of it is left in {', '.join(said)}."
+    """How many networks of each architecture have lost rank at their own last layer, which is not everybody's."""
+    network = ["architecture", "training", "seed"]
+    lines = each.sort_values("layer").groupby(network)
+    ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
+    ends = ends.assign(lost=ends.end < 0.01 * ends.start)
+    parts = []
+    for layers, deep in ends.astype({"layers": int}).groupby("layers"):
+        lost = deep.groupby("architecture").lost.agg(["sum", "size"])
+        said = [
+            f"{lost['sum'][name]} of {lost['size'][name]} networks of {label(name)}"
+            for name in names
+            if name in lost.index
+        ]
+        parts.append(f"after {layers} layer{'s' * int(layers != 1)} in {', '.join(said)}")
+    return f"Less than 1% of it is left {'; '.join(parts)}."

@@ -8,9 +8,12 @@ import numpy as np
 
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import WHOLE, colours
-from rankfall.report.lines import legend_below, lines, summary
-from rankfall.report.selection import among, finished, one_a_seed, one_of, said
+from rankfall.report.lines import SHARE, legend_below, lines, summary
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, said
 from rankfall.report.shares import most_frequent
 from rankfall.report.style import Picture
 
@@ -31,9 +34,12 @@ def rho(
 ) -> Picture:
     """Test accuracy at the end of training: of places, and of even tokens on the half that is not constant. `training`: the commonest
     unless named; `architectures`: in this order, all unless named."""
-    whole = ends(read("training"), read("cells"), where)
-    table, training = one_of(whole, "rho", "training", training)
+    every = repeated(read("training"))
+    table, training = one_of(ends(finished(every, "rho", where), read("cells")), "rho", "training", training)
     table = among(table, "rho", "architecture", architectures)
+    known = account(
+        asked(every, where, training=training, architecture=architectures), table, ["architecture", "kind", "rho"]
+    )
     one_a_seed(table, "rho", ["kind", "architecture", "rho"])
     kinds = sorted(table.kind.unique(), reverse=True)
     names = architectures or sorted(table.architecture.unique())
@@ -41,7 +47,7 @@ def rho(
     table = table.assign(panel=table.kind.map(titles), x=table.x.astype(float))
     grid = lines(
         table, "x", "value", "architecture", colours(names), col="panel", col_order=[titles[kind] for kind in kinds], height=2.5,
-        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))},  # most lines lie on each other
+        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))}, bounds=SHARE,  # most lines lie on each other
     )  # fmt: skip
     for kind in kinds:
         panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
@@ -56,28 +62,35 @@ def rho(
     shape = table.iloc[0]
     caption = (
         f"Accuracy on fresh sequences of {shape.length} tokens of {shape.symbols} symbols against the share that is one symbol, training "
-        f"{training}{', ' + said(where) if where else ''}: means over {table.seed.nunique()} seeds, bands one standard "
+        f"{label(training)}{', ' + said(where) if where else ''}: means over {known.seeds}, bands one standard "
         "deviation over seeds; dashed, "
         "computed: what can be reached without positions (places), or by naming the most frequent symbol everywhere (even tokens). "
         + finding(table, kinds, names)
+        + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)
+        + known.left_out
     )
     return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 
 
-def ends(course: "DataFrame", cells: "DataFrame", where: dict[str, Any]) -> "DataFrame":
-    """One row a network: its accuracy on the test set after its last epoch, its task's options, and chance."""
-    course = finished(course, "rho", where)
+def repeated(course: "DataFrame") -> "DataFrame":
+    """The networks of tasks with a share of one symbol, and what their tasks are."""
     found = course.task_component.map(parts)
     course = course.assign(kind=found.map(itemgetter(0)), options=found.map(itemgetter(1)))
     course = course[course.kind.isin(METRICS)]
+    course = course[course.options.map(lambda one: one["repeated"] == "null").astype(bool)]
+    for name, number in (("rho", float), ("length", int), ("symbols", int)):
+        course = course.assign(**{name: course.options.map(itemgetter(name)).map(number)})
+    return course.drop(columns="options")
+
+
+def ends(course: "DataFrame", cells: "DataFrame") -> "DataFrame":
+    """One row a network: its accuracy on the test set after its last epoch, and chance."""
     if course.empty:
         raise RankfallError("figure rho: no finished cell has a task places or even_tokens")
     last = course[(course.split == "test") & (course.epoch == course.groupby("key").epoch.transform("max"))]
-    last = last[(last.metric == last.kind.map(METRICS)) & last.options.map(lambda one: one["repeated"] == "null")]
-    for name, number in (("rho", float), ("length", int), ("symbols", int)):
-        last = last.assign(**{name: last.options.map(itemgetter(name)).map(number)})
+    last = last[last.metric == last.kind.map(METRICS)]
     x = -np.log2(1.0 + last.length * (1.0 - last.rho))
-    return last.drop(columns="options").assign(x=x).merge(cells[["key", "chance"]], on="key")
+    return last.assign(x=x).merge(cells[["key", "chance"]], on="key")
 
 
 def references(panel: "Axes", part: "DataFrame", kind: str) -> None:
@@ -101,7 +114,7 @@ def finding(table: "DataFrame", kinds: list[str], names: list[str]) -> str:
     for kind in kinds:
         part = table[table.kind == kind]
         end = part[part.rho == part.rho.max()].groupby("architecture").value.mean()
-        values = ", ".join(f"{name} {end[name]:.3f}" for name in names if name in end.index)
+        values = ", ".join(f"{label(name)} {end[name]:.3f}" for name in names if name in end.index)
         parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {values}")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."

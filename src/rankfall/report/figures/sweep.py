@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.labels import labels, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
-from rankfall.report.selection import clear, finished, lacking, one_a_seed, said
+from rankfall.report.selection import asked, clear, finished, lacking, one_a_seed, said
 from rankfall.report.style import Picture, power, spaced, tower
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 TABLES = ["law"]
 # Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
+NOISE, EQUAL = "rounding noise of a plain float64 pass", "vectors are all equal or zero"
 HALF = float(np.log10(0.5))
 TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
 
@@ -38,15 +41,17 @@ def sweep(
     """`lines`, `panels`: columns of the table whose values distinguish lines and panels. `where`: only these cells, by column,
     a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels have
     one vertical axis."""
+    whole = asked(read("law"), where)
     data = finished(read("law"), "sweep", where)
     for needed in (*lines, *panels, x):
         if needed not in data:
             raise RankfallError(f"figure sweep: {needed!r} is not a column of the table law")
     if x != "layer":
         data = data[data.layer == data.depth]
-    data = data.assign(line=joined(data, lines), panel=joined(data, panels, named=True))
+    whole = whole.assign(line=joined(whole, lines), panel=joined(whole, panels, named=True))
+    data = whole.loc[data.index]
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
-    left_out, data = data[lacking(data)], whole(data, x)
+    left_out, data = data[lacking(data)], without_gaps(data, x)
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
@@ -64,23 +69,23 @@ def sweep(
             axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
     grid.set(xlabel=x, ylabel="|res(X)| / |X|")
     legend_below(grid, 6, title=", ".join(lines))
-    kinds = {
-        "rounding noise of a plain float64 pass": left_out.floor,
-        "vectors are all equal or zero": ~left_out.floor.astype(bool),
-    }
-    reasons = [f"{what} ({found.sum()} values)" for what, found in kinds.items() if found.any()]
+    why = left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
+    kinds = left_out.assign(why=why).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
+    reasons = [f"{what} ({count} values)" for what, count in kinds.items()]
+    known = account(whole, data, ["panel", "line"] if panels else ["line"])
     what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
     dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
-        f"{data.seed.nunique()} seeds, "
+        f"{known.seeds}, "
         f"bands one standard deviation over seeds of the logarithm. {dropped}{finding(data, x)}"
+        f"{coincide(each, 'line', x, 'log10_residual', ['panel'] if panels else [])}{known.left_out}"
     )
     points = summary(each, ["panel", "line", x], "log10_residual")
     return Picture(grid.figure, text, points)
 
 
-def whole(data: "DataFrame", x: str) -> "DataFrame":
+def without_gaps(data: "DataFrame", x: str) -> "DataFrame":
     """Points for which no seed and no sequence lacks a value; behind a layer that lacks one a line has no more points."""
     line = ["panel", "line"]
     if x == "layer":
@@ -94,7 +99,7 @@ def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Serie
     for column in columns:
         said = labels(data[column].unique())
         prefix = f"{column} " if named and column not in ("task", "architecture", "training") else ""
-        texts.append(data[column].map({value: prefix + label for value, label in said.items()}))
+        texts.append(data[column].map({value: prefix + text for value, text in said.items()}))
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
 
 

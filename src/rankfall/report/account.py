@@ -1,0 +1,106 @@
+"""What a figure shows and what it leaves out, in words: how many seeds each line has, and every network and value that was asked for and is
+not drawn, with what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.looks import label
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
+NAMED = 6  # so many are named one by one
+REASON = "{}_reason"  # the column that says why another has no value
+
+
+@dataclass(frozen=True)
+class Account:
+    """`seeds`: of each line, "6 seeds (l2 5)"; `left_out`: a sentence on what is not drawn, with a space before it, or nothing."""
+
+    seeds: str
+    left_out: str
+
+
+def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = "") -> Account:
+    """`whole`: all rows that were asked for, of networks with any fate; `drawn`: those of them that are drawn, with their `key`; `by`: the
+    columns that tell lines apart; `value`: the column that is drawn, null where a number does not exist."""
+    by = list(by)
+    shown = drawn[drawn[value].notna()] if value else drawn
+    cells = whole.drop_duplicates("key")
+    varied = [column for column in by if cells[column].nunique(dropna=False) > 1] or by[:1]
+    gone = [*absent(cells, drawn, varied), *(valueless(drawn[drawn[value].isna()], value, varied) if value else ())]
+    listed = together(gone)
+    listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
+    return Account(seeds(shown, by), f" Not drawn: {'; '.join(listed)}." if gone else "")
+
+
+def seeds(drawn: DataFrame, by: Sequence[str], unit: str = "seed") -> str:
+    """How many seeds lines have: the commonest number, and the lines that have another."""
+    counts = drawn.groupby(list(by), observed=True).seed.nunique()
+    if counts.empty:
+        return f"0 {unit}s"
+    common = int(counts.mode().max())
+    varied = [level for level in counts.index.names if counts.index.get_level_values(level).nunique() > 1]
+    others = [
+        f"{name_of(dict(zip(counts.index.names, at if isinstance(at, tuple) else (at,))), varied or by)} {count}"
+        for at, count in counts.items()
+        if count != common
+    ]
+    said = others[:NAMED] + [f"{len(others) - NAMED} more with other numbers"] * (len(others) > NAMED)
+    exceptions = f" ({', '.join(said)})" if said else ""
+    return f"{common} {unit}{'s' * (common != 1)}{exceptions}"
+
+
+def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Networks without a row among those that are drawn: by line and fate, and by depth where a line's networks differ in it."""
+    gone = cells[~cells.key.isin(drawn.key)]
+    fates = gone.assign(fate=gone.status.map(FATES).fillna(""))
+    for at, part in fates.groupby([*dict.fromkeys([*by, "depth"]), "fate"], sort=True, observed=True):
+        *names, fate = at
+        line, depth = dict(zip(by, names)), part.depth.iloc[0]
+        same = cells[(cells[by] == list(line.values())).all(axis=1)]
+        among = same[same.depth == depth]
+        other = same.depth.nunique() > 1
+        name, what = name_of(line, by), "network" if len(among) == 1 else "networks"
+        many = f"all {len(part)}" if len(part) == len(among) else f"{len(part)} of {len(among)}"
+        at_depth = f" of depth {depth}" if other else ""
+        if fate:
+            yield f"{many} {what}{at_depth} of", name, f"({fate})"
+        elif other and depth not in set(drawn[drawn.key.isin(same.key)].depth):
+            yield f"{len(part)} {what}{at_depth} of", name, "(another depth is drawn)"
+        else:
+            yield f"{many} {what}{at_depth} of", name, "(nothing of it can be drawn)"
+
+
+def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Values that do not exist: how many of each line, and why where the table says."""
+    if rows.empty:
+        return
+    column = next((name for name in (REASON.format(value), "value_reason", "refused") if name in rows), None)
+    reasons = rows[column].fillna("") if column else ""
+    for at, part in rows.assign(why=reasons).groupby([*by, "why"], sort=True, observed=True):
+        *names, why = at
+        what = "value" if len(part) == 1 else "values"
+        yield f"{len(part)} {what} of", name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"
+
+
+def together(gone: list[tuple[str, str, str]]) -> list[str]:
+    """What is the same of several lines, once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for before, name, after in gone:
+        found.setdefault((before, after), []).append(name)
+    return [
+        f"{before} {'each of ' * (len(names) > 1)}{', '.join(names)} {after}".replace("of each of", "each of")
+        for (before, after), names in found.items()
+    ]
+
+
+def name_of(line: dict[Any, Any], by: Sequence[str]) -> str:
+    """A line in words, `SAN (converged)`: architectures, tasks and trainings by name, other columns with theirs."""
+    plain = ("architecture", "task", "training", "panel", "line", "network")
+    first, *others = (label(line[name]) if name in plain else f"{name} {label(line[name])}" for name in by)
+    return f"{first} ({', '.join(others)})" if others and all(others) else first

@@ -1,0 +1,68 @@
+"""Lines of a figure that lie on each other, so that a reader sees one: named in its caption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.looks import label
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NEAR = 0.01  # of the height of a panel: about the width of a line
+NAMED = 4  # panels that are named
+
+
+def coincide(
+    table: DataFrame,
+    line: str,
+    x: str,
+    y: str,
+    panels: Sequence[str] = (),
+    log: bool = False,
+    span: float | None = None,
+) -> str:
+    """A sentence with a space before it, or nothing. `table`: rows at points, whose means are drawn; `span`: the height of a panel in units
+    of `y` (of its logarithm: `log`), by default that of all means."""
+    import numpy as np
+
+    means = table.assign(height=table[y].astype(float)).dropna(subset="height")
+    means = means.assign(height=np.log10(means.height.where(means.height > 0))) if log else means
+    means = means.groupby([*panels, line, x], observed=True).height.mean().dropna().reset_index()
+    if means.empty:
+        return ""
+    near = NEAR * (span or float(means.height.max() - means.height.min()) or 1.0)
+    found: dict[str, list[str]] = {}
+    parts = means.groupby(list(panels), observed=True) if panels else [((), means)]
+    for at, part in parts:
+        for names in groups(part.pivot(index=x, columns=line, values="height"), near):
+            found.setdefault(" and ".join(map(label, names)), []).append(", ".join(label(one) for one in at))
+    if not found:
+        return ""
+    said = [f"{names}{where(places, len(list(parts)))}" for names, places in found.items()]
+    more = f", and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    return f" On each other lie {'; '.join(said[:NAMED])}{more}."
+
+
+def where(places: list[str], panels: int) -> str:
+    """Of which panels that is said, unless of all."""
+    if len(places) == panels:
+        return ""
+    return f" ({'; '.join(places[:NAMED])}{'; ...' if len(places) > NAMED else ''})"
+
+
+def groups(heights: Any, near: float) -> Iterator[list[Any]]:
+    """Columns that are near each other at every place, and drawn at the same places."""
+    left = list(heights.columns)
+    together: list[list[Any]] = []
+    for one in left:
+        for group in together:
+            other = heights[group[0]]
+            same = (other.isna() == heights[one].isna()).all()
+            if same and (other - heights[one]).abs().max() <= near:
+                group.append(one)
+                break
+        else:
+            together.append([one])
+    yield from (group for group in together if len(group) > 1)
