@@ -94,6 +94,9 @@ def test_measure_for_other_targets_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "tasklab2.py").write_text('INPUTS = "vectors"\nTARGETS = "values"\ndef spin(rng): ...\n')
     config = changed("tasks/spin", {"task": "tasklab2:spin"})
-    message = refusal(changed("grid/0/task", ["spin", "sorting"], config))
-    assert message.startswith("measures.paths: measure 'paths' is for classes, but task 'spin' has values")
+    both = changed("grid/0/task", ["spin", "sorting"], config)
+    message = refusal(changed("measures/paths/cells", {"task": ["spin", "sorting"]}, both))
+    what = "measure 'paths' is for classes, but task 'spin' has values"
+    assert message.startswith(f"measures.paths.cells: spin / full / short: {what}")
+    assert make_plan(both).left_out == {"paths": {what: 12}}
     make_plan(changed("measures/paths/cells", {"task": "sorting"}, changed("grid/0/task", ["spin", "sorting"], config)))

@@ -70,8 +70,10 @@ def test_two_entries_that_make_one_cell_are_told() -> None:
 def test_a_measure_is_refused_what_an_attention_has_not(measure: str, attention: str, lacks: str) -> None:
     given = config({"attention": attention, "norm": "none"}, measures={measure: {}})
     said = refusal(given)
-    assert said.startswith(f"measures.{measure}: sorting / net / short: measure {measure!r} uses {lacks}, which ")
-    assert said.endswith(f"attention {attention!r} does not have; name the right cells in `cells`")
+    what = f"measure {measure!r} uses {lacks}, which attention {attention!r} does not have"
+    assert said == f"measures.{measure}: no cell of the grid can be measured: {what}"
+    given["measures"][measure] = {"cells": {"seed": 0}}
+    assert refusal(given).endswith(f": {what}; name the right cells in `cells`")
 
 
 def test_a_measure_of_the_right_cells_is_not(tmp_path: Path) -> None:
@@ -141,8 +143,8 @@ def test_longer_than_learned_positions_go_is_refused(tmp_path: Path, monkeypatch
             make_plan(given)
         else:
             assert refusal(given).startswith(
-                "measures.own: sorting / net / short: length 6 is asked for, but position 'learned' admits no more than the length "
-                "that it was trained at, 5"
+                "measures.own: no cell of the grid can be measured: length 6 is asked for, but position 'learned' admits "
+                "no more than the length that it was trained at, 5"
             )
 
 

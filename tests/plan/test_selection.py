@@ -1,11 +1,13 @@
 """Guards which cells a measure is for: none that it cannot deal with, and none twice in one table."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plans import changed, refusal
 
+from rankfall import cli
 from rankfall.plan import make_plan
 
 MEASURE = 'TABLE = "paths"\ndef own(context, *, repeats: int = 5): ...\n'
@@ -26,10 +28,38 @@ def test_measure_refuses_cells(fact: str, why: str, tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(tmp_path)
     name = f"sellab{len(fact)}"
     (tmp_path / f"{name}.py").write_text(f"{fact}\n{MEASURE}")
-    message = refusal(measured(own={"measure": f"{name}:own"}))
-    assert message.startswith(f"measures.own: sorting / full / short: measure '{name}:own' {why}"), message
+    message = refusal(measured(own={"measure": f"{name}:own", "cells": {"seed": [0, 1]}}))
+    assert message.startswith(f"measures.own.cells: sorting / full / short: measure '{name}:own' {why}"), message
     assert message.endswith(": too much; name the right cells in `cells`")
     make_plan(measured(own={"measure": f"{name}:own", "cells": {"architecture": "san"}}))
+
+
+def test_a_measure_without_cells_measures_those_that_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan says what is left out and why; where nothing is left to measure it is refused."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "canlab.py").write_text(f'REFUSES = [({{"mlp": "gelu", "depth": 4}}, "too much")]\n{MEASURE}')
+    config = measured(own={"measure": "canlab:own"})
+    plan = make_plan(config)
+    able = {cell.key for cell in plan.cells if cell.labels[1] == "san" or cell.architecture.depth == 2}
+    why = "measure 'canlab:own' cannot be combined with mlp gelu, depth 4: too much"
+    assert plan.selected["own"] == able and plan.left_out == {"own": {why: 3}}
+    (tmp_path / "c.json").write_text(json.dumps(config))
+    assert cli.main(["plan", "--config", str(tmp_path / "c.json"), "--results", str(tmp_path)]) == 0
+    assert f"  own: 3: {why}\n" in capsys.readouterr().out
+    config["grid"][0] |= {"architecture": "full", "depth": 4}
+    assert refusal(config) == f"measures.own: no cell of the grid can be measured: {why}"
+
+
+@pytest.mark.parametrize(("measure", "able"), [("token_identity", "sorting"), ("probe_trained", "probe")])
+def test_a_task_whose_tokens_are_all_equal_is_measured_by_what_is_for_it_alone(measure: str, able: str) -> None:
+    config = measured(**{measure: {}}) | {"tasks": {"sorting": {}, "probe": {}}}
+    config["grid"] = [{"task": ["sorting", "probe"], "architecture": "san", "training": "init", "seed": 0}]
+    config["architectures"]["san"]["position"] = "none"
+    plan = make_plan(config)
+    assert {cell.task.name for cell in plan.cells if cell.key in plan.selected[measure]} == {able}
+    assert [*plan.left_out] == [measure]
 
 
 @pytest.mark.parametrize(("part", "value"), [("mlp", "gelu"), ("norm", "layer")])
@@ -40,7 +70,7 @@ def test_decomposition_is_for_networks_that_are_sums_over_paths(part: str, value
     make_plan(config)
     message = refusal(changed(f"architectures/san/{part}", value, config))
     assert message.startswith(
-        f"measures.decomposition: sorting / san / short: measure 'decomposition' needs {part} none"
+        f"measures.decomposition: no cell of the grid can be measured: measure 'decomposition' needs {part} none"
     )
 
 
@@ -102,6 +132,7 @@ def test_what_a_measure_uses_is_something_that_an_attention_provides(
     gates = measured(own={"measure": "gatelab:own"})
     assert "'gates', which no attention provides" in refusal(gates)
     own = changed("architectures/full/attention", "ownlab:Gated", gates)
+    own["measures"]["own"]["cells"] = {"seed": 0}
     assert "uses gates, which attention 'multihead' does not have" in refusal(own)
     make_plan(changed("measures/own/cells", {"architecture": "full"}, own))
 

@@ -81,6 +81,10 @@ def as_text(plan: "Plan", found: "Status") -> str:
         lines += ["", "why:"]
         lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
     lines += said_engines(engines(plan.cells, plan.config.compute))
+    lines += ["", "cells that a measure without `cells` leaves out, since it cannot measure them:"] * bool(
+        plan.left_out
+    )
+    lines += [f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()]
     lines += [""] * bool(found.measures)
     lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
@@ -151,6 +155,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
             {"engine": engine, "why": why, "cells": cells.total(), "architectures": dict(cells)}
             for (engine, why), cells in engines(plan.cells, plan.config.compute).items()
         ],
+        "left_out": {name: dict(left) for name, left in plan.left_out.items()},
         "jobs": found.jobs,
         "seconds": found.seconds,
         "scale": found.scale,

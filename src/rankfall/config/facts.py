@@ -58,6 +58,10 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "TOUCHES": (_listed, "a list of what it acts on: states, queries, products, scores, values, lengths"),
     "IGNORES": (_listed, "a list of fields of an architecture"),
+    "SEQUENCES": (
+        lambda value: value in ("equal tokens", "different sequences"),
+        "equal tokens or different sequences",
+    ),
     "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
     "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),

@@ -2,8 +2,8 @@
 
 Facts that components declare as literals in their files, and that are read here:
 
-- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`; a
-  measure of cells: the same, those that it can deal with, one or a list;
+- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`, and `SEQUENCES = "equal tokens"` where all its
+  sequences are one token again and again; a measure of cells: the same, those that it can deal with, one or a list;
 - an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
 - a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
 - an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that; a position: `BREAKS`, what of it is no
@@ -29,6 +29,7 @@ from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Tra
 from rankfall.errors import RankfallError
 
 TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
+DIFFERENT = "different sequences"  # what a task has that does not say SEQUENCES
 FITS = {
     "embedding": {"tokens": "token", "vectors": "linear"},
     "head": {"classes": "classifier", "values": "regression", "hidden": "classifier"},
@@ -217,11 +218,11 @@ def parts(task: Task, architecture: Architecture, training: Training) -> list[tu
 
 
 def task_facts(name: str, path: str) -> dict[str, str]:
-    """INPUTS and TARGETS of a task's component."""
+    """INPUTS, TARGETS and SEQUENCES of a task's component."""
     found = description("task", name, path)
     facts = dict(found.facts) if found else {}
     for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", TARGETS)):
         if facts.get(fact) not in allowed:
             where = found.location.file if found else name
             raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}")
-    return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"]}
+    return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

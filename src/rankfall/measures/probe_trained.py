@@ -23,6 +23,7 @@ TABLE = "probe_trained"
 NEEDS = "cells"
 INPUTS = "tokens"
 TARGETS = "classes"
+SEQUENCES = "equal tokens"
 LIMITS = {"draws": (1, None), "enough": (0, 1)}
 
 

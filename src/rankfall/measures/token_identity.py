@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TABLE = "token_identity"
 NEEDS = "cells"
 INPUTS = "tokens"
+SEQUENCES = "different sequences"
 LIMITS = {"sentences": (FEWEST, None), "epochs": (0, None), "batch": (1, None), "hidden": (1, None)}
 COST = {"seconds": 1, "megabytes": 200}  # of cells about as large as those of the default configuration
 AT_ONCE = 512  # words of the vocabulary

@@ -1,5 +1,6 @@
 """From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from rankfall.design import Component
 from rankfall.plan import uses
 from rankfall.plan.cell import Cell, digest
 from rankfall.plan.cells import Costs, make_cells, module_of
+from rankfall.plan.drawn import check_drawn
 from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.selection import select
 
@@ -84,6 +86,9 @@ class Plan:
     texts: Mapping[str, Text] = field(repr=False, compare=False)  # module -> the source that was hashed
     labels: Mapping[str, str] = field(default_factory=dict)  # name -> what figures and page call it
     colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
+    left_out: Mapping[str, Counter[str]] = field(
+        default_factory=dict
+    )  # measure -> why it cannot measure cells -> how many
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
@@ -157,12 +162,14 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
     filters = {name: entry.cells for name, entry in config.measures.items()}
     cells = make_cells(Grid(config).points(), config.compute, sources, _costs(measures, filters))
-    selected = select(measures, filters, cells)
+    selected, left_out = select(measures, filters, cells)
     for name, figure in written.figures.items():
         _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
+    for one in figures.values():
+        check_drawn(one, measures.values(), cells, selected)
     keep()
-    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours)
+    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out)
 
 
 def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:

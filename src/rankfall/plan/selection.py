@@ -1,11 +1,14 @@
-"""The cells of a measure: those that its entry selects. It must be able to measure all of them, and no two entries give the same rows.
+"""The cells of a measure: those that its entry selects. It must be able to measure all of them; without `cells` it measures those that
+it can, and the plan says what is left out. No two entries give the same rows.
 
-Facts of a measure's component that are read here: `INPUTS`, `TARGETS`, `REFUSES` and `REQUIRES` (`rules.py` says what they mean).
+Facts of a measure's component that are read here: `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` (`rules.py` says what they
+mean).
 """
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
@@ -23,20 +26,23 @@ HINT = "name the right cells in `cells`"
 
 def select(
     measures: Mapping[str, "MeasurePlan"], filters: Mapping[str, dict[str, Any]], cells: list[Cell]
-) -> dict[str, frozenset[str]]:
-    """Measure -> keys of its cells."""
-    found = {name: _cells_of(measure, filters[name], cells) for name, measure in measures.items()}
+) -> tuple[dict[str, frozenset[str]], dict[str, Counter[str]]]:
+    """Measure -> keys of its cells; and measure -> why it cannot measure others that nobody named -> how many."""
+    both = {name: _cells_of(measure, filters[name], cells) for name, measure in measures.items()}
+    found = {name: chosen for name, (chosen, _) in both.items()}
     for one, other in itertools.combinations(measures.values(), 2):
         _tell_apart(one, other, found[one.name], found[other.name])
-    return {name: frozenset(cell.key for cell in chosen) for name, chosen in found.items()}
+    keys = {name: frozenset(cell.key for cell in chosen) for name, chosen in found.items()}
+    return keys, {name: left for name, (_, left) in both.items() if left}
 
 
-def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) -> list[Cell]:
+def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) -> tuple[list[Cell], Counter[str]]:
+    """What it measures, and the reasons for which it cannot measure more."""
     path = f"measures.{measure.name}.cells"
     if measure.needs != "cells":
         if raw:
             raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
-        return []
+        return [], Counter()
     wanted = parse_filter(raw, path) if raw else {}
     nobody = unmatched(cells, wanted)
     if nobody:
@@ -44,36 +50,50 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) ->
     found = [cell for cell in cells if matches(cell, wanted)]
     if not found:
         raise problem(path, "matches no cell of the grid")
-    _check_able(measure, found, path if raw else path.removesuffix(".cells"))
-    return found
+    why_not = _objections(measure, found, path if raw else path.removesuffix(".cells"))
+    if not raw:
+        able = [cell for cell in found if why_not(cell) is None]
+        left = Counter(why for cell in found if (why := why_not(cell)) is not None)
+        if not able:
+            raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {next(iter(left))}")
+        return able, left
+    for cell in found:
+        why = why_not(cell)
+        if why is not None:
+            raise problem(path, f"{' / '.join(cell.labels)}: {why}", hint=HINT)
+    return found, Counter()
 
 
-def _check_able(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> None:
-    """Raise if there is a cell that the measure cannot measure; one seed of each is checked."""
+def _objections(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Callable[[Cell], str | None]:
+    """Why the measure cannot measure a cell, None if it can; found once for all seeds of a network."""
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
-    alike = {(cell.task, cell.architecture, cell.training): cell for cell in cells}
     facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
-    attentions = {*components.names("attention"), *(cell.architecture.attention.name for cell in alike.values())}
+    attentions = {*components.names("attention"), *(cell.architecture.attention.name for cell in cells)}
     known = {part for attention in attentions for part in facts_of("attention", attention).get("PROVIDES", ())}
     for use in facts.get("USES", ()):
         if use not in known:
             said = f"measure {name!r} says that it USES {use!r}, which no attention provides"
             raise problem(path, said, allowed=sorted(known), given=use)
-    for cell in alike.values():
+    asked = lengths(facts, measure.options)
+    seen: dict[Any, str | None] = {}
+
+    def find(cell: Cell) -> str | None:
         for fact, has in task_of(cell.task.task.name).items():
             able = facts.get(fact, has)
             able = [able] if isinstance(able, str) else able
             if has not in able:
-                raise problem(
-                    path,
-                    f"measure {name!r} is for {' or '.join(able)}, but task {cell.task.name!r} has {has}",
-                    hint=HINT,
-                )
-        what = objection("measure", name, facts, cell, facts_of) or beyond(cell, lengths(facts, measure.options))
-        if what:
-            raise problem(path, f"{' / '.join(cell.labels)}: {what}", hint=HINT)
+                return f"measure {name!r} is for {' or '.join(able)}, but task {cell.task.name!r} has {has}"
+        return objection("measure", name, facts, cell, facts_of) or beyond(cell, asked)
+
+    def why_not(cell: Cell) -> str | None:
+        alike = cell.task, cell.architecture, cell.training
+        if alike not in seen:
+            seen[alike] = find(cell)
+        return seen[alike]
+
+    return why_not
 
 
 def _tell_apart(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:

@@ -12,6 +12,7 @@ from rankfall.tasks._dataset import TEST, TRAIN, Dataset, Split
 
 INPUTS = "tokens"
 TARGETS = "classes"
+SEQUENCES = "equal tokens"
 SEEDED = False
 LENGTHS = ("lengths",)
 LIMITS = {"train": (1, None), "length": (2, None), "lengths": (1, None)}
