@@ -4,6 +4,7 @@ import json
 import os
 import py_compile
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -92,6 +93,10 @@ def planned(**options: Any) -> Cell:
     return cell
 
 
+def raw_of_package() -> dict[str, Any]:
+    return config(architecture={"depth": 1})
+
+
 def raw(**options: Any) -> dict[str, Any]:
     return config(architecture={"normaliser": {"name": "watched_lab:sharp", **options}, "depth": 1})
 
@@ -149,6 +154,79 @@ def test_code_that_no_key_holds_is_refused_however_it_is_run(lab: Path, name: st
         r"watched_lab\.py, line \d+: runs \S+(a|l2|relu2)(\.cpython-\d+)?\.pyc?, which is not in the key, so nothing is kept; import it",
         said,
     )
+
+
+CALLS = {  # what a component must not do -> the first words of the refusal
+    "subprocess": ("import subprocess\nt = float(subprocess.run(['echo', '3'], stdout=-1).stdout)",
+        "starts another program, echo,"),
+    "os.system": ("t = 3.0 + os.system('true')", "starts another program, true,"),
+    "posix_spawn": ("os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)\nt = 3.0", "starts another program, /bin/true,"),
+    "popen": ("t = float(os.popen('echo 3').read())", "starts another program"),
+    "fork": ("t = 3.0\nif os.fork() == 0: os._exit(0)", "starts another process (os.fork)"),
+    "pool": ("import multiprocessing\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool: t = pool.apply(float, (3,))", "starts another process"),
+    "sqlite3": ("import sqlite3\nt = float(sqlite3.connect(':memory:').execute('select 3').fetchone()[0])", "opens a database, :memory:,"),
+    "ctypes": ("import ctypes\nt = 3.0 + 0 * ctypes.CDLL('libm.so.6').abs(1)",
+        "loads a library of the system, libm.so.6,"),
+    "this program": ("import ctypes\nt = 3.0 + 0 * ctypes.CDLL(None).abs(1)",
+        "loads a library of the system (ctypes.dlopen)"),
+    "socket": ("import socket\nt = 3.0\ntry: socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError: pass", "asks another machine"),
+    "url": ("import urllib.request\n"
+        "t = 3.0\ntry: urllib.request.urlopen('http://127.0.0.1:9/')\nexcept OSError: pass", "asks another machine"),
+    "caught": ("t = 3.0\ntry: os.system('true')\nexcept BaseException: pass", "starts another program, true,"),
+    "thread": ("thread = threading.Thread(target=lambda: os.system('true'))\nthread.start()\nthread.join()\nt = 3.0",
+        "starts another program, true,"),
+    "environ": ("t = float(os.environ.get('RANK_T', '3'))", "reads an environment variable, RANK_T,"),
+    "environ, one that passes": ("t = 3.0 + 0 * len(os.environ['PATH'])", "reads an environment variable, PATH,"),
+    "getenv": ("t = float(os.getenv('RANK_T') or 3)", "reads an environment variable, RANK_T,"),
+    "environ, in": ("t = 3.0 if 'RANK_T' not in os.environ else 4.0", "reads an environment variable, RANK_T,"),
+    "environ, all": ("t = 3.0 + 0 * len(dict(os.environ))", "reads an environment variable"),
+    "environ, set": ("os.environ['RANK_T'] = '3'\nt = 3.0", "changes an environment variable, RANK_T,"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("where", ["call", "import"])
+@pytest.mark.parametrize("name", CALLS)
+def test_what_no_key_can_tell_is_refused_in_one_line(
+    lab: Path, name: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK_T", "3")
+    text, words = CALLS[name]
+    write(lab, text, where)
+    said = refusal()
+    assert re.match(r"watched_lab\.py, line \d+: ", said) and f": {words}" in said
+    assert "and no key knows what comes of it, so nothing is kept; " in said
+    assert os.environ["RANK_T"] == "3"
+
+
+def test_what_is_not_passed_is_not_there_for_libraries_either(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor for programs that a job starts. Afterwards all is as it was."""
+    monkeypatch.setenv("RANK_T", "3")
+    monkeypatch.setenv("OMP_SCHEDULE", "static")
+    (cell,) = (plan := make_plan(raw_of_package())).cells
+    with proved([cell.code], plan.texts), watch.given():  # this file is no component
+        assert "RANK_T" not in os.environ and os.environ["OMP_SCHEDULE"] == "static" and os.environ["PATH"]
+        assert "RANK_T" not in subprocess.run(["env"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        with pytest.raises(KeyError):
+            os.environ["RANK_T"]
+        os.environ["RANK_OTHER"] = "made within"
+    assert os.environ["RANK_T"] == "3" and "RANK_OTHER" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numba\nt = float(numba.njit(lambda x: x + 1)(2.0))",
+        "import scipy.linalg, uuid, ctypes, multiprocessing, sqlite3\nt = 3.0",
+        "import tempfile\nt = 3.0\nPath(tempfile.gettempdir()).exists(), Path('~').expanduser()",
+    ],
+)
+def test_what_libraries_do_by_themselves_is_no_components_doing(lab: Path, text: str) -> None:
+    for where in ("call", "import"):
+        sys.modules.pop("watched_lab", None)
+        write(lab, text, where)
+        assert compute() == pytest.approx(3)
 
 
 def test_a_helper_of_a_helper_is_named_and_so_is_the_component_it_helps(lab: Path) -> None:
@@ -232,16 +310,15 @@ def test_a_declared_file_is_what_was_planned_when_it_is_opened(lab: Path, declar
     (lab / "folder" / FILE).write_text("3")
     file = {"option": FILE, "folder": f"folder/{FILE}", "code": "temperature_code.py"}[declared]
     before = (lab / file).read_text()
+    (lab / "edited").write_text(before.replace("3", "4"))
+    (lab / "original").write_text(before)
     lines = [
-        "import subprocess",
-        "def put(text):",
-        f"    subprocess.run(['sh', '-c', 'printf %s \"$1\" > {file}', 'sh', text], check=True)",
-        f"put({before.replace('3', '4')!r})",
+        f"os.replace('edited', {file!r})",
         "exec(open('temperature_code.py').read(), globals())"
         if declared == "code"
         else f"t = float(open({file!r}).read())",
         "t = VALUE" if declared == "code" else "pass",
-        f"put({before!r})",
+        f"os.replace('original', {file!r})",
     ]
     option = {"option": FILE, "folder": "folder", "code": ""}[declared]
     top = "import temperature_code\n" if declared == "code" else ""

@@ -140,6 +140,11 @@ class Declared:
         self.found.append(_told(reader, path, wrong))
         raise NotInKey(self.found[-1])
 
+    def forbid(self, line: str) -> None:
+        """Refuse something else than reading a file."""
+        self.found.append(line)
+        raise NotInKey(line)
+
     def verify(self) -> None:
         """Raise if anything was wrong, even if a component caught the error."""
         if self.found:

@@ -12,8 +12,8 @@ This module imports the standard library only: other modules of this package wou
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
@@ -24,6 +24,8 @@ from typing import Any
 INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})
 OWN = __name__.partition(".")[0]
 LOADED = "rankfall.load"  # an audit event: module, file
+# What a job has around the execution of a module's text: the last of them is given the module and its file.
+AROUND: "list[Callable[[ModuleType, str], AbstractContextManager[None]]]" = []
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class TextLoader(SourceFileLoader):
     def __init__(self, module: str, file: str, content: bytes | None = None) -> None:
         super().__init__(module, file)
         self.content = content
+
+    def exec_module(self, module: ModuleType) -> None:
+        with AROUND[-1](module, self.path) if AROUND else nullcontext():
+            super().exec_module(module)
 
     def get_code(self, fullname: str) -> CodeType:
         sys.audit(LOADED, fullname, self.path)

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 
 from rankfall.code import loader, watch
 from rankfall.code.declared import Unproved
+from rankfall.code.environment import sealed
 from rankfall.code.files import digests
 from rankfall.code.fingerprint import Sources, digest_like
 from rankfall.code.loader import Text, module_of
+from rankfall.code.process import same_process
 from rankfall.code.watch import union
 from rankfall.errors import RankfallError
 
@@ -28,7 +30,7 @@ def proved(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) -> Ite
     code = union(codes)
     with loader.frozen(texts):
         _check_imported(code)
-        with watch.job(code, texts):
+        with sealed(), watch.job(code, texts), same_process():
             yield
 
 

@@ -8,8 +8,9 @@ takes part in the computation. The rest of this package is what surrounds it (th
 A file that is not in the key ends the job, even where a component catches the error; and one that is must have, when it is
 opened, the content that the plan has hashed.
 
-A hook sees no environment variables, no other process, nothing that compiled code opens by itself (safetensors, Arrow), and not
-whether a file exists or what a folder lists. It cannot be removed; while no job runs it returns at once.
+What else a component could learn that no key knows, and Python tells of, `calls.py` lists: it is refused. A hook sees nothing that
+compiled code opens by itself (safetensors, Arrow), not the time, and not whether a file exists or what a folder lists.
+It cannot be removed; while no job runs it returns at once.
 """
 
 import os
@@ -20,9 +21,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from rankfall.code.calls import CALLS, asking, line
 from rankfall.code.declared import MACHINERY, READER, Code, Declared, is_ours, shown, source_of
 from rankfall.code.loader import LOADED, Text
 from rankfall.code.outside import Outside
+from rankfall.code.process import components_of, unaltered
 
 
 class Watch:
@@ -36,7 +39,11 @@ class Watch:
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         declared = self.declared
-        if declared is None or event not in EVENTS or getattr(self.busy, "now", False):
+        if declared is None or getattr(self.busy, "now", False):
+            return
+        if event in CALLS and (frame := asking(declared, event, arguments, sys._getframe(1))) is not None:
+            declared.forbid(line(_place(frame, declared), event, arguments))
+        if event not in EVENTS:
             return
         path = EVENTS[event](arguments)
         if path is None or (event == LOADED and path in declared.loaded):
@@ -105,7 +112,8 @@ def numerics(*codes: Code) -> Iterator[None]:
     if before is None:
         yield
         return
-    with _only(WATCH[0], before.within(union(codes))):
+    code = union(codes)
+    with _only(WATCH[0], before.within(code)), unaltered(lambda: components_of(code)):
         yield
 
 

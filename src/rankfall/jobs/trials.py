@@ -16,6 +16,7 @@ from rankfall import components
 from rankfall.code.declared import Unproved
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
+from rankfall.code.process import Altered, unaltered
 from rankfall.code.unchanged import check_unchanged
 from rankfall.config.rules import parts
 from rankfall.design import Architecture, Component, Task, Training
@@ -64,8 +65,9 @@ class Bench:
 
     def tried(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
         try:
-            candidate = try_component(kind, component, setting, drawn)
-        except Refused as refused:
+            with unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
+                candidate = try_component(kind, component, setting, drawn)
+        except (Refused, Altered) as refused:  # the process was put back, or nothing more is computed in it
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
             self.note(
