@@ -127,7 +127,7 @@ def test_a_figure_without_numbers_has_its_caption_as_them(tmp_path: Path) -> Non
     style.save(style.Picture(figure, 'It shows "a", b.'), tmp_path / "own.png", tmp_path / "own.rst", {"made": "x"})
     assert pd.read_csv(tmp_path / "own.csv").caption.tolist() == ['It shows "a", b.']
     record = json.loads((tmp_path / "own.rst").read_text().partition(".. made: ")[2])
-    assert set(record) == {"made", *style.MADE}
+    assert set(record) == {"made", style.CAPTION, *style.MADE}
 
 
 def test_figures_are_drawn_without_torch() -> None:

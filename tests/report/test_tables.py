@@ -2,12 +2,14 @@
 input gives equal bytes.
 """
 
+import io
 import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +24,7 @@ from rankfall.report.compare import differences, equal
 from rankfall.report.conform import conform
 from rankfall.report.docs import document
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema, table_names
+from rankfall.report.sealed import UNSEALED, seal
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,17 +79,40 @@ def test_what_is_written_is_read_sorted_with_types_units_and_provenance(tmp_path
     assert '"snakemake"' in about["versions"]
 
 
-def test_broken_rows_are_refused_when_they_are_read(tmp_path):
-    """What a table was made for is told by its last bytes alone."""
+def test_what_was_changed_after_it_was_written_is_refused_when_it_is_read(tmp_path):
+    """What a table was made for is told by its last bytes alone; every byte counts."""
     path = tmp_path / "paths.parquet"
     tables.write("paths", path_rows(), path, {"made": "digest"})
-    content = bytearray(path.read_bytes())
-    content[20:40] = bytes(20)
-    path.write_bytes(content)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        content = bytearray(whole)
+        content[place] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(
+            RankfallError, match=r"was changed after it was written: remove|has no digest|cannot be read"
+        ):
+            tables.read(path, "paths")
+    path.write_bytes(whole)
+    assert tables.read(path, "paths").num_rows == 7
     tables.check_made(path, "digest")
     with pytest.raises(RankfallError, match="was made for another configuration"):
         tables.check_made(path, "another")
-    with pytest.raises(RankfallError, match=r"cannot be read .*: remove it and run again"):
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_other_numbers_under_the_same_metadata_are_refused(tmp_path, kept):
+    path = tmp_path / "paths.parquet"
+    tables.write("paths", path_rows(), path)
+    data = pq.read_table(path)
+    place = data.schema.get_field_index("accuracy")
+    data = data.set_column(place, data.schema.field(place), pc.multiply(data["accuracy"], 100.0))
+    if not kept:
+        about = data.schema.metadata
+        data = data.replace_schema_metadata({key: value for key, value in about.items() if b"sealed" not in key})
+    pq.write_table(data, path)
+    with pytest.raises(
+        RankfallError, match="was changed after it was written" if kept else "has no digest of its content"
+    ):
         tables.read(path, "paths")
 
 
@@ -210,20 +236,18 @@ def test_a_file_that_is_not_the_table_wanted_is_told_in_one_line(tmp_path):
     good, other = tmp_path / "good", tmp_path / "other"
     tables.write("paths", path_rows(), good)
     pq.write_table(pa.table({"x": [1]}), other)
-    old = tables.read(good).drop_columns(["accuracy"])
-    pq.write_table(old, tmp_path / "old")
+    about = tables.read(good).schema.metadata | {b"rankfall.sealed": UNSEALED.encode()}
+    old = io.BytesIO()
+    pq.write_table(tables.read(good).drop_columns(["accuracy"]).replace_schema_metadata(about), old)
+    (tmp_path / "old").write_bytes(seal(old.getvalue()))
     (tmp_path / "short").write_bytes(good.read_bytes()[:-20])
-    flipped = bytearray(good.read_bytes())
-    column = pq.read_metadata(good).row_group(0).column(0)
-    # The last byte of a column is data; bytes of statistics carry no checksum, and change no row.
-    flipped[(column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 1] ^= 0xFF
-    (tmp_path / "flipped").write_bytes(flipped)
+    (tmp_path / "half").write_bytes(good.read_bytes()[:200])
     expected = {
         "nowhere": "is missing",
         "other": "is not a table of Rankfall",
         "old": r"another schema than this version's paths \(lacking \['accuracy'\]\)",
-        "short": "cannot be read",
-        "flipped": "cannot be read",
+        "short": "was changed after it was written",
+        "half": "cannot be read",
     }
     for name, message in expected.items():
         with pytest.raises(RankfallError, match=message) as caught:

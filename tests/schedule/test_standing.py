@@ -7,6 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from plans import VALID, changed
 
@@ -14,10 +17,10 @@ from rankfall.cli import main
 from rankfall.errors import RankfallError
 from rankfall.plan import make_plan
 from rankfall.report import tables
-from rankfall.report.style import MADE
+from rankfall.report.style import CAPTION, MADE, digest_of
 from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
-from rankfall.schedule.standing import Standing, digest_of, standing
+from rankfall.schedule.standing import Standing, standing
 from rankfall.schedule.statements import Statement, Statements
 from rankfall.schedule.wiring import Wiring
 
@@ -25,6 +28,7 @@ CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
 )
 HOUR = 3600
+SHOWS = "What it shows."
 
 
 def written(path: str, table: str, statement: Statement) -> None:
@@ -50,8 +54,9 @@ def draw(outputs: Outputs, statement: Statement, content: str = "picture") -> No
     picture.parent.mkdir(parents=True, exist_ok=True)
     for path in (picture.with_suffix(f".{suffix}") for suffix in MADE):
         path.write_text(f"{content} {path.suffix}")
-    record = statement.record() | {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
-    Path(outputs.caption("paths")).write_text(f"What it shows.\n\n.. made: {json.dumps(record)}\n")
+    record = statement.record() | {CAPTION: digest_of(SHOWS.encode())}
+    record |= {suffix: digest_of(picture.with_suffix(f".{suffix}").read_bytes()) for suffix in MADE}
+    Path(outputs.caption("paths")).write_text(f"{SHOWS}\n\n.. made: {json.dumps(record)}\n")
 
 
 def look(config: Any, outputs: Outputs) -> Standing:
@@ -142,14 +147,15 @@ def test_a_foreign_shard_that_is_newer_than_its_table_is_made_again(outputs: Out
 
 
 def test_a_figure_stands_only_with_its_own_pictures(outputs: Outputs) -> None:
-    picture = Path(outputs.picture("paths"))
+    picture, caption = Path(outputs.picture("paths")), Path(outputs.caption("paths"))
     for harm in (
         lambda: draw(outputs, Statements(make_plan(LR)).figure("paths")),
         lambda: picture.write_text("another"),
         lambda: picture.with_suffix(".pdf").unlink(),
         lambda: picture.with_suffix(".svg").write_text("another"),
         lambda: picture.with_suffix(".csv").unlink(),
-        lambda: Path(outputs.caption("paths")).write_text("What it shows."),
+        lambda: caption.write_text(SHOWS),
+        lambda: caption.write_text(caption.read_text().replace("What", "All that")),
     ):
         harm()
         assert set(look(CONFIG, outputs).stale) == {outputs.picture("paths")}
@@ -161,6 +167,43 @@ def test_a_figure_stands_only_with_its_own_pictures(outputs: Outputs) -> None:
 def test_what_cannot_be_read_is_made_again(harm: bytes, outputs: Outputs) -> None:
     Path(outputs.table("cells")).write_bytes(harm)
     assert look(CONFIG, outputs).stale == {outputs.table("cells"): "does not say what it was made for"}
+
+
+def multiplied(path: str) -> None:
+    """The same table with other numbers, its metadata kept, as a few lines of pyarrow write it."""
+    data = pq.read_table(path, partitioning=None)
+    places = [place for place, kind in enumerate(data.schema.types) if kind == pa.float64()]
+    for place in places:
+        data = data.set_column(place, data.schema.field(place), pc.multiply(data.column(place), 100.0))
+    assert places
+    pq.write_table(data, path)
+
+
+CHANGED = "was changed after it was written"
+
+
+def test_a_table_with_other_numbers_is_made_again(outputs: Outputs) -> None:
+    multiplied(outputs.table("paths"))
+    found = look(CONFIG, outputs)
+    assert found.stale == {outputs.table("paths"): CHANGED}
+    assert not found.shards, "its shards are as they were written"
+
+
+def test_a_shard_with_other_numbers_is_made_again(outputs: Outputs) -> None:
+    place, *_ = make_plan(CONFIG).shards
+    multiplied(outputs.measured("paths", *place))
+    os.utime(outputs.measured("paths", *place), (os.path.getmtime(outputs.table("paths")) + 1,) * 2)
+    assert look(CONFIG, outputs).stale == {outputs.measured("paths", *place): CHANGED}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99])
+def test_one_flipped_bit_makes_a_table_again(share: float, outputs: Outputs) -> None:
+    """Also in its footer, where it may change no row: every byte counts."""
+    path = Path(outputs.table("cells"))
+    content = bytearray(path.read_bytes())
+    content[int(share * len(content))] ^= 1
+    path.write_bytes(content)
+    assert set(look(CONFIG, outputs).stale) == {str(path)}
 
 
 def test_two_files_of_one_job_in_each_other_s_place_are_made_again(outputs: Outputs) -> None:

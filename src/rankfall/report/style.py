@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH = 7.0  # inches, of a printed page's text: no figure is wider, so that letters keep their size
 MADE = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
+CAPTION = "caption"  # its digest in the record
 WITHOUT_TIME: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},
@@ -106,18 +107,25 @@ def spaced(first: int, last: int, most: int = 7) -> list[int]:
 
 def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping[str, str] | None = None) -> None:
     """PNG, PDF, SVG and CSV side by side, the same bytes for the same data; the caption where the report looks for it. What they were
-    made for is a comment at the caption's end, with digests of all four, so that no other file can take their place unseen.
+    made for is a comment at the caption's end, with digests of all four and of the caption, so that no other can take their place unseen.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     record = dict(made or {})
+    said = escape(picture.caption)
+    record[CAPTION] = digest_of(said.encode())
     for kind, content in files(picture).items():
-        record[kind] = hashlib.sha256(content).hexdigest()[:24]
+        record[kind] = digest_of(content)
         with atomic(out.with_suffix(f".{kind}")) as handle:
             handle.write(content)
     if caption:
         with atomic(caption) as handle:
             comment = f"\n\n.. made: {json.dumps(record)}\n" if made else ""
-            handle.write(f"{escape(picture.caption)}{comment}".encode())
+            handle.write(f"{said}{comment}".encode())
+
+
+def digest_of(content: bytes) -> str:
+    """What the record of a figure or page says of its content."""
+    return hashlib.sha256(content).hexdigest()[:24]
 
 
 def files(picture: Picture) -> dict[str, bytes]:

@@ -1,5 +1,5 @@
 """Tables on disk: Parquet files that agree with their declaration, in one canonical order, with what made them in the
-metadata.
+metadata, and a digest of all their bytes (`sealed.py`): what was changed after it was written is refused, and made again by the next run.
 
 Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables made from the same
 inputs have the same bytes but for the recorded time. Rows of a cell that is not done may leave everything but the
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import io
 import json
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +26,7 @@ from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.report.conform import conform
 from rankfall.report.schema import schema
+from rankfall.report.sealed import MARK, UNSEALED, is_whole, seal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,19 +55,28 @@ def write(
     """Check, sort and write one table atomically; `meta` is what `provenance` returns."""
     data = conform(name, rows)
     about = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
+    about["sealed"] = UNSEALED
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
+    buffer = io.BytesIO()
+    pq.write_table(data, buffer, compression="zstd")
     with atomic(Path(path)) as handle:
-        pq.write_table(data, handle, compression="zstd", write_page_checksum=True)
+        handle.write(seal(buffer.getvalue()))
 
 
 def read(path: Path, name: str | None = None) -> pa.Table:
     """One table, its schema checked against the declaration; `name` says which table is expected."""
     path = Path(path)
-    data: pa.Table = opened(path, partial(pq.read_table, page_checksum_verification=True, partitioning=None))
+    content: bytes = opened(path, Path.read_bytes)
+    whole = is_whole(content)
+    if not whole and MARK in content:  # before anything is made of its bytes
+        raise RankfallError(f"{path} was changed after it was written: remove it and run again")
+    data: pa.Table = opened(path, lambda _: pq.read_table(pa.BufferReader(content)))
     about = about_of(data)
     found = about.get("table")
     if found is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
+    if not whole:
+        raise RankfallError(f"{path} has no digest of its content, as tables of this version have: run the step again")
     if name is not None and found != name:
         raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
     table = schema(found)

@@ -8,7 +8,6 @@ Snakemake's records in `.snakemake/` may be lost, or belong to other files. So i
 missing outputs it finds itself.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -18,7 +17,8 @@ from pathlib import Path
 
 from rankfall.disk import odd
 from rankfall.plan.build import Plan
-from rankfall.report.style import MADE
+from rankfall.report.sealed import MARK, is_whole
+from rankfall.report.style import CAPTION, MADE, digest_of
 from rankfall.schedule.lookups import InStore, ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.reasons import changed_code
@@ -29,6 +29,7 @@ Record = dict[
 ]  # `made` and `made_of`, as an output keeps them; of a table its name, and that alone if it is another's
 RECORD = re.compile(r"\n\n\.\. made: (\{.*\})\n\Z")  # at the end of a caption, a comment for whoever reads it
 PAGE_MARK = "<!-- made: "  # the same of the page
+CHANGED = "was changed after it was written"
 SHOWN = 12  # reasons that are told
 
 
@@ -119,6 +120,8 @@ def _any_newer(parts: list[Part], path: str) -> bool:
 
 def _why(record: Record, statement: Statement) -> str:
     """How an output's record differs from its job's statement."""
+    if CHANGED in record:
+        return CHANGED
     if record.keys() == {"table"}:
         return f"holds the table {record['table']!r}"
     try:
@@ -135,6 +138,7 @@ def _why(record: Record, statement: Statement) -> str:
 def record_of(path: str, table: str) -> Record | None:
     """A table's record of what it was made from; None where there is no file, empty where it has no readable record. Of a file with
     another table that name alone: the tables of a shard's cells and of their training are made by one job, so their digests agree.
+    Of a file that is not as it was written that alone.
     """
     if not os.path.lexists(path):
         return None
@@ -144,23 +148,32 @@ def record_of(path: str, table: str) -> Record | None:
     import pyarrow.parquet as pq
 
     try:
-        about = pq.read_metadata(path).metadata or {}
+        content = Path(path).read_bytes()
+        if not is_whole(content) and MARK in content:
+            return {CHANGED: ""}
+        about = pq.read_metadata(pa.BufferReader(content)).metadata or {}
         record = {name: about[f"rankfall.{name}".encode()].decode() for name in ("table", "made", "made_of")}
-        return record if record["table"] == table else {"table": record["table"]}
+        if record["table"] != table:
+            return {"table": record["table"]}
+        return record if is_whole(content) else {}
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError):
         return {}
 
 
 def _of_picture(outputs: Outputs, figure: str) -> Record | None:
-    """The same for a figure, which says it in its caption, together with the digests of all its files."""
+    """The same for a figure, which says it in its caption, together with the digests of all its files and of the caption."""
     picture = Path(outputs.picture(figure))
     if not picture.exists():
         return None
     try:
-        found = RECORD.search(Path(outputs.caption(figure)).read_text(encoding="utf-8"))
-        record = json.loads(found[1]) if found else {}
-        pictures = {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
-        return record if {suffix: record.get(suffix) for suffix in pictures} == pictures else {}
+        text = Path(outputs.caption(figure)).read_text(encoding="utf-8")
+        found = RECORD.search(text)
+        if not found:
+            return {}
+        record: Record = json.loads(found[1])
+        there = {suffix: digest_of(picture.with_suffix(f".{suffix}").read_bytes()) for suffix in MADE}
+        there[CAPTION] = digest_of(text[: found.start()].encode())
+        return record if there.items() <= record.items() else {CHANGED: ""}
     except (OSError, ValueError):
         return {}
 
@@ -170,13 +183,10 @@ def _of_page(path: str) -> Record | None:
     try:
         text, _, comment = Path(path).read_text(encoding="utf-8").rpartition(PAGE_MARK)
         record: Record = json.loads(comment.removesuffix(" -->\n"))
-        return record if record.get("page") == hashlib.sha256(text.encode()).hexdigest()[:24] else {}
+        if "page" not in record:
+            return {}
+        return record if record["page"] == digest_of(text.encode()) else {CHANGED: ""}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, AttributeError):
         return {}
-
-
-def digest_of(path: Path) -> str:
-    """Of a picture's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:24]
