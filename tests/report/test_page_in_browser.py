@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from page_tables import LAYERS, charted_page, frames, made_page
 
+from rankfall.report.page.charts import CHARTS
+
 pytestmark = pytest.mark.slow
 CHROMIUM = (
     os.environ.get("RANKFALL_CHROMIUM")
@@ -29,6 +31,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
 SIZES = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 640)}
+LEVELS = {chart.name: {level.name for level in chart.beside} for chart in CHARTS}  # columns of what numbers are compared with
 AGAIN = """async ([name, change]) => {
     const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
     new Function("panel", "cells", change)(panel, window.rankfall.cells);
@@ -396,10 +399,8 @@ def test_no_two_lines_share_a_colour(opened: Opened) -> None:
     opened.chart("residual")
     drawn = opened.page.evaluate(
         """() => {
-            const panel = window.rankfall.panels.find((one) => one.chart.name === "residual");
-            panel.lines = ["SAN", ...Array.from({ length: 59 }, (_, at) => `made up ${at}`)];
-            panel.paint();
-            return panel.lines.map((line) => panel.colours[line]);
+            const lines = ["SAN", ...Array.from({ length: 59 }, (_, at) => `made up ${at}`)];
+            return Object.values(window.rankfall.paint(lines));
         }"""
     )
     assert len(set(drawn)) == 60 and all(re.fullmatch("#[0-9a-fA-F]{6}", one) for one in drawn)

@@ -8,6 +8,7 @@ import pytest
 from plans import VALID, changed
 
 from rankfall.plan import make_plan
+from rankfall.report.page.build import SCRIPTS
 from rankfall.schedule import statements as module
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import PAGE_MARK, _of_page, standing
@@ -28,15 +29,16 @@ def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyP
     assert digest(changed("grid/0/seed", [0, 1], CONFIG)) != before  # other tables
     assert digest(changed("figures/paths", {"columns": 2}, CONFIG)) != before  # another figure
     assert digest(changed("name", "other", CONFIG)) != before  # it is the title
-    assert {f"rankfall/report/page/page.{kind}" for kind in ("css", "html", "js")} == set(page_files())
+    names = {"page.css", "page.html", *(f"script/{name}.js" for name in SCRIPTS)}
+    assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
     files = Statements(make_plan(CONFIG)).page().files()
     assert {
         "rankfall/report/page/charts/rank.py",
         "rankfall/report/headlines.py",
-        "rankfall/report/page/page.js",
+        "rankfall/report/page/script/panel.js",
     } <= set(files)
     assert "rankfall.report.page.build" in PAGE_ROOTS
-    monkeypatch.setattr(module, "page_files", lambda: {"rankfall/report/page/page.js": "edited"})
+    monkeypatch.setattr(module, "page_files", lambda: {"rankfall/report/page/script/panel.js": "edited"})
     assert digest() != before
 
 

@@ -220,8 +220,13 @@ class Statements:
 def page_files() -> dict[str, str]:
     """What the page has of its own beside code: its text, script and style."""
     folder = Path(rankfall.__file__).parent / "report" / "page"
-    names = sorted(path for path in folder.iterdir() if path.suffix in (".html", ".js", ".css"))
-    return {f"rankfall/report/page/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in names}
+    names = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".js", ".css"))
+    return {
+        f"rankfall/report/page/{path.relative_to(folder).as_posix()}": hashlib.sha256(path.read_bytes()).hexdigest()[
+            :12
+        ]
+        for path in names
+    }
 
 
 def _keys(cells: Iterable[Cell]) -> frozenset[str]:

@@ -17,7 +17,7 @@ from rankfall.report.page.charts import CHARTS, MENUS, Chart
 from rankfall.report.page.findings import Finding, findings, was_run
 from rankfall.report.page.library import bundle
 from rankfall.report.page.pack import compressed, packed, shared
-from rankfall.report.page.rows import chart_rows, encoded
+from rankfall.report.page.rows import chart_rows, encoded, lacking_rows, level_rows
 from rankfall.report.page.specs import spec
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.schemas.scorecard import MADE_OF
@@ -33,6 +33,8 @@ SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers
 SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
          "published": "Published"}  # fmt: skip
 BUNDLE = "vega-embed"
+SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "meetings", "drawing", "point",
+           "panel", "start")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,16 @@ def page(given: Given, most: int = MOST) -> str:
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     cells = cells.assign(label=cells.architecture + variant, apart=apart(cells))
     places = {key: place for place, key in enumerate(cells.key)}
-    charts = [drawn(chart, frames[chart.table], places) for chart in CHARTS if chart.table in frames]
+    charts = [
+        drawn(chart, with_chance(frames[chart.table], cells), places) for chart in CHARTS if chart.table in frames
+    ]
     main = {
         "cells": encoded(cells[list(CELL_FIELDS)]),
         "colours": {label: colour(name) for label, name in lines_of(cells, charts)},
         "charts": [chart for chart in charts if chart["data"]["rows"]],
         "headlines": [asdict(headline) for headline in HEADLINES],
         "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
-        "settings": [one.label for one in settings_in(frames["scorecard"])] if "scorecard" in frames else [],
+        "settings": [{"label": one.label, "sizes": one.sizes} for one in settings_in(frames["scorecard"])] if "scorecard" in frames else [],
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
@@ -76,9 +80,7 @@ def page(given: Given, most: int = MOST) -> str:
         BUNDLE: compressed(bundle()),
     }
     own = files("rankfall.report.page")
-    parts = {
-        name: own.joinpath(f"page.{kind}").read_text("utf-8") for name, kind in (("style", "css"), ("script", "js"))
-    }
+    parts = {"style": own.joinpath("page.css").read_text("utf-8"), "script": script()}
     room = most - sum(map(len, [*blocks.values(), *parts.values()]))
     tables = embedded(frames, room)
     blocks |= {f"table-{name}": text for name, text in tables.items()}
@@ -108,6 +110,16 @@ def page(given: Given, most: int = MOST) -> str:
     return text + f"<!-- made: {json.dumps(record)} -->\n"
 
 
+def script() -> str:
+    """The page's script, from its files: one function, so that nothing of it is seen outside."""
+    folder = files("rankfall.report.page").joinpath("script")
+    return (
+        '"use strict";\n(() => {\n'
+        + "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+        + "})();"
+    )
+
+
 def apart(cells: DataFrame) -> list[str]:
     """What settings differ in beside task, training and depth."""
     known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
@@ -122,13 +134,25 @@ def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[
     yield from zip(cells.label, cells.architecture)
 
 
+def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
+    """A table of networks with the chance of each one's task."""
+    return table.assign(chance_of_cell=table.key.map(cells.set_index("key").chance)) if "key" in table else table
+
+
 def drawn(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
-    """A chart with its rows and its specification."""
+    """A chart with its rows, what they are compared with, what is lacking, and its specification."""
     rows = chart_rows(chart, table)
     networks = "key" in rows
-    about = {name: value for name, value in asdict(chart).items() if name not in ("where", "most")}
+    known = places if networks else None
+    about = {name: value for name, value in asdict(chart).items() if name not in ("where", "most", "beside")}
     about |= {"measured": chart.measured, "measured_title": chart.measured_title, "networks": networks}
-    return about | {"data": encoded(rows, places if networks else None), "spec": spec(chart)}
+    about["beside"] = [
+        {"name": level.name, "column": level.column, "shared": level.shared}
+        | ({"rows": encoded(level_rows(chart, table, level.where), known)} if level.where else {})
+        for level in chart.beside
+    ]
+    about["lacking"] = encoded(lacking_rows(chart, table), known)
+    return about | {"data": encoded(rows, known), "spec": spec(chart)}
 
 
 def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
@@ -209,14 +233,17 @@ RESIDUAL = (
     "they have nothing in common, 0 where all are one vector, which is rank collapse."
 )
 SCORECARD = (
+    '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
     "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "
     "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
     "what the architecture is made of, a number for its definition, its networks and "
-    "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected.</p>"
+    "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
+    "of Tab, then arrow keys.</p>"
     '<div class="controls"><label>setting<select id="score-setting"></select></label>'
-    '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label></div>'
-    '<div class="scroll score" role="region" aria-label="Scorecard" tabindex="0"><table id="scorecard-table"></table></div>'
-    '<p class="hint" id="score-count" role="status"></p>'
+    '<label>numbers<select id="score-part"></select></label>'
+    '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
+    '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
+    '<p class="hint" id="score-count" role="status"></p><p class="hint" id="score-engines"></p>'
 )
 PUBLISHED = (
     "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "
@@ -230,6 +257,7 @@ PUBLISHED = (
 )
 CHART = (
     '<div class="chart" id="chart-{name}" data-chart="{name}"><h3>{title}</h3><p>{text}</p><div class="controls"></div>'
-    '<div class="chips" role="group" aria-label="Lines of {title}"></div><p class="hint" role="status"></p><div class="view" role="group" '
-    'aria-label="Chart: {title}"></div><details><summary>Its numbers as a table</summary><div class="numbers"></div></details></div>'
+    '<div class="chips" role="toolbar" aria-label="Lines of {title}"></div><p class="hint" role="status"></p>'
+    '<div class="view" role="group" aria-label="Chart: {title}"></div><p class="says" aria-live="polite"></p>'
+    '<details><summary>Its numbers as a table</summary><div class="numbers"></div></details></div>'
 )

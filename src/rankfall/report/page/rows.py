@@ -30,28 +30,89 @@ def curve(table: DataFrame) -> Series:
     return table.source + network.where(table.network != "none", "")
 
 
-DERIVED: dict[str, Callable[[Any], Any]] = {"own": own, "trained": trained, "curve": curve, "clear": clear}
+def equal_shares(table: DataFrame) -> Series:
+    """Where every token of a sample has the same share."""
+    return table.samples / table.tokens
+
+
+def equal_places(table: DataFrame) -> Series:
+    return 1 / table["places" if "places" in table else "length"]
+
+
+def kept_by_chance(table: DataFrame) -> Series:
+    """Of the accuracy at the trained length, by naming the most frequent word."""
+    return table.chance / table.accuracy_trained.where(table.accuracy_trained > 0)
+
+
+def chance_of_metric(table: DataFrame) -> Series:
+    """Of the test's accuracy; other metrics have none."""
+    return table.chance_of_cell.where((table.split == "test") & (table.metric == "accuracy"))
+
+
+DERIVED: dict[str, Callable[[Any], Any]] = {
+    "own": own, "trained": trained, "curve": curve, "clear": clear, "equal_shares": equal_shares, "equal_places": equal_places,
+    "kept_by_chance": kept_by_chance, "chance_of_metric": chance_of_metric,
+}  # fmt: skip
+
+
+def prepare(chart: Chart, table: DataFrame) -> DataFrame:
+    """The rows of networks that are done, with what is derived from them."""
+    if "status" in table:
+        table = table[table.status == "done"]
+    wanted = {*chart.where, chart.line, *(level.column for level in chart.beside)}
+    return table.assign(**{name: made for name, made in DERIVED.items() if name in wanted})
+
+
+def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
+    for column, wanted in where.items():
+        table = table[(table[column] == wanted).fillna(False).astype(bool)]
+    return table
 
 
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
-    """Its numbers: one a network (or line) for each x and each choice. What else rows differ in, such as repeats, is averaged."""
-    if "status" in table:
-        table = table[table.status == "done"]
-    table = table.assign(**{name: made for name, made in DERIVED.items() if name in (*chart.where, chart.line)})
-    for column, wanted in chart.where.items():
-        table = table[(table[column] == wanted).fillna(False).astype(bool)]
-    networks = "key" in table
+    """Its numbers: one a network (or line) for each x and each choice, and beside each the columns of its levels. What else rows differ in,
+    such as repeats, is averaged."""
+    table = of_chart(chart, prepare(chart, table))
+    known = table[table[chart.measured].notna() & table[chart.x].notna()]
+    levels = [level.column for level in chart.beside if level.column]
+    found = known.groupby(keys_of(chart, table), dropna=False, sort=True)[[chart.measured, *levels]].mean()
+    return found.astype(float).reset_index()
+
+
+def of_chart(chart: Chart, table: DataFrame) -> DataFrame:
+    table = select(table, chart.where)
     for column in chart.most:
         table = table[table[column] == table.groupby("key")[column].transform("max")]
+    return table
+
+
+def keys_of(chart: Chart, table: DataFrame) -> list[str]:
+    """The columns that tell a chart's numbers apart."""
+    networks = "key" in table
     of_rows = [column for column in (chart.line, *chart.choose) if not (networks and column in CELL)]
     by = ["key"] if networks else ["seed"] if "seed" in table else []
     by = [*by, *of_rows, *([chart.x] if chart.kind != "points" else [])]
     if chart.kind == "grid":
         by.append(chart.y)
-    by = list(dict.fromkeys(by))
-    known = table[table[chart.measured].notna() & table[chart.x].notna()]
-    found = known.groupby(by, dropna=False, sort=True)[chart.measured].mean()
-    return found.astype(float).reset_index()
+    return list(dict.fromkeys(by))
+
+
+def level_rows(chart: Chart, table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
+    """A level that has rows of its own: one number a network (or line) for each choice that such rows know."""
+    table = select(prepare(chart, table), where)
+    by = [column for column in keys_of(chart, table) if column != chart.x]
+    known = table[table[chart.measured].notna()]
+    return known.groupby(by, dropna=False, sort=True)[chart.measured].mean().astype(float).reset_index()
+
+
+def lacking_rows(chart: Chart, table: DataFrame) -> DataFrame:
+    """Places at which a network's table has no value, with `why`."""
+    table = of_chart(chart, prepare(chart, table))
+    none = table[table[chart.measured].isna() & table[chart.x].notna()]
+    reasons = [name for name in (f"{chart.measured}_reason", "refused", "reason") if name in none]
+    why = none[reasons].astype("string").fillna("").apply(lambda row: next((text for text in row if text), ""), axis=1)
+    none = none.assign(why=why if len(none) and reasons else "")
+    return none[[*keys_of(chart, table), "why"]].drop_duplicates()
 
 
 def encoded(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str, Any]:

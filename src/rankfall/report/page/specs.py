@@ -52,7 +52,17 @@ def lines(alt: Any) -> Any:
         shape=alt.Shape("line:N", legend=None),
         tooltip=tooltip(alt, alt.Tooltip("x:Q", title="@x@")),
     )
-    return alt.layer(band, line, dots)
+    beside = alt.Chart(alt.NamedData("beside"))
+    level = beside.mark_line(strokeWidth=1.5, strokeDash=[2, 4]).encode(x=x, y=y, color=shown(alt), detail="group:N")
+    name = beside.mark_text(align="right", baseline="bottom", dy=-3, fontSize=11).encode(
+        x=x, y=y, text="label:N", color=shown(alt)
+    )
+    return alt.layer(band, level, line, dots, name)
+
+
+def shown(alt: Any) -> Any:
+    """The colour of a level: that of its line, or grey."""
+    return alt.Color("shown:N", legend=None, scale=alt.Scale(domain=["-"], range=["#888888"]))
 
 
 def points(alt: Any) -> Any:
@@ -63,7 +73,9 @@ def points(alt: Any) -> Any:
     dots = rows.mark_point(filled=True, size=90, cursor="pointer", opacity=1).encode(
         y=y, x=alt.X("mean:Q", title="@y@"), color=colour, tooltip=tooltip(alt)
     )
-    return alt.layer(rule, dots)
+    level = alt.Chart(alt.NamedData("beside")).mark_tick(thickness=3, size=18)
+    level = level.encode(y=y, x=alt.X("mean:Q", title="@y@"), color=alt.value("@grey@"))
+    return alt.layer(rule, level, dots)
 
 
 def grid(alt: Any) -> Any:
@@ -74,14 +86,16 @@ def grid(alt: Any) -> Any:
     squares = rows.mark_rect().encode(
         x=x,
         y=y,
-        color=alt.Color("mean:Q", title="@value@", scale=alt.Scale(scheme="cividis"), legend=alt.Legend(orient="top")),
+        color=alt.Color(
+            "mean:Q", title="@value@", scale=alt.Scale(range=["#ffffff", "#888888"]), legend=alt.Legend(orient="top")
+        ),
         tooltip=tip,
     )
     words = rows.mark_text(fontSize=11).encode(
         x=x,
         y=y,
         text="value:N",
-        color=alt.condition("datum.dark", alt.value("#ffffff"), alt.value("#111111")),
+        color=alt.condition("datum.light", alt.value("#ffffff"), alt.value("#111111")),
         tooltip=tip,
     )
     return alt.layer(squares, words)
@@ -93,5 +107,7 @@ def tooltip(alt: Any, *more: Any) -> list[Any]:
         *more,
         alt.Tooltip("value:N", title="@y@"),
         alt.Tooltip("band:N", title="deviation"),
+        alt.Tooltip("beside:N", title="beside it"),
+        alt.Tooltip("also:N", title="same point"),
         alt.Tooltip("keys:N", title="networks"),
     ]

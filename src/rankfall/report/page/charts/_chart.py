@@ -36,6 +36,22 @@ MENUS = {  # where a column's name does not say what is chosen
 }
 
 
+Ends = tuple[float | None, float | None]
+SHARE: Ends = (0.0, 1.0)
+POSITIVE: Ends = (0.0, None)
+
+
+@dataclass(frozen=True)
+class Level:
+    """What numbers of a chart are compared with, such as chance: a `column` of the same rows, or one of rankfall.report.page.rows.DERIVED,
+    or the same number of the rows `where`. `shared`: one for all lines, or one for each."""
+
+    name: str
+    column: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    shared: bool = True
+
+
 @dataclass(frozen=True)
 class Chart:
     """`line`: a column, or one of rankfall.report.page.rows.DERIVED; `choose`: columns with a menu each, of which one value is shown;
@@ -60,6 +76,9 @@ class Chart:
     value_title: str = ""
     named_by: str = ""  # the menu whose value says what y is
     start: Mapping[str, Any] = field(default_factory=dict)  # menus' first choice, where there is such a value
+    within: Ends = (None, None)  # what is possible: no band goes beyond, and squares are coloured from end to end
+    better: Literal["high", "low"] | None = None  # of a grid: the end that keeps more
+    beside: tuple[Level, ...] = ()
 
     @property
     def measured(self) -> str:

@@ -1,6 +1,6 @@
 """Charts of identity: free directions of attention weights, tokens found again, own shares."""
 
-from rankfall.report.page.charts._chart import MODEL, NETWORK, Chart
+from rankfall.report.page.charts._chart import MODEL, NETWORK, POSITIVE, SHARE, Chart, Level
 
 IDENTITY = (
     Chart(
@@ -18,6 +18,7 @@ IDENTITY = (
         start={"training": "converged", "tolerance": 1e-6},
         where={"quantity": "null", "left_out": "nothing"},
         most=("tokens",),
+        within=POSITIVE,
     ),
     Chart(
         "model_free",
@@ -33,6 +34,7 @@ IDENTITY = (
         choose=(*MODEL[1:], "tolerance"),
         start={"tolerance": 1e-6},
         where={"quantity": "null", "left_out": "nothing"},
+        within=POSITIVE,
     ),
     Chart(
         "identity",
@@ -54,6 +56,8 @@ IDENTITY = (
             "distance": "cosine",
         },
         where={"own": True},
+        within=SHARE,
+        beside=(Level("chance", "chance"),),
     ),
     Chart(
         "model_identity",
@@ -69,6 +73,8 @@ IDENTITY = (
         choose=(*MODEL, "map", "loss", "candidates", "distance"),
         start={"map": "linear", "loss": "cosine", "candidates": "sentence", "distance": "cosine"},
         where={"own": True},
+        within=SHARE,
+        beside=(Level("chance", "chance"),),
     ),
     Chart(
         "own_share",
@@ -83,6 +89,8 @@ IDENTITY = (
         choose=(*NETWORK, "method", "kept_tokens"),
         start={"training": "converged", "method": "jacobian", "kept_tokens": "all"},
         where={"quantity": "own share"},
+        within=SHARE,
+        beside=(Level("equal shares", "equal_shares"),),
     ),
     Chart(
         "model_own_share",
@@ -99,5 +107,7 @@ IDENTITY = (
         choose=(*MODEL, "kept_tokens"),
         start={"kept_tokens": "all", "definition": "clean"},
         where={"quantity": "own share"},
+        within=SHARE,
+        beside=(Level("equal shares", "equal_shares"),),
     ),
 )

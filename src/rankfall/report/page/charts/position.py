@@ -1,6 +1,6 @@
 """Charts of position: places told apart, longer texts, offsets, influence."""
 
-from rankfall.report.page.charts._chart import COMPONENTS, NETWORK, Chart
+from rankfall.report.page.charts._chart import COMPONENTS, NETWORK, POSITIVE, SHARE, Chart, Level
 
 POSITION = (
     Chart(
@@ -14,6 +14,8 @@ POSITION = (
         start={"attention": "multihead", "mask": "none", "sentinels": "none"},
         value="untrained_rows",
         value_title="different vectors",
+        within=(1.0, None),
+        better="high",
     ),
     Chart(
         "probe_trained",
@@ -26,6 +28,8 @@ POSITION = (
         "tokens",
         "accuracy",
         choose=NETWORK,
+        within=SHARE,
+        beside=(Level("chance", "chance"), Level("the most that its outputs allow", "ceiling", shared=False)),
     ),
     Chart(
         "extrapolation",
@@ -38,6 +42,8 @@ POSITION = (
         "length of the text, as a multiple of the trained length",
         "share of the accuracy kept",
         choose=NETWORK,
+        within=POSITIVE,
+        beside=(Level("chance", "kept_by_chance"),),
     ),
     Chart(
         "offsets",
@@ -68,6 +74,8 @@ POSITION = (
         scale="log",
         choose=("depth", "length", "alpha"),
         where={"quantity": "share"},
+        within=SHARE,
+        beside=(Level("equal shares", "equal_places"),),
     ),
     Chart(
         "cell_influence",
@@ -81,5 +89,7 @@ POSITION = (
         "share of the influence",
         choose=(*NETWORK, "layer"),
         start={"training": "converged"},
+        within=SHARE,
+        beside=(Level("equal shares", "equal_places"),),
     ),
 )

@@ -1,6 +1,6 @@
 """Charts of rank: residuals by layer, orders of contraction, paths."""
 
-from rankfall.report.page.charts._chart import COMPONENTS, MODEL, NETWORK, Chart
+from rankfall.report.page.charts._chart import COMPONENTS, MODEL, NETWORK, POSITIVE, SHARE, Chart, Level
 
 TALL = "residual (1: nothing in common, 0: all equal)"
 RESIDUAL = {"place": "state", "matrix_norm": "composite", "centre": "mean", "quantity": "residual"}
@@ -17,6 +17,7 @@ RANK = (
         "layer",
         TALL,
         where=RESIDUAL,
+        within=POSITIVE,
     ),
     Chart(
         "law",
@@ -46,6 +47,8 @@ RANK = (
         where={"block": "attention alone", "quantity": "res", "biases": True},
         value="order",
         value_title="order",
+        within=(0.0, 3.0),
+        better="low",
     ),
     Chart(
         "paths",
@@ -60,6 +63,11 @@ RANK = (
         "accuracy",
         choose=(*NETWORK, "evaluation", "paths"),
         where={"kind": "path"},
+        within=SHARE,
+        beside=(
+            Level("chance", where={"kind": "chance"}),
+            Level("the whole network", where={"kind": "whole"}, shared=False),
+        ),
     ),
     Chart(
         "decomposition",
@@ -87,6 +95,7 @@ RANK = (
         "share of all paths",
         line="model",
         choose=(),
+        within=SHARE,
     ),
     Chart(
         "models",
@@ -102,6 +111,7 @@ RANK = (
         choose=MODEL,
         start={"model": "bert-base-cased", "definition": "clean"},
         where={"centre": "mean", "metric": "composite"},
+        within=POSITIVE,
     ),
     Chart(
         "model_law",
@@ -132,6 +142,7 @@ RANK = (
         line="phase",
         choose=tuple(name for name in MODEL if name != "phase"),
         scale="log",
+        within=POSITIVE,
     ),
     Chart(
         "circle",
@@ -144,5 +155,6 @@ RANK = (
         "distance",
         "applications of the network",
         "distance of the two points",
+        within=POSITIVE,
     ),
 )

@@ -1,6 +1,6 @@
 """Charts of what was learned."""
 
-from rankfall.report.page.charts._chart import NETWORK, Chart
+from rankfall.report.page.charts._chart import NETWORK, POSITIVE, SHARE, Chart, Level
 
 USE = (
     Chart(
@@ -16,6 +16,8 @@ USE = (
         kind="points",
         choose=("setting",),
         where={"trained": True},
+        within=SHARE,
+        beside=(Level("chance", "chance"),),
     ),
     Chart(
         "references",
@@ -31,6 +33,8 @@ USE = (
         kind="points",
         line="predictor",
         choose=("setting", "architecture"),
+        within=SHARE,
+        beside=(Level("chance", "chance_of_cell"),),
     ),
     Chart(
         "chance",
@@ -46,6 +50,7 @@ USE = (
         line="task",
         choose=(),
         where={"split": "test"},
+        within=SHARE,
     ),
     Chart(
         "training",
@@ -61,5 +66,7 @@ USE = (
         where={"trained": True},
         named_by="metric",
         start={"split": "test", "metric": "accuracy"},
+        within=POSITIVE,
+        beside=(Level("chance", "chance_of_metric"),),
     ),
 )

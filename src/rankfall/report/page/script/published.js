@@ -1,0 +1,44 @@
+// ---- published numbers ----
+
+function published() {
+  const table = byId("published-table");
+  if (!table || !DATA.reproduction) return;
+  const verdict = (row) => (row.holds === null ? "not measured" : row.holds ? "holds" : "misses");
+  const distance = (row) => {
+    if (row.ours === null) return -1;
+    if (row.sense === "magnitude") return Math.abs(Math.log10(Math.abs(row.ours / row.published))) / (row.tolerance || 0.05);
+    if (row.sense === "floor") return row.ours / row.tolerance;
+    return Math.abs(row.difference) / (row.tolerance || 0.05);
+  };
+  const rows = records(DATA.reproduction).map((row) => ({ ...row, verdict: verdict(row), distance: distance(row) }));
+  const rank = { misses: 0, holds: 1, "not measured": 2 };
+  rows.sort((a, b) => rank[a.verdict] - rank[b.verdict] || b.distance - a.distance);
+  const why = (row) => {
+    if (row.verdict === "not measured") return "nothing in this run measures it";
+    const parts = [];
+    if (row.failed) parts.push(`${plural(row.failed, "seed")} failed`);
+    if (row.verdict === "misses") parts.push({ equal: "differs by more than the tolerance", magnitude: "differs by more decades than the tolerance", floor: "above the floor" }[row.sense] || `should be ${row.sense}`);
+    if (row.at_published === false) parts.push("measured at another setting");
+    return parts.join("; ");
+  };
+  const heads = [
+    { title: "verdict", get: (row) => row.verdict, cell: (row) => make("td", { class: row.verdict === "not measured" ? "unmeasured" : row.verdict }, { holds: "✓ holds", misses: "✗ misses", "not measured": "– not measured" }[row.verdict]) },
+    { title: "what", get: (row) => row.what }, { title: "source", get: (row) => `${row.source}, ${row.place}` }, { title: "published", get: (row) => row.published },
+    { title: "ours", get: (row) => row.ours, cell: (row) => make("td", {}, written(row.ours), row.deviation ? make("span", { class: "spread" }, " ± " + written(row.deviation, 2)) : null) },
+    { title: "how ours should lie", get: (row) => `${row.sense}, tolerance ${written(row.tolerance)}` }, { title: "seeds", get: (row) => row.seeds },
+    { title: "our setting", get: (row) => row.setting }, { title: "remark", get: why },
+  ];
+  const view = sortable(table, heads, rows);
+  const choice = byId("published-verdict"), source = byId("published-source"), search = byId("published-search");
+  source.append(...inOrder(unique(rows.map((row) => row.source))).map((name) => make("option", {}, name)));
+  const filter = () => {
+    const text = search.value.toLowerCase();
+    const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!source.value || row.source === source.value) && (!text || `${row.what} ${row.place} ${row.setting} ${row.name}`.toLowerCase().includes(text)));
+    const count = (name) => kept.filter((row) => row.verdict === name).length;
+    byId("published-count").textContent = `${kept.length} of ${plural(rows.length, "comparison")}: holds ${count("holds")}, misses ${count("misses")}, not measured ${count("not measured")}`;
+    view.show(kept);
+  };
+  for (const one of [choice, source, search]) one.addEventListener("input", filter);
+  filter();
+}
+

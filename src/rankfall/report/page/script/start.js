@@ -1,0 +1,52 @@
+// ---- charts when they come into view, downloads, theme, start ----
+
+const panels = [], openings = [];
+
+function charts() {
+  const named = Object.fromEntries(DATA.charts.map((chart) => [chart.name, chart]));
+  const watch = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      watch.unobserve(target);
+      if (target.dataset.opening) openings.push(new Panel(target, named[target.dataset.opening], { plain: true }));
+      else panels.push(new Panel(target, named[target.dataset.chart]));
+    }
+  }, { rootMargin: "400px" });
+  document.querySelectorAll("[data-chart], [data-opening]").forEach((box) => watch.observe(box));
+}
+
+async function download(name) {
+  const encoded = await unpacked("table-" + name), get = columns(encoded);
+  let names = Object.keys(get), of = get;
+  if (get.key && name !== "cells") { // what a cell is stands in the table of cells, once
+    const cells = await unpacked("table-cells"), about = columns(cells), place = new Map();
+    for (let row = 0; row < cells.rows; row++) place.set(about.key(row), row);
+    names = [...DATA.cell_columns, ...names.filter((one) => one !== "key")];
+    of = { ...get };
+    for (const one of DATA.cell_columns) if (one !== "key") of[one] = (row) => about[one](place.get(get.key(row)));
+  }
+  const rows = Array.from({ length: encoded.rows }, (_, row) => names.map((one) => of[one](row)));
+  saved(`${name}.csv`, csv(names, rows), "text/csv");
+}
+
+const redraw = () => [...panels, ...openings].forEach((panel) => panel.draw()); // chips and lines in colours for the other paper
+byId("theme").addEventListener("click", () => {
+  document.documentElement.dataset.theme = dark() ? "light" : "dark";
+  redraw();
+});
+new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--bar", `${target.offsetHeight - 1}px`)).observe(document.querySelector("header")); // where headings of tables stay
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+document.querySelectorAll("[data-csv]").forEach((button) => button.addEventListener("click", () => download(button.dataset.csv)));
+
+(async () => {
+  DATA = await unpacked("main");
+  CELLS = records(DATA.cells);
+  BY_KEY = new Map(CELLS.map((cell) => [cell.key, cell]));
+  scorecard();
+  published();
+  charts();
+  document.documentElement.dataset.ready = "true";
+  window.rankfall = { data: DATA, cells: CELLS, panels, paint, showCell, inUnits, placeOf, view: VIEW };
+  VIEW.go();
+  if (VIEW.get("network")) showCell(VIEW.get("network"));
+})();
