@@ -67,7 +67,9 @@ def page(given: Given, most: int = MOST) -> str:
         "charts": [chart for chart in charts if chart["data"]["rows"]],
         "headlines": [asdict(headline) for headline in HEADLINES],
         "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
-        "settings": [{"label": one.label, "sizes": one.sizes} for one in settings_in(frames["scorecard"])] if "scorecard" in frames else [],
+        "settings": [{"label": one.label, "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
+        if "scorecard" in frames
+        else [],
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
