@@ -31,8 +31,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
 SIZES = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 640)}
-LEVELS = {
-    chart.name: {level.name for level in chart.beside} for chart in CHARTS
+LEVELS = {chart.name: {level.name for level in chart.beside} for chart in CHARTS}  # what numbers are compared with
 }  # columns of what numbers are compared with
 AGAIN = """async ([name, change]) => {
     const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
@@ -155,7 +154,7 @@ def test_each_chart_shows_the_rows_of_its_table(browser: Any, tmp_path: Path) ->
             found.settle(name)
         shown = []
         for row in found.downloaded(f"#chart-{name} [data-save]"):
-            own = {column: one for column, one in row.items() if column not in LEVELS}
+            own = {column: one for column, one in row.items() if column not in LEVELS[name]}
             line, *x, value = list(own.values())[:-3]
             shown.append((line, *map(written, x), float(value)))
         assert sorted(shown) == sorted(

@@ -106,7 +106,14 @@ def setting_of(row: Any) -> Setting:
     """That of a row of the scorecard."""
     heads = None if row.heads is None or row.heads != row.heads or str(row.heads) == "<NA>" else int(row.heads)
     return Setting(
-        str(row.setting), row.task, row.training, bool(row.trained), int(row.depth), int(row.width), heads, row.dtype
+        str(row.setting),
+        row.task,
+        row.training,
+        bool(row.trained),
+        int(row.depth),
+        int(row.width),
+        heads,
+        str(row["dtype"]),
     )
 
 

@@ -103,7 +103,7 @@ function specifyGrid(panel, spec, marks) {
   };
   const color = spec.layer[0].encoding.color;
   const ends = { high: "more is better: the bluer, the more is kept", low: "less is better: the bluer, the more is kept" }[better];
-  color.title = panel.chart.measured_title + (ends ? ` (${ends})` : "");
+  color.title = folded(panel.chart.measured_title + (ends ? ` (${ends})` : ""), panel.box.querySelector(".view").clientWidth - 150);
   color.scale = { domain, range, clamp: true };
   color.legend = { ...color.legend, ...(sizes.every(Number.isInteger) ? { tickMinStep: 1, format: "d" } : {}) };
   spec.height = 24 * unique(marks.map((mark) => mark.y)).length + 90;

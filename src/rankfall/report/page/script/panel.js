@@ -252,7 +252,7 @@ class Panel {
     const elsewhere = this.elsewhere();
     if (elsewhere.length) {
       say.append(make("br"), `${plural(elsewhere.length, this.chart.kind === "grid" ? "row" : "line")} only elsewhere: `);
-      elsewhere.slice(0, 6).forEach(({ line, menus }, at) => say.append(at ? ", " : "", make("button", { type: "button", class: "inline", "data-elsewhere": line, onclick: () => this.go(menus) }, `${line} (${menus.map(({ menu, value }) => `${menu.title} ${blank(value) ? "none" : written(value)}`).join(", ")})`)));
+      elsewhere.slice(0, 6).forEach(({ line, menus }, at) => say.append(at ? ", " : "", make("button", { type: "button", class: "inline", "data-elsewhere": line, onclick: () => this.go(menus) }, `${line === "null" ? "none" : line} (${menus.map(({ menu, value }) => `${menu.title} ${blank(value) ? "none" : written(value)}`).join(", ")})`)));
       say.append(elsewhere.length > 6 ? `, and ${elsewhere.length - 6} more: choose above.` : ".");
     }
   }

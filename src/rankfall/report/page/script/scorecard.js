@@ -18,7 +18,7 @@ function scorecard() {
   let wide = 0;
   const show = () => {
     const rows = every.filter((row) => row.setting === setting.value), heads = DATA.headlines.filter((one) => rows.some((row) => measured(row, one)));
-    const fit = Math.max(2, Math.floor((table.parentElement.clientWidth - (innerWidth > 640 ? NAME : 104)) / NUMBER)), parts = partsOf(heads, fit);
+    const fit = Math.max(2, Math.floor((table.parentElement.clientWidth - (innerWidth > 640 ? NAME : 110)) / NUMBER)), parts = partsOf(heads, fit);
     const kept = Math.max(0, parts.findIndex(({ title }) => title === (part.value || VIEW.get("score.numbers"))));
     part.replaceChildren(...parts.map(({ title }) => make("option", { value: title }, title)));
     part.selectedIndex = kept;
@@ -30,7 +30,7 @@ function scorecard() {
   part.addEventListener("change", () => { show(); VIEW.set("score.numbers", part.value); });
   byId("score-link").append(linkButton("scorecard"));
   show();
-  new ResizeObserver(() => Math.max(2, Math.floor((table.parentElement.clientWidth - (innerWidth > 640 ? NAME : 104)) / NUMBER)) !== wide && show()).observe(table.parentElement);
+  new ResizeObserver(() => Math.max(2, Math.floor((table.parentElement.clientWidth - (innerWidth > 640 ? NAME : 110)) / NUMBER)) !== wide && show()).observe(table.parentElement);
 }
 
 // Numbers in parts that the window has room for, so that nothing is scrolled sideways: of one study, or of several that fit.
@@ -70,6 +70,9 @@ function commonLevels(rows, one) {
   }).filter(([, value]) => value !== null));
 }
 
+// The floor is a share of samples, of which there may be none.
+const levelWords = (kind, value) => (kind !== "floor" ? `${kind} ${fixed(value, 2)}` : value >= 0.005 ? `${Math.round(100 * value)}% noise` : "");
+
 function showScores(every, rows, setting, heads, search) {
   const about = DATA.settings.find(({ label }) => label === setting);
   byId("score-at").textContent = `${setting} (${about.sizes})`;
@@ -81,13 +84,13 @@ function showScores(every, rows, setting, heads, search) {
   const engines = inOrder(unique(rows.flatMap((row) => heads.map((one) => row[one.name + "_by"] ?? null)).filter((by) => by !== null)));
   const numbers = heads.map((one) => {
     const shade = shadeOf(rows, one), common = commonLevels(rows, one);
-    const title = make("span", {}, one.title, ...Object.entries(common).filter(([kind, value]) => kind !== "floor" || Number(value)).map(([kind, value]) => make("span", { class: "level" }, `${kind} ${value}`)));
+    const title = make("span", {}, one.title, ...Object.entries(common).map(([kind, value]) => make("span", { class: "level" }, levelWords(kind, Number(value)))));
     return { title, name: one.name, about: one.meaning, get: (row) => row[one.name], cell: (row) => {
       const value = row[one.name], spread = row[one.name + "_deviation"], by = row[one.name + "_by"] ?? null;
       const text = value === null ? (measured(row, one) ? "–" : "") : fixed(value, one.digits), lost = row[one.name + "_of"] !== null && row[one.name + "_lost"];
       const lines = [
         spread !== null && value !== null && Number(spread.toFixed(one.digits)) ? `± ${fixed(spread, one.digits)}` : null,
-        ...Object.keys(one.beside).filter((kind) => !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => `${kind} ${fixed(row[`${one.name}_${kind}`], 2)}`),
+        ...Object.keys(one.beside).filter((kind) => !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => levelWords(kind, row[`${one.name}_${kind}`])),
         lost ? `${row[one.name + "_seeds"] ?? 0} of ${row[one.name + "_of"]} seeds` : null,
       ].filter(Boolean);
       const mark = value !== null && by !== null && engines.length > 1 ? make("sup", {}, String(engines.indexOf(by) + 1)) : null;
@@ -126,7 +129,7 @@ async function showNumber(every, one, row, setting) {
   const add = (name, text) => text !== null && text !== "" && list.append(make("dt", {}, name), make("dd", {}, String(text)));
   add("value", value === null ? "none" : inUnits(value, one.unit));
   add("standard deviation", spread === null ? null : written(spread, 4));
-  for (const [kind, about] of Object.entries(one.beside)) if (row[`${one.name}_${kind}`] !== null) add(kind, `${written(row[`${one.name}_${kind}`], 4)} (${about})`);
+  for (const [kind, about] of Object.entries(one.beside)) if (row[`${one.name}_${kind}`] !== null) add(kind === "floor" ? "at the floor" : kind, `${written(row[`${one.name}_${kind}`], 4)} (${about})`);
   add("seeds", (of ?? null) === null ? null : seeds === of ? of : `${seeds ?? 0} of ${of}`);
   add("seeds lost", row[one.name + "_lost"] ?? null);
   add("measured on", row[one.name + "_at"] ?? setting);
