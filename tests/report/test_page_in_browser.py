@@ -32,7 +32,6 @@ REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
 SIZES = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 640)}
 LEVELS = {chart.name: {level.name for level in chart.beside} for chart in CHARTS}  # what numbers are compared with
-}  # columns of what numbers are compared with
 AGAIN = """async ([name, change]) => {
     const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
     new Function("panel", "cells", change)(panel, window.rankfall.cells);
