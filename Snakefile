@@ -68,7 +68,12 @@ else:
 onstart:
     begin()
     logger.info(
-        None, extra={"event": "rankfall_costs", "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs)}
+        None,
+        extra={
+            "event": "rankfall_costs",
+            "config": str(WIRING.config),
+            "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs),
+        },
     )
     WIRING.forks = start(WIRING.config, WIRING.threads, [kind_of(job) for job in workflow.dag.local_needrun_jobs])
 

@@ -72,7 +72,7 @@ def _config(name: str, lr: float, architectures: list[str], seeds: list[int], po
         "grid": [{"task": "sorting", "architecture": architectures, "training": "short", "seed": seeds}],
         "measures": {"look": {"measure": "lab_look:look", "power": power}},
         "figures": {"drawing": {"figure": "lab_look:drawing"}},
-        "compute": {"threads": 1, "shard_minutes": 1e-6, "checkpoint_seconds": 0.02},
+        "compute": {"engine": "plain", "threads": 1, "shard_minutes": 1e-6, "checkpoint_seconds": 0.02},
     }
 
 

@@ -30,7 +30,7 @@ SLOW = changed(
     grid=[{"task": "sorting", "architecture": "soft", "training": "slow", "seed": list(range(CELLS))}],
     measures={},
     figures={},
-    compute={"threads": 1, "stack": 1, "checkpoint_seconds": 0.5},
+    compute={"engine": "plain", "threads": 1, "stack": 1, "checkpoint_seconds": 0.5},
 )
 
 

@@ -31,7 +31,7 @@ def test_sigkill_at_five_random_steps(tmp_path: Path) -> None:
         architecture={"mlp": "gelu"},
         training={"epochs": 30, "dropout": 0.1, "lr": 3e-3},
         grid={"seed": "0..2"},
-        compute={"checkpoint_seconds": 0.05},
+        compute={"engine": "plain", "checkpoint_seconds": 0.05},
     )
     (tmp_path / "config.json").write_text(json.dumps(raw))
     plan = make_plan(raw)

@@ -75,7 +75,7 @@ def test_killed_resumed_and_within_its_memory(tmp_path: Path) -> None:
         architecture={"depth": 4, "heads": 4, "width": 32, "mlp": "gelu", "position": "rope"},
         training={"epochs": 10, "batch": 32, "lr": 3e-3, "dropout": 0.1},
         grid={"task": "text", "seed": "0..2"},
-        compute={"checkpoint_seconds": 1.0, "threads": 1},
+        compute={"engine": "plain", "checkpoint_seconds": 1.0, "threads": 1},
     )
     raw["tasks"] = {"text": {"task": "masked_text", "train": 960, "vocabulary": 8000, "length": 64, "longer": 256}}
     (tmp_path / "config.json").write_text(json.dumps(raw))

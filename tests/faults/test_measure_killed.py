@@ -59,7 +59,11 @@ class Lab:
         self.run("train", "--task", self.task, "--shard", self.shard)
 
     def configure(self, measures: dict[str, Any], **compute: Any) -> None:
-        raw = config(grid={"seed": [0, 1, 2, 3]}, measures=measures, compute={"threads": 1, "stack": 2} | compute)
+        raw = config(
+            grid={"seed": [0, 1, 2, 3]},
+            measures=measures,
+            compute={"engine": "plain", "threads": 1, "stack": 2} | compute,
+        )
         (self.folder / "config.json").write_text(json.dumps(raw))
 
     def plan(self) -> Any:

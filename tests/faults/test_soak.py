@@ -60,7 +60,7 @@ class Editor:
         grid |= {"seed": sorted(self.seeds), "depth": sorted(self.depths)}
         training = {"short": {"lr": 1.0e-3, "epochs": 60, "batch": 30}}
         measures = {"paths": {"counts": [self.counts], "repeats": 2}}
-        compute = {"threads": 1, "checkpoint_seconds": 0.2, "stack": 2}
+        compute = {"engine": "plain", "threads": 1, "checkpoint_seconds": 0.2, "stack": 2}
         return changed(CONFIG, grid=[grid], measures=measures, trainings=training, figures={}, compute=compute)
 
 

@@ -10,13 +10,14 @@ import torch
 from rich.console import Console
 
 from rankfall.live import ending, lines
-from rankfall.live.left import TRUST, seconds_left
+from rankfall.live.left import TRUST, TYPICAL, seconds_left
 from rankfall.live.logs import Reached, of_text, reached
 from rankfall.live.screen import view
 from rankfall.live.state import RunState
 from rankfall.live.words import clock, error_in
 from rankfall.train.progress import Progress
 
+TABLE = TYPICAL["table"]  # seconds
 COSTS = {"a/0": ["train", 100.0, 30], "a/1": ["train", 50.0, 10]}
 
 
@@ -72,18 +73,18 @@ def test_a_job_that_was_asked_to_stop_has_not_failed() -> None:
 def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
     found = state()
     assert seconds_left(RunState(0.0), {}, 0.0) is None
-    assert seconds_left(found, {}, 0.0) == pytest.approx(100 + 50 + 3)
+    assert seconds_left(found, {}, 0.0) == pytest.approx(100 + 50 + TABLE)
     assert seconds_left(state(cores=2), {}, 0.0) == pytest.approx(100), "the longest job alone takes so long"
     started = state(info(1, "train", "a/0"))
-    assert seconds_left(started, {}, 40.0) == pytest.approx(60 + 50 + 3)
+    assert seconds_left(started, {}, 40.0) == pytest.approx(60 + 50 + TABLE)
     half = {"1": Reached(15, 30, 0.5)}
-    assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + 3), "a job that says how far it is, is believed"
+    assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + TABLE), "a job that says how far it is, is believed"
 
 
 def test_finished_jobs_correct_the_estimate_of_the_others() -> None:
     found = state(info(1, "train", "a/0"), event("job_finished", 200.0, job_id=1))
     slower = (200 + TRUST) / (100 + TRUST)
-    assert seconds_left(found, {}, 200.0) == pytest.approx(50 * slower + 3)
+    assert seconds_left(found, {}, 200.0) == pytest.approx(50 * slower + TABLE)
 
 
 def test_time_left_falls_to_nothing() -> None:
@@ -145,7 +146,7 @@ def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None
     assert lines.opening(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
     job = found.take(event("job_finished", 100.0, job_id=1))
     assert job is not None
-    assert lines.ended(found, job, {}, 100.0) == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, about 53 s left"
+    assert lines.ended(found, job, {}, 100.0) == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
 
 
 def test_jobs_that_end_together_have_places_of_their_own() -> None:
@@ -161,10 +162,10 @@ def test_the_view_says_what_runs_and_what_failed() -> None:
     shown = view(found, {"1": Reached(15, 30, 0.5, 1234.0, "loss 1 to 2")}, 60.0, "tiny")
     Console(file=out, width=100).print(shown)
     text = out.getvalue()
-    assert "tiny: 0 of 3 jobs, 1 min, about" in text
+    assert "tiny: 0 of 3 jobs, 1 min, 1 min to 3 min left" in text
     assert "15 of 30 networks of the running jobs are trained, 1,234 training steps a second" in text
     assert "train sorting 0, 1 min: 15 of 30 cells, 1,234 steps a second, loss 1 to 2" in text
-    assert "1 job failed, last train sorting 1: it left no log" in text
+    assert "1 job failed, last train sorting 1: it ended before it began a log" in text
 
 
 def test_a_run_can_be_written_down_and_read_again() -> None:
@@ -199,7 +200,7 @@ def test_durations(seconds: float, said: str) -> None:
         ("error: tasks.sorting: no\nmore\n", "tasks.sorting: no"),
         ("ValueError: first\nrankfall.errors.RankfallError: last\nnote\n", "rankfall.errors.RankfallError: last"),
         ("Killed\n\n", "Killed"),
-        ("", "its log is empty"),
+        ("", "it ended without a word: killed, or taken away by the scheduler"),
     ],
 )
 def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) -> None:

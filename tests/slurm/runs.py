@@ -33,7 +33,7 @@ SLOW = changed(
     grid=[{"task": "sorting", "architecture": "soft", "training": "slow", "seed": [0, 1, 2]}],
     measures={},
     figures={},
-    compute={"threads": 1, "stack": 1, "checkpoint_seconds": 0.25},
+    compute={"engine": "plain", "threads": 1, "stack": 1, "checkpoint_seconds": 0.25},
 )
 CELLS = 3
 

@@ -67,7 +67,7 @@ MANY = changed(
     grid=[{"task": "sorting", "architecture": ["soft", "far"], "training": "short", "depth": "1..80", "seed": 0}],
     measures={},
     figures={},
-    compute={"threads": 1, "shard_minutes": 0.0001},
+    compute={"engine": "plain", "threads": 1, "shard_minutes": 0.0001},
 )
 
 
@@ -97,7 +97,9 @@ def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterChecko
 
 
 def test_array_of_training_jobs_runs_to_the_end(cluster: Cluster, place: ClusterCheckout) -> None:
-    place.configure(changed(CONFIG, measures={}, figures={}, compute={"threads": 1, "shard_minutes": 0.0005}))
+    place.configure(
+        changed(CONFIG, measures={}, figures={}, compute={"engine": "plain", "threads": 1, "shard_minutes": 0.0005})
+    )
     done = place.run("--slurm-array-jobs", "train")
     assert done.jobs["train"] > 1
     assert len({job.split("_")[0] for job in cluster.jobs() if "_" in job}) >= 1

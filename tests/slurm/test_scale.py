@@ -31,7 +31,7 @@ LARGE = changed(
         }
     ],
     measures={"paths": {}},
-    compute={"threads": 1, "shard_minutes": 20},
+    compute={"engine": "plain", "threads": 1, "shard_minutes": 20},
 )
 
 

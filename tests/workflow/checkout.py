@@ -33,7 +33,7 @@ CONFIG: dict[str, Any] = {
     "grid": [{"task": "sorting", "architecture": ["soft", "far"], "training": "short", "seed": [0, 1]}],
     "measures": {"paths": {"counts": [2], "repeats": 2}},
     "figures": {"paths": {}},
-    "compute": {"threads": 1},
+    "compute": {"engine": "plain", "threads": 1},
 }
 
 

@@ -53,7 +53,7 @@ def grid(seeds: int = 100, depths: int = 20, architectures: int = 5) -> dict[str
         grid=[entry],
         measures={"paths": {}},
         figures={},
-        compute={"threads": 1, "shard_minutes": 20},
+        compute={"engine": "plain", "threads": 1, "shard_minutes": 20},
     )
 
 

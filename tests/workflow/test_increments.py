@@ -45,7 +45,7 @@ def test_only_jobs_with_something_to_compute_are_submitted(checkout: Checkout, a
 @pytest.mark.slow
 def test_a_store_alone_submits_nothing(tmp_path: Path) -> None:
     """As after a schema of a table was edited, or in a fresh clone. Cells that failed are tried again."""
-    config = grid(40, 4) | {"compute": {"threads": 1, "shard_minutes": 1}}
+    config = grid(40, 4) | {"compute": {"engine": "plain", "threads": 1, "shard_minutes": 1}}
     plan = make_plan(config)
     assert len(plan.shards) > 3
     checkout = Checkout.make(tmp_path / "checkout")
@@ -61,7 +61,7 @@ def test_a_store_alone_submits_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_fifty_thousand_cells_are_planned_in_seconds(tmp_path: Path) -> None:
     """Half of them with specifications of their own, which is the dear part. Processor time; the limit is twice what is meant."""
-    config = grid() | {"compute": {"threads": 1, "shard_minutes": 60}}
+    config = grid() | {"compute": {"engine": "plain", "threads": 1, "shard_minutes": 60}}
     rates = [k * 1.0e-4 for k in range(1, 11)]
     axes = {"depth": "1..50", "width": [8 * k for k in range(1, 11)], "training.lr": rates, "seed": "0..1"}
     config["grid"] = [config["grid"][0] | axes]

@@ -246,7 +246,7 @@ def test_damaged_stack_is_set_aside_and_trained_again(checkout: Checkout, damage
 LONG = changed(
     CONFIG,
     trainings={"short": {"lr": 1.0e-3, "epochs": 400, "batch": 30}},
-    compute={"threads": 1, "stack": 1, "checkpoint_seconds": 1},
+    compute={"engine": "plain", "threads": 1, "stack": 1, "checkpoint_seconds": 1},
 )
 
 

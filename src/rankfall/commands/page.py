@@ -1,8 +1,9 @@
 """Write the page of a run: findings, scorecard, charts and tables in one HTML file that opens from disk."""
 
 import argparse
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from rankfall.commands import _planned
 if TYPE_CHECKING:
     from rankfall.plan import Plan
 
+NOT_MADE = "something that it is made from could not be made"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _planned.add_arguments(parser)
@@ -18,6 +21,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    own = _planned.planned(args)
+    made = own.check(own.statements.page(), "page")
+    own.check_tables(own.statements.tables)
+    size = write(own, own.statements.tables, own.plan.figures, made, args.out)
+    print(f"{args.out or own.outputs.page}: {size / 1e6:.1f} MB")
+    return 0
+
+
+def write(
+    own: _planned.Planned,
+    names: Sequence[str],
+    figures: Iterable[str],
+    made: Mapping[str, str],
+    out: Path | None = None,
+    lacks: Mapping[str, str] | None = None,
+) -> int:
+    """The page of these tables and figures; how many characters it has."""
     from rankfall import __version__
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
@@ -25,11 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.looks import looks
     from rankfall.report.page.build import Given, page
 
-    own = _planned.planned(args)
-    made = own.check(own.statements.page(), "page")
-    names = own.statements.tables
-    own.check_tables(names)
-    captions = {name: caption(Path(own.outputs.caption(name))) for name in sorted(own.plan.figures)}
+    captions = {name: caption(Path(own.outputs.caption(name))) for name in sorted(figures)}
     given = Given(
         own.plan.config.name,
         names,
@@ -38,18 +54,44 @@ def run(args: argparse.Namespace) -> int:
         {name: text for name, text in captions.items() if text is not None},
         made,
         __version__,
+        lacks or {},
     )
     try:
         with looks(own.plan.labels, own.plan.colours):
             text = page(given)
     except ModuleNotFoundError as error:
         raise RankfallError(f"the page needs {error.name}: pip install 'rankfall[page]'") from error
-    out = args.out or Path(own.outputs.page)
+    out = out or Path(own.outputs.page)
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic(out) as file:
         file.write(text.encode())
-    print(f"{out}: {len(text) / 1e6:.1f} MB")
-    return 0
+    return len(text)
+
+
+def write_lacking(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str, str]:
+    """After a run in which jobs failed: the page of what is there and right. `failed`: first file of a job -> its error. Returns what the
+    page lacks, and why; the next run makes it again, since its record says that it is of less than was planned.
+    """
+    from rankfall.errors import RankfallError
+    from rankfall.schedule.standing import right
+
+    statements, outputs = own.statements, own.outputs
+    tables, figures = right(own.plan, statements, outputs)
+    lacks = {}
+    for name in sorted(set(statements.tables) - set(tables)):
+        paths = [outputs.table(name), *(part.path for part in statements.parts(name, outputs))]
+        lacks[f"table {name}"] = next((failed[path] for path in paths if path in failed), NOT_MADE)
+    for name in sorted(set(own.plan.figures) - set(figures)):
+        lacks[f"figure {name}"] = failed.get(outputs.picture(name), NOT_MADE)
+    if "cells" not in tables:
+        raise RankfallError(f"the table of cells could not be made: {lacks['table cells']}")
+    what = f"{len(tables)} tables and {len(figures)} figures"
+    made = {
+        "made": f"lacks {len(lacks)}",
+        "made_of": json.dumps({"what": what, "code": dict(statements.page().files())}),
+    }
+    write(own, tables, figures, made, None, lacks)
+    return lacks
 
 
 def provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Show what would run and why: cells that are fresh, stale or new, and their cost."""
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rankfall.plan.build import Plan
+    from rankfall.schedule.estimates import Estimate
     from rankfall.schedule.status import Status
 
 
@@ -96,6 +98,8 @@ def as_text(plan: "Plan", found: "Status") -> str:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})", *beyond_a_core(plan)]
     elif not kept:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
+    if found.run:
+        lines += ["", said_run(found.run)]
     if kept:
         lines += [
             "",
@@ -114,6 +118,31 @@ def said_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
         kind = "fused, the fast one" if engine == FUSED else f"{engine}, autograd"
         lines.append(f"  {cells.total()} {kind}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))
     return lines
+
+
+KINDS = {
+    "training": ("train",),
+    "measures": ("measure", "measure_freely"),
+    "figures and page": ("figure", "page"),
+    "the rest": ("data", "table", "lookup"),
+}
+
+
+def said_run(run: "dict[str, Estimate]") -> str:
+    """How long all that is to do takes by the clock on this machine's cores, and of what that is made."""
+    from rankfall.schedule.estimates import between, by_rule
+
+    cores, seconds = available(), by_rule(run)
+    low, high = (duration(one) for one in between(run, cores))
+    sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
+    parts = ", ".join(f"{kind} {duration(one)}" for kind, one in sums.items() if one)
+    count = f"{len(run)} job{'s' * (len(run) != 1)}"
+    return f"a run takes {low} to {high} on {cores} core{'s' * (cores != 1)}: {count}, of one core {parts}"
+
+
+def available() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 LONG = 36000.0  # seconds of one network on a core, from which a GPU is advised
@@ -141,6 +170,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
     from dataclasses import asdict
 
     from rankfall.plan.engines import engines
+    from rankfall.schedule.estimates import between, by_rule
 
     shards = [
         {"task": task, "shard": shard, "cells": [cell.key for cell in cells]}
@@ -159,6 +189,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "jobs": found.jobs,
         "seconds": found.seconds,
         "scale": found.scale,
+        "run": {"cores": available(), "seconds": between(found.run, available()), "by_rule": by_rule(found.run)},
         "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},
         "shards": shards,
     }

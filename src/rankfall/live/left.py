@@ -4,16 +4,10 @@ from collections.abc import Mapping
 
 from rankfall.live.logs import Reached
 from rankfall.live.state import RunState
+from rankfall.live.words import clock
+from rankfall.plan.cost import JOBS, RANGE
 
-TYPICAL = {
-    "data": 4.0,
-    "lookup": 5.0,
-    "train": 10.0,
-    "measure": 10.0,
-    "measure_freely": 10.0,
-    "table": 3.0,
-    "figure": 5.0,
-}
+TYPICAL = JOBS | {"train": 10.0, "measure": 10.0}  # of jobs of which the plan said nothing
 OTHER = 5.0  # seconds of a job of any other rule
 TRUST = 10.0  # seconds of a rule's finished jobs that count as much as the estimate
 
@@ -42,6 +36,21 @@ def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) ->
         waiting += [cost * scales[rule] for cost in costs]
     together = max(1, min(state.cores, len(running) + len(waiting)))
     return max([(sum(running) + sum(waiting)) / together, *running, *waiting], default=0.0)
+
+
+def said_left(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
+    """In words: a range, since estimates are within a factor of about two, or nothing where nothing is known or left."""
+    left = seconds_left(state, reached, now)
+    if not left:
+        return ""
+    low, high = (clock(rounded(share * left)) for share in RANGE)
+    return f"{low} to {high} left" if low != high else f"about {low} left"
+
+
+def rounded(seconds: float) -> float:
+    """To two digits at most: more would look like more than is known."""
+    step = 1 if seconds < 10 else 5 if seconds < 60 else 30 if seconds < 600 else 60
+    return step * round(seconds / step)
 
 
 def estimate(state: RunState, rule: str, output: str) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rankfall.live.left import seconds_left
+from rankfall.live.left import said_left
 from rankfall.live.logs import Reached
 from rankfall.live.state import STAGES, Job, RunState
 from rankfall.live.words import clock, count
@@ -16,8 +16,8 @@ def opening(state: RunState, title: str) -> str:
 
 def ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
     """A job that is done, or failed."""
-    left = seconds_left(state, reached, now)
-    about = f", about {clock(left)} left" if left and job.place < state.total else ""
+    left = said_left(state, reached, now)
+    about = f", {left}" if left and job.place < state.total else ""
     when = f"{clock(now - state.began)} so far{about}"
     if job.error:
         return f"[{job.place}/{state.total}] failed: {job.name}: {job.error}; log: {job.log}; {when}"

@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rankfall.live.left import seconds_left
+from rankfall.live.left import said_left
 from rankfall.live.logs import Reached
 from rankfall.live.state import STAGES, Job, RunState
 from rankfall.live.words import clock, count
@@ -37,8 +37,8 @@ def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str
 
 
 def headline(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> Text:
-    left = seconds_left(state, reached, now)
-    about = f", about {clock(left)} left" if left and state.count < state.total else ""
+    left = said_left(state, reached, now)
+    about = f", {left}" if left and state.count < state.total else ""
     return Text(
         f"{title}: {state.count} of {count(state.total, 'job')}, {clock(now - state.began)}{about}", style="bold"
     )

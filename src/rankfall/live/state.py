@@ -48,6 +48,7 @@ class RunState:
         default_factory=dict
     )  # by output; a job that succeeds when it is tried again is taken out
     costs: dict[str, tuple[str, float, int]] = field(default_factory=dict)  # output -> rule, estimated seconds, cells
+    config: str = ""  # the file that all jobs read the configuration from
     cores: int = 1
     said: list[str] = field(default_factory=list)  # errors of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
@@ -80,6 +81,7 @@ class RunState:
             self.totals = {rule: number for rule, number in stats.items() if rule not in ("total", "all")}
 
     def _rankfall_costs(self, event: Mapping[str, Any]) -> None:
+        self.config = str(event.get("config") or "")
         self.costs = {output: (rule, cost, cells) for output, (rule, cost, cells) in event["costs"].items()}
 
     def _resources_info(self, event: Mapping[str, Any]) -> None:
@@ -115,7 +117,7 @@ class RunState:
         if self.stopping:
             return None
         job.place = self.count
-        job.error = error_in(Path(job.log)) if job.log else "it has no log"
+        job.error = str(event.get("error") or (error_in(Path(job.log)) if job.log else "it has no log"))
         self.failed[job.output] = job
         return job
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankfall.errors import RankfallError
 from rankfall.live.ending import alive
-from rankfall.live.left import seconds_left
+from rankfall.live.left import said_left
 from rankfall.live.logs import Reached, reached
 from rankfall.live.record import file_of, read
 from rankfall.live.state import RunState
@@ -101,12 +101,12 @@ def in_lines(results: Path) -> int:
 
 def line(seen: Seen) -> str:
     """All in one line."""
-    left = seconds_left(seen.state, seen.reached, seen.now)
+    left = said_left(seen.state, seen.reached, seen.now) or "nothing left"
     running = ", ".join(job.name for job in seen.state.running.values()) or "none"
     failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
     return (
         f"{seen.title}: {seen.state.count} of {count(seen.state.total, 'job')}, {clock(seen.now - seen.state.began)}, "
-        f"about {clock(left or 0.0)} left; running: {running}{failed}"
+        f"{left}; running: {running}{failed}"
     )
 
 

@@ -31,7 +31,11 @@ def error_in(log: Path) -> str:
             file.seek(max(0, log.stat().st_size - READ))
             text = file.read().decode(errors="replace")
     except OSError:
-        return "it left no log"
+        return "it ended before it began a log; the machine or the scheduler may have ended it"
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if ERROR.match(line)]
-    return clean((named or lines or ["its log is empty"])[-1].removeprefix("error: "))
+    return clean(
+        (named or lines or ["it ended without a word: killed, or taken away by the scheduler"])[-1].removeprefix(
+            "error: "
+        )
+    )

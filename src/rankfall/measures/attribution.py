@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "attribution"
 LIMITS = {"samples": (1, None)}
-COST = {"seconds": 2.0, "megabytes": 300.0}
+COST = {"seconds": 1.0, "megabytes": 300.0}
 PARTS_OF_ATTENTION = ("weights", "contexts", "maps")
 NO_PARTS = "this attention has no weights, heads and values"
 

@@ -22,6 +22,23 @@ SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
 SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
 
 
+# Seconds of a job on one core, all of it; of one that measures cells or trains, before its first cell. Means of the default run on two
+# machines with two cores, one of them busy (tests/schedule/test_estimates.py); a run takes RANGE times the sum.
+JOBS = {
+    "data": 2.0,
+    "lookup": 5.0,
+    "train": 2.0,
+    "measure": 0.5,
+    "measure_freely": 10.0,
+    "table": 0.8,
+    "figure": 6.5,
+    "page": 10.0,
+}
+CELL = 0.25  # seconds of a cell, for a measure whose file says no COST
+BEGIN = 5.0  # seconds of a run before its first job: Snakemake and the plan
+RANGE = (0.6, 1.5)
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Of one cell as a member of a stack."""

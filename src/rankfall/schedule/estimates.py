@@ -1,15 +1,18 @@
-"""What the jobs of a run are estimated to take, for the time left that `rankfall run` shows."""
+"""What the jobs of a run are estimated to take: for what `rankfall plan` says of the whole run, and the time left that `rankfall run` shows."""
 
-from rankfall.plan.build import Plan
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rankfall.plan.build import CELL_TABLES, Plan
+from rankfall.plan.cost import BEGIN, CELL, JOBS, RANGE
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing
 
-START = 3.0  # seconds of a job before its first network: interpreter, torch, the plan
-CELL = 1.0  # of a cell, for a measure whose file says no COST
+Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
 
 
-def estimates(plan: Plan, standing: Standing, outputs: Outputs) -> dict[str, tuple[str, float, int]]:
-    """First file that a job makes -> its rule, seconds, and cells; of the jobs that have something to compute."""
+def estimates(plan: Plan, standing: Standing, outputs: Outputs, scale: float = 1.0) -> dict[str, Estimate]:
+    """First file that a job makes -> its estimate; of the jobs that have something to make. `scale`: of the time of training."""
     found = {}
     for job in sorted(standing.computing):
         if job.measure:
@@ -17,6 +20,37 @@ def estimates(plan: Plan, standing: Standing, outputs: Outputs) -> dict[str, tup
             seconds, rule = len(cells) * measure.cost.get("seconds", CELL), "measure"
         else:
             cells, rule = plan.shard(*job.place), "train"
-            seconds = sum(cell.cost.seconds for cell in cells)
-        found[outputs.of(job)[0]] = (rule, START + seconds, len(cells))
+            seconds = scale * sum(cell.cost.seconds for cell in cells)
+        found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))
+    wanted = standing.stale.keys() | set(standing.missing)
+    free = [measure for measure in plan.measures.values() if measure.needs != "cells"]
+    costs = {outputs.freely(one.name): one.cost.get("seconds", JOBS["measure_freely"]) for one in free}
+    tasks = {task for task, _ in plan.shards}
+    others: list[tuple[str, Iterable[str]]] = [
+        ("data", map(outputs.data, tasks)),
+        ("measure_freely", costs),
+        ("table", map(outputs.table, {*CELL_TABLES, *plan.tables})),
+        ("figure", map(outputs.picture, plan.figures)),
+        ("page", [outputs.page]),
+    ]
+    for rule, paths in others:
+        found |= {path: (rule, costs.get(path, JOBS[rule]), 0) for path in sorted(set(paths) & wanted)}
     return found
+
+
+def by_rule(found: dict[str, Estimate]) -> defaultdict[str, float]:
+    """Seconds of one core."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for rule, one, _ in found.values():
+        seconds[rule] += one
+    return seconds
+
+
+def between(found: dict[str, Estimate], cores: int) -> tuple[float, float]:
+    """The least and the most that a run is expected to take by the clock, from the call to the page."""
+    if not found:
+        return 0.0, 0.0
+    page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # it waits for all others
+    others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
+    middle = BEGIN + page + max(sum(others) / cores, *others, 0.0)
+    return RANGE[0] * middle, RANGE[1] * middle

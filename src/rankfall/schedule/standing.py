@@ -94,6 +94,19 @@ def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
     return found
 
 
+def right(plan: Plan, statements: Statements, outputs: Outputs) -> tuple[list[str], list[str]]:
+    """The tables and the figures that are what the plan asks for, whatever else is not."""
+
+    def is_right(record: Record | None, statement: Statement) -> bool:
+        return record is not None and record.get("made") == statement.digest
+
+    tables = [
+        name for name in statements.tables if is_right(record_of(outputs.table(name), name), statements.table(name))
+    ]
+    figures = [name for name in plan.figures if is_right(_of_picture(outputs, name), statements.figure(name))]
+    return tables, sorted(figures)
+
+
 def _look(path: str, record: Record | None, statement: Statement, found: Standing) -> bool:
     """Whether an output is up to date; if not, the reason is recorded."""
     if record is not None and record.get("made") == statement.digest:

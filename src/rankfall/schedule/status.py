@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.plan.build import Plan
 from rankfall.plan.cell import Cell
+from rankfall.schedule.estimates import Estimate, estimates
 from rankfall.schedule.lookups import FINISHED
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.reasons import changed_code, listed
@@ -52,6 +53,7 @@ class Status:
     measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # name -> (rows of cells in store, cells)
     scale: float = 1.0  # measured seconds over estimated ones
     measured: int = 0  # cells that the scale comes from
+    run: dict[str, Estimate] = field(default_factory=dict)  # first file -> estimate, of all jobs of a run
 
     @property
     def seconds(self) -> float:
@@ -67,8 +69,11 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
     gone = _gone(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
-    needed = standing(plan, Statements(plan), Outputs.under(results)).shards
+    outputs = Outputs.under(results)
+    there = standing(plan, Statements(plan), outputs)
+    needed = there.shards
     found.scale, found.measured = _scale(plan.cells, records)
+    found.run = estimates(plan, there, outputs, found.scale)
     lines: dict[tuple[str, str, str], Line] = {}
     busy = set()
     for cell in plan.cells:

@@ -7,14 +7,26 @@ own words as always.
 import json
 import os
 from logging import LogRecord
+from pathlib import Path
+from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 FILE = "RANKFALL_EVENTS"  # environment variable: the file to append to
 KEPT = (
     *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats", "costs"),
-    *("done", "total", "exception"),
+    *("done", "total", "exception", "config"),
 )
+
+
+def last_error(logs: Any) -> str | None:
+    """Why a job ended, by its log; None where there is none."""
+    try:
+        from rankfall.live.words import error_in
+
+        return next((error_in(Path(str(log))) for log in logs or () if Path(str(log)).is_file()), None)
+    except Exception:  # whatever it is, the run goes on
+        return None
 
 
 class LogHandler(LogHandlerBase):
@@ -30,6 +42,8 @@ class LogHandler(LogHandlerBase):
         event = str(getattr(record, "event", None) or "text")
         found = {name: getattr(record, name) for name in KEPT if getattr(record, name, None) is not None}
         found |= {"event": event, "time": record.created, "level": record.levelname}
+        if event == "job_error":  # now: before the job is tried again, Snakemake takes its log away
+            found["error"] = last_error(found.get("log"))
         if event in ("text", "error"):
             found["text"] = record.getMessage()
         try:

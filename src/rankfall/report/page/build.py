@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ class Given:
     figures: Mapping[str, str]
     made: Mapping[str, str]
     version: str
+    lacks: Mapping[str, str] = field(default_factory=dict)  # table or figure that could not be made -> why
 
 
 def page(given: Given, most: int = MOST) -> str:
@@ -92,7 +93,7 @@ def page(given: Given, most: int = MOST) -> str:
     values = parts | {
         "title": html.escape(f"Rankfall: {given.name}"),
         "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections) + '<a href="#downloads">Tables</a>',
-        "was_run": html.escape(was_run(cells)),
+        "was_run": html.escape(was_run(cells)) + lacking(given.lacks),
         "residual": RESIDUAL if any(found.study == "rank" for found in story) else "",
         "findings": "".join(told(found, sections) for found in story),
         "sections": "\n".join(section(name, main, given.figures) for name in sections),
@@ -119,6 +120,16 @@ def script() -> str:
         '"use strict";\n(() => {\n'
         + "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
         + "})();"
+    )
+
+
+def lacking(lacks: Mapping[str, str]) -> str:
+    """What the page would show if all had been made, and why it does not."""
+    if not lacks:
+        return ""
+    items = "; ".join(f"{html.escape(name)}: {html.escape(why)}" for name, why in lacks.items())
+    return (
+        f' <strong id="lacks">This page lacks {len(lacks)} tables or figures that could not be made. {items}.</strong>'
     )
 
 
