@@ -78,7 +78,9 @@ def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
     started = state(info(1, "train", "a/0"))
     assert seconds_left(started, {}, 40.0) == pytest.approx(60 + 50 + TABLE)
     half = {"1": Reached(15, 30, 0.5)}
-    assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + TABLE), "a job that says how far it is, is believed"
+    assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + TABLE), (
+        "a job that says how far it is, is believed"
+    )
 
 
 def test_finished_jobs_correct_the_estimate_of_the_others() -> None:
@@ -146,7 +148,10 @@ def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None
     assert lines.opening(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
     job = found.take(event("job_finished", 100.0, job_id=1))
     assert job is not None
-    assert lines.ended(found, job, {}, 100.0) == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
+    assert (
+        lines.ended(found, job, {}, 100.0)
+        == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
+    )
 
 
 def test_jobs_that_end_together_have_places_of_their_own() -> None:

@@ -15,7 +15,7 @@ from rankfall.schedule.standing import Standing, standing
 from rankfall.schedule.statements import Statements
 
 ROOT = Path(__file__).parents[2]
-# Seconds of the default run's jobs by rule, on two cores that others used as well; and what it took by the clock, there and on an idle machine.
+# Seconds of jobs of the default run by rule, on two busy cores; and what it took by the clock, there and on an idle machine.
 RECORDED = {"data": 17, "train": 194, "measure": 215, "measure_freely": 244, "table": 25, "figure": 295, "page": 13}
 TOOK = (312.0, 503.0)
 

@@ -1,4 +1,4 @@
-"""What the jobs of a run are estimated to take: for what `rankfall plan` says of the whole run, and the time left that `rankfall run` shows."""
+"""What the jobs of a run are estimated to take: for the whole run in `rankfall plan`, and for the time left that `rankfall run` shows."""
 
 from collections import defaultdict
 from collections.abc import Iterable
