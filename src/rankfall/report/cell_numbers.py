@@ -44,7 +44,7 @@ def law(table: DataFrame) -> DataFrame:
 def log_residual(rows: DataFrame) -> DataFrame:
     """No number from the first layer on at which a sample's rows are equal to the last digit, or rounding noise."""
     last = at_last(rows).groupby("key").log10_residual.mean()
-    gone = rows[lacking(rows)].groupby("key").layer.min()
+    gone = rows[lacking(rows)].groupby("key").layer.min().astype(float)
     found = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))
     why = ["" if missing != missing else f"at layer {missing:.0f} it is rounding noise, or 0" for missing in found.gone]
     return found.assign(why=why).reset_index()[["key", "number", "why"]]

@@ -43,6 +43,12 @@ class Setting:
     dtype: str
 
     @property
+    def but_depth(self) -> str:
+        """The label without the depth: settings that have the same differ in depth alone."""
+        start = f"{self.task}, {self.training}"
+        return start + self.label.removeprefix(f"{start}, depth {self.depth}")
+
+    @property
     def sizes(self) -> str:
         """What a label may leave out, since it is the same for all."""
         heads = "" if self.heads is None else f", {self.heads} head{'s' * (self.heads != 1)}"
@@ -53,25 +59,27 @@ COLUMNS = {"label": "setting"}  # field -> column of the scorecard, where they d
 
 
 def name_settings(cells: DataFrame) -> Series:
-    """The label of each cell's setting: task, training and depth, and whatever else settings differ in that agree in these."""
+    """The label of each cell's setting: task, training and depth, and whatever else settings differ in that agree in task and training. So
+    settings whose labels differ in depth differ in depth alone."""
     known = fill_sizes(cells)
-    label = known.task + ", " + known.training + ", depth " + known.depth
+    more = known.task.where(known.task.isna(), "")
     for column in (name for name in PARTS if name not in ALWAYS):
-        varies = known[column].groupby(label).nunique() > 1
-        for name in varies.index[varies]:
-            here = label.index[label == name]
-            told = differing(column, known[column][here].unique())
-            label[here] = [f"{name}, {told[one]}" for one in known[column][here]]
-    return label
+        alike = [known.task, known.training, more]
+        for _, values in known[column].groupby(alike):
+            if values.nunique() > 1:
+                told = differing(column, values.unique())
+                more = more.where(~more.index.isin(values.index), more + ", " + known[column].map(told))
+    return known.task + ", " + known.training + ", depth " + known.depth + more
 
 
 def fill_sizes(cells: DataFrame) -> DataFrame:
-    """The parts of a setting, as text; a size that nothing reads is the others' one value, if they have one."""
-    known = cells[list(PARTS)].astype(dict.fromkeys(SIZES, "Int64")).astype("string")
-    rest = [known[name].fillna("none") for name in PARTS if name not in OPEN]
-    for size in OPEN:
-        values = known[size].groupby(rest)
-        known[size] = known[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
+    """The parts of a setting, as text; a size that nothing reads is the others' one value at this depth, or at any, if they have one."""
+    known = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
+    rest = [name for name in PARTS if name not in OPEN]
+    for alike in (rest, [name for name in rest if name != "depth"]):
+        for size in OPEN:
+            values = known[size].groupby([known[name].fillna("none") for name in alike])
+            known[size] = known[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
     return known.fillna("none")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import by_name
-from rankfall.report.page.sentences import at, count_seeds, is_are, join, listed, many, name, write_number, write_tie
+from rankfall.report.page.sentences import at, count_seeds, join, listed, many, name, write_number, write_tie
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power
@@ -68,7 +68,8 @@ def say_values(row: Series) -> str:
     left = power(row.log_residual) if law else write_number(row, headline, "{:.3f}".format)
     said = f"{name(row)} is left with a residual of {left} at the last layer"
     if row.halving_depth == row.halving_depth:
-        said += f", half of the embedding's after {write_number(row, by_name('halving_depth'), '{:.2f}'.format)} layers"
+        after = f"after {write_number(row, by_name('halving_depth'), '{:.1f}'.format)} layers"
+        said += f", half of the embedding's {after if row.halving_depth >= 1 else 'within the first layer'}"
     return f"{said}{count_seeds(row.to_frame().T, headline)}."
 
 
@@ -121,5 +122,5 @@ def say_tenth(rows: DataFrame, setting: Setting, several: bool) -> str:
     said = f"{'; '.join(each)}{count_seeds(below, by_name('depth_below_tenth'))}. " if each else ""
     stay = len(asked) - len(below)
     if stay:
-        said += f"{stay} of {many(len(asked), 'architecture')} {is_are(stay)} not below it in every seed; the scorecard says why."
+        said += f"Of {stay} of {many(len(asked), 'architecture')} at least one seed never is; the scorecard says why."
     return at(setting, several) + said.strip()

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.headlines import Headline, by_name
+from rankfall.report.page.by_depth import say_depth
 from rankfall.report.page.collapse import say_fastest, say_tenth
 from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, is_are, many, percent, write_tie
 from rankfall.report.ranking import find_extreme, split_comparable
@@ -168,6 +169,14 @@ def say_cost(rows: DataFrame, setting: Setting, several: bool) -> str:
     return f"{at(setting, several)}{said}{left}"
 
 
+def depths(read: Read) -> Iterator[Finding]:
+    scores = read("scorecard")
+    if scores is not None and len(scores):
+        settings, said = say_depth(scores, settings_in(scores))
+        if said:
+            yield Finding("What does depth do to accuracy?", said, "use", settings)
+
+
 def probe(read: Read) -> Iterator[Finding]:
     table = read("probe")
     if table is None:
@@ -245,5 +254,6 @@ ASKED: Sequence[Question | Callable[[Read], Iterator[Finding]]] = (
         percent,
         "The best guess that never sees an input has {}",
     ),
+    depths,
     published,
 )  # who collapses and what it costs come first

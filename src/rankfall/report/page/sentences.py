@@ -58,7 +58,9 @@ def write_number(row: Series, headline: Headline, write: Write) -> str:
     """With its deviation over seeds, where that can be seen."""
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
     logs = headline.unit == "log10"  # whose deviation is one of exponents
-    plain = "{:.1f}".format if logs else write
+    plain = (
+        "{:,.1f}".format if logs and not missing(deviation) and deviation < 10 else "{:,.0f}".format if logs else write
+    )
     spread = (
         "" if missing(deviation) or plain(deviation) == plain(0.0) else f" ± {plain(deviation)}{' in log10' * logs}"
     )
@@ -81,26 +83,31 @@ def one_in(chance: float) -> str:
     return f" (one in {whole})" if whole > 1 and abs(chance * whole - 1) < 1e-9 else ""
 
 
-def is_chance(row: Series, headline: Headline, write: Write) -> bool:
-    """Whether a number is no farther from chance than its seeds are from each other, or the same as written."""
+def find_side(row: Series, headline: Headline, write: Write) -> str:
+    """above, below, or at: where a number is no farther from chance than its seeds are from each other, or the same as written."""
     value, chance = row[headline.name], row[f"{headline.name}_chance"]
     deviation = row[f"{headline.name}_deviation"]
     near = 0.0 if missing(deviation) else deviation
-    return not missing(chance) and (abs(value - chance) <= near or write(value) == write(chance))
+    if abs(value - chance) <= near or write(value) == write(chance):
+        return "at"
+    return "above" if value > chance else "below"
 
 
 def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said: str) -> str:
-    """A sentence: what chance is, in the words of `said`, and which of these rows are at it."""
+    """A sentence: what chance is, in the words of `said`, and which of these rows are at it or below."""
     known = rows[rows[f"{headline.name}_chance"].notna()]
     if not len(known):
         return ""
     chances = known[f"{headline.name}_chance"]
     least, most = write(chances.min()), write(chances.max())
     level = f"{least}{one_in(float(chances.iloc[0]))}" if least == most else f"{least} to {most}"
-    level_with = [name(row) for _, row in known.iterrows() if is_chance(row, headline, write)]
-    return f" {said.format(level)}" + (
-        f", and {listed(level_with)} {is_are(len(level_with))} at that." if level_with else "."
-    )
+    sides: dict[str, list[str]] = {}
+    for _, row in known.iterrows():
+        sides.setdefault(find_side(row, headline, write), []).append(name(row))
+    parts = [
+        f"{listed(sides[side])} {is_are(len(sides[side]))} {side} that" for side in ("at", "below") if side in sides
+    ]
+    return f" {said.format(level)}{''.join(f'; {part}' for part in parts)}."
 
 
 def listed(names: list[str]) -> str:

@@ -1,0 +1,61 @@
+"""What depth does to accuracy: the one finding about several settings, which differ in depth alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankfall.report.headlines import by_name
+from rankfall.report.page.sentences import join, name, percent, write_number
+from rankfall.report.settings import Setting, rows_at
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
+    """(the settings without their depth, the sentence): those that most architectures have two depths of, the shallowest and the deepest of
+    them; both empty where there are none."""
+    families: dict[str, list[Setting]] = {}
+    for setting in sorted(settings, key=lambda one: one.depth):
+        families.setdefault(setting.but_depth, []).append(setting)
+    pairs = {
+        family: pair_depths(scores, members[0], members[-1]) for family, members in families.items() if len(members) > 1
+    }
+    known = {family: pair for family, pair in pairs.items() if pair}
+    if not known:
+        return "", ""
+    chosen = max(sorted(known), key=lambda family: len(known[family]))
+    first, last = families[chosen][0].depth, families[chosen][-1].depth
+    more = ", where most architectures have several depths" if len(known) > 1 else ""
+    return chosen, f"At {chosen}{more}: from depth {first} to {last} test accuracy {say_pairs(known[chosen])}."
+
+
+def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:
+    """The rows of each architecture that has an accuracy at both."""
+    here, there = (
+        {
+            (row.architecture, row.variant): row
+            for _, row in rows_at(scores, one).iterrows()
+            if row.accuracy == row.accuracy
+        }
+        for one in (flat, deep)
+    )
+    return [(row, there[place]) for place, row in here.items() if place in there]
+
+
+def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
+    headline, said, same = by_name("accuracy"), {"falls": [], "rises": []}, []  # type: ignore[var-annotated]
+    for before, after in pairs:
+        spread = max((one for one in (before.accuracy_deviation, after.accuracy_deviation) if one == one), default=0.0)
+        if abs(after.accuracy - before.accuracy) <= spread or percent(after.accuracy) == percent(before.accuracy):
+            same.append(name(before))
+            continue
+        moves = "falls" if after.accuracy < before.accuracy else "rises"
+        values = (write_number(row, headline, percent) for row in (before, after))
+        said[moves].append(f"{' to '.join(values)} in {name(before)}")
+    parts = [f"{moves} from {join(each)}" for moves, each in said.items() if each]
+    if same:
+        parts.append(f"changes by no more than its deviation over seeds in {join(same)}")
+    counts = sorted({int(row.accuracy_seeds) for pair in pairs for row in pair})
+    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{'; it '.join(parts)} ({seeds} seed{'s' * (counts != [1])} each)"
