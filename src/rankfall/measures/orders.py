@@ -139,9 +139,9 @@ def compositions(
         positions = [it for it in parts["position"] if offers is None or reached("position", it, offers)]
         for biases in (False, True):
             for position in positions:
-                for mask in parts["mask"]:
+                for mask in [None] if base.mask is None else parts["mask"]:
                     for sentinel in parts["sentinels"]:
-                        placed = replace(base, position=position, mask=mask, sentinels=sentinel)
+                        placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
                         yield Composition(placed, "attention alone", biases)
         for block in blocks:
             if block != "attention alone":
@@ -151,10 +151,12 @@ def compositions(
 def bases(
     attentions: list[Component], normalisers: list[Component], heads: list[int], width: int
 ) -> Iterator[Architecture]:
-    """An attention with each normaliser and number of heads, or with null where it does not read them."""
+    """An attention with each normaliser and number of heads; what it does not read, the mask too, is null."""
     for attention in attentions:
         ignored = fact(attention, "IGNORES") or ()
         alone = replace(ALONE, attention=attention, width=width)
+        if "mask" in ignored:
+            alone = replace(alone, mask=None)  # type: ignore[arg-type]
         offers = fact(attention, "OFFERS")
         read_by = [it for it in normalisers if offers is None or reached("normaliser", it, offers)]
         for normaliser in [None] if "normaliser" in ignored else read_by:
@@ -181,7 +183,7 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
         "attention": str(design.attention),
         "normaliser": None if design.normaliser is None else str(design.normaliser),
         "position": str(design.position),
-        "mask": str(design.mask),
+        "mask": None if design.mask is None else str(design.mask),
         "sentinels": str(design.sentinels),
         "block": one.block,
         "heads": design.heads,

@@ -95,7 +95,7 @@ def probe(
     tokens: int = 32,
     draws: int = 8,
 ) -> list[dict[str, Any]]:
-    """Attention x normaliser x position x mask x sentinels x depth. A normaliser that an attention does not read is null."""
+    """Attention x normaliser x position x mask x sentinels x depth. A normaliser or a mask that an attention does not read is null."""
     named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
     parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
@@ -117,7 +117,7 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
         ignored = described.facts.get("IGNORES", ()) if described else ()
         for normaliser in [None] if "normaliser" in ignored else parts["normaliser"]:
             for position in parts["position"]:
-                for mask in parts["mask"]:
+                for mask in [None] if "mask" in ignored else parts["mask"]:
                     for sentinels in parts["sentinels"]:
                         for depth in depths:
                             yield replace(
@@ -125,7 +125,7 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
                                 attention=attention,
                                 normaliser=normaliser,  # type: ignore[arg-type]
                                 position=position,
-                                mask=mask,
+                                mask=mask,  # type: ignore[arg-type]
                                 sentinels=sentinels,
                                 depth=depth,
                             )
@@ -137,7 +137,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
         "attention": str(design.attention),
         "normaliser": None if design.normaliser is None else str(design.normaliser),
         "position": str(design.position),
-        "mask": str(design.mask),
+        "mask": None if design.mask is None else str(design.mask),
         "sentinels": str(design.sentinels),
         "depth": design.depth,
         "tokens": tokens,

@@ -50,7 +50,9 @@ def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series 
             at = block(row) or ""
             if not at:
                 return "no block of the table orders is made of these parts"
-            if at != "attention alone" and any(about[part] != "none" for part in ("position", "mask", "sentinels")):
+            if at != "attention alone" and any(
+                about[part] not in ("none", None) for part in ("position", "mask", "sentinels")
+            ):
                 return "blocks are measured without position, mask and special tokens"
     key = (at, *made_of(about[part] for part in MIXED))
     if key not in rows.places:

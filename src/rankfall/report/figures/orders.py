@@ -69,7 +69,9 @@ def orders(
             f"figure orders: no entry has {heads or 'any'} heads; there is: {', '.join(map(str, there)) or 'nothing'}"
         )
     heads = heads or (there[-1] if there else 1)
-    everything = everything.assign(normaliser=named(everything))
+    # What does not read masks stands where there is none; the numbers beside the picture have it as it is.
+    masks = everything["mask"]
+    everything = everything.assign(normaliser=named(everything), mask=masks.fillna("none"))
     table = everything[(everything.quantity == quantity) & ((everything.heads == heads) | everything.heads.isna())]
     grid = table[(table.block == BARE) & (table.biases == biases)]
     plain = (table.position == "none") & (table["mask"] == "none") & (table.sentinels == "none") & table.biases
@@ -98,7 +100,8 @@ def orders(
     shown = concat([grid, around])
     kept = ["block", "attention", "normaliser", "position", "mask", "sentinels", "heads", "biases", "order", "uncertainty", "theory",
             "decades", "method", "reason"]  # fmt: skip
-    return Picture(figure, caption(grid, shown, quantity, heads), shown[kept])
+    text = caption(grid, shown, quantity, heads)
+    return Picture(figure, text, shown.assign(mask=masks[shown.index])[kept])
 
 
 def called(name: str) -> str:

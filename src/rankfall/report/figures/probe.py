@@ -42,7 +42,8 @@ def probe(
     n = int(table.tokens.iloc[0])
     learned = trained(read("probe_trained"), table)
     rows, columns = ordered(table, "row"), ordered(table, "position")
-    masks, sentinels = simple_first(table["mask"]), simple_first(table.sentinels)
+    place = table["mask"].fillna("none")  # what does not read masks stands where there is none
+    masks, sentinels = simple_first(place), simple_first(table.sentinels)
     # A page has room for as many columns of squares as sentinels and rows as masks: there are fewer sentinels.
     side = (WIDTH - 1.5) / max(len(columns) * len(sentinels), 26)
     figure, axes = canvas(
@@ -51,7 +52,7 @@ def probe(
     for down, mask in enumerate(masks):
         for right, sentinel in enumerate(sentinels):
             panel = axes[down][right]
-            part = table[(table["mask"] == mask) & (table.sentinels == sentinel)]
+            part = table[(place == mask) & (table.sentinels == sentinel)]
             squares(panel, part, rows, columns, n)
             hatched(
                 panel,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")  # of a cell: looked up by its key
+UNREAD = {"mask": "none", "normaliser": "not read"}
 
 
 def own(table: DataFrame) -> Series:
@@ -59,6 +60,8 @@ def prepare(chart: Chart, table: DataFrame) -> DataFrame:
     """The rows of networks that are done, with what is derived from them."""
     if "status" in table:
         table = table[table.status == "done"]
+    if "key" not in table:  # of components: what does not read masks stands where there is none
+        table = table.assign(**{name: table[name].fillna(word) for name, word in UNREAD.items() if name in table})
     wanted = {*chart.where, chart.line, *(level.column for level in chart.beside)}
     return table.assign(**{name: made for name, made in DERIVED.items() if name in wanted})
 

@@ -15,7 +15,7 @@ def orders() -> Table:
                 "normaliser", "text", "what turns scores into attention weights; null: nothing reads it", nullable=True
             ),
             Column("position", "text", "how places enter the scores"),
-            Column("mask", "text", "which pairs of places may attend"),
+            Column("mask", "text", "which pairs of places may attend; null: nothing reads it", nullable=True),
             Column("sentinels", "text", "extra tokens that carry no input; only the other tokens are measured"),
             Column("heads", "int", "attention heads; null: nothing reads it", nullable=True),
             Column("biases", "bool", "whether the linear maps have biases"),

@@ -14,7 +14,7 @@ def probe() -> Table:
                 "normaliser", "text", "what turns scores into attention weights; null: nothing reads it", nullable=True
             ),
             Column("position", "text", "how places enter the network"),
-            Column("mask", "text", "which pairs of places may attend"),
+            Column("mask", "text", "which pairs of places may attend; null: nothing reads it", nullable=True),
             Column("sentinels", "text", "extra tokens that carry no input; only the other tokens are counted"),
             Column("depth", "int", "number of blocks"),
             Column("tokens", "int", "n: how often the one symbol is put in"),
