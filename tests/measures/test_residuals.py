@@ -131,7 +131,7 @@ def test_second_direction_is_noise_where_rows_are_multiples() -> None:
 @pytest.mark.parametrize("placement", ["post", "pre"])
 def test_places_are_around_the_norms(placement: str) -> None:
     made = network(mlp="gelu", norm_placement=placement, sentinels="bos").double()
-    found = list(places(made, INPUTS))
+    found = [(layer, place, state.unit) for layer, place, state in places(made, INPUTS, [])]
     states = [x for _, place, x in found if place == "state"]
     for got, want in zip(states, made.states(INPUTS)):
         torch.testing.assert_close(got, want[:, :, 1:])
@@ -141,3 +141,47 @@ def test_places_are_around_the_norms(placement: str) -> None:
     assert ((2, "after norm_out") in labels) is (placement == "pre")
     assert all(x.shape[2] == 5 for _, _, x in found)
     assert not any(block.norm1._forward_hooks for block in made.blocks)
+
+
+def gated(depth: int = 8) -> Network:
+    """Gated units and nothing else: the state falls to 1e-162 and then to zero, and rows stay apart."""
+    cell = cells(
+        architecture={
+            "depth": depth, "width": 16, "attention": {"name": "gau", "key_width": 16}, "normaliser": "softmax", "residual": "none",
+            "norm": "none", "mlp": "none", "position": "none",
+        }
+    )[0]  # fmt: skip
+    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
+    made.initialise([0, 1])
+    return made.requires_grad_(False)
+
+
+def test_underflow_is_no_collapse() -> None:
+    """Layer by layer against states that are brought back to size one by hand wherever they are small."""
+    made = gated()
+    assert not made.states(INPUTS)[-1].any()
+    rows = residuals(Context(made, DATA), norms=["frobenius"], best=False)
+    last = chosen(rows, layer=8, place="state")
+    assert {row["quantity"] for row in last if row["value"] is None} == {"absolute_residual"}
+    assert all(row["value_reason"] for row in last if row["value"] is None)
+    x, ratios = made.lift(INPUTS), []
+    for block in made.blocks:
+        size = x.abs().amax((2, 3), keepdim=True)
+        x = block(torch.where(size < 1e-20, x / size * 1e-20, x))  # where the unit is homogeneous
+        ratios.append((x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3)))
+    for layer, ratio in enumerate(ratios, 1):
+        for row in chosen(rows, layer=layer, place="state", quantity="residual"):
+            assert row["value"] == pytest.approx(float(ratio[row["member"]].mean()), rel=1e-9)
+            assert row["value_reason"] == ""
+    assert float(ratios[-1].min()) > 0.1
+
+
+def test_what_cannot_be_carried_has_a_reason_from_there_on() -> None:
+    """A constant of 1e-320 is below what float64 resolves and above what the seventh unit makes of a small state."""
+    made = gated()
+    unit = made.blocks[6].forward
+    made.blocks[6].forward = lambda x, *rest: unit(x, *rest) + 1e-320
+    rows = residuals(Context(made, DATA), norms=["frobenius"], best=False)
+    for row in chosen(rows, place="state"):
+        if row["quantity"] != "absolute_residual":
+            assert (row["value"] is None) is (row["value_reason"] != "") is (row["layer"] >= 7)

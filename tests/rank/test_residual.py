@@ -89,11 +89,11 @@ def test_states_that_are_no_numbers_are_not_collapsed(norm, wrong):
     assert math.isnan(res.relative_residual(x, norm))
 
 
-def test_zero_matrix_has_value_zero_everywhere():
+def test_a_zero_matrix_has_no_ratio():
+    """It may be all that underflow has left; equal rows of an ordinary size have the residual 0."""
     x = torch.zeros(4, 3, dtype=torch.float64)
-    assert float(res.relative_residual(x)) == 0
-    assert float(res.sigma_ratio(x)) == 0
-    assert float(res.stable_rank(x)) == 0
+    assert all(math.isnan(of(x)) for of in (res.relative_residual, res.sigma_ratio, res.stable_rank))
+    assert float(res.relative_residual(torch.ones(4, 3, dtype=torch.float64))) == 0
 
 
 @given(matrices())
@@ -146,7 +146,7 @@ def test_scale_and_shift(x, scale):
     """Relative values ignore scale; absolute residuals ignore a row added to every token."""
     for norm in ("composite", "l1", "linf", "frobenius"):
         assert float(res.relative_residual(x * scale, norm)) == pytest.approx(
-            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12
+            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12, nan_ok=True
         )
         moved = res.matrix_norm(res.residual(x + torch.arange(x.shape[1])), norm)
         assert float(moved) == pytest.approx(float(res.matrix_norm(res.residual(x), norm)), rel=1e-9, abs=1e-10)
@@ -158,7 +158,7 @@ def test_order_of_tokens_does_not_matter(x, seed):
     shuffled = x[torch.from_numpy(np.random.default_rng(seed).permutation(x.shape[0]))]
     for norm in ("composite", "l1", "linf", "frobenius"):
         assert float(res.relative_residual(shuffled, norm)) == pytest.approx(
-            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12
+            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12, nan_ok=True
         )
 
 

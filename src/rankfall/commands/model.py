@@ -136,6 +136,8 @@ def show(frame: "DataFrame", name: str) -> None:
 
 
 def _cell(row: Any, spread: bool) -> str:
+    if row.mean != row.mean:
+        return "none"  # the state is beyond the range of its format
     value = f"{row.mean:.3f}" if row.mean >= 0.01 else f"{row.mean:.1e}"
     if row.floor > 0.5:
         return f"~{value}"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rankfall.identity.jacobian import MEMORY, Layers
+from rankfall.rank.powers import length
 
 
 @torch.no_grad()
@@ -24,6 +25,6 @@ def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
             changed = one.repeat(*[1] * (x.dim() - 3), len(part), 1, 1)  # (..., C, T, D)
             changed[..., torch.arange(len(part)), part, :] = one.mean(-2)
             for layer, state in enumerate(layers(changed)):
-                moved = (state - whole[layer][..., sample, :, :].unsqueeze(-3)).norm(dim=-1)  # (..., C, T)
+                moved = length(state - whole[layer][..., sample, :, :].unsqueeze(-3))  # (..., C, T)
                 found[layer][..., sample, :, part] = moved.transpose(-1, -2)
     return found

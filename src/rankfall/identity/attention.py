@@ -27,6 +27,7 @@ PROGRAMS = (
     "distance", "distance_error", "interval_low", "interval_high", "interval_value", "width", "width_largest", "width_error",
 )  # fmt: skip
 SCORED = 2  # samples of a part whose scores' ranks are looked at
+LOST = "the values that are weighed are zero, or beyond the range of float64"
 Key = tuple[
     str, str, str | None, float | None, str | None
 ]  # left out, quantity, kind, tolerance, why there may be none
@@ -111,16 +112,22 @@ Found = Iterator[tuple[str, Sequence[Tensor | str] | Tensor, dict[str, Any]]]  #
 def _quantities(
     view: AttentionView, rows: GroupedRows, options: AttentionOptions, seed: int | None, without_first: bool
 ) -> Found:
+    lost, none = view.lost().T, {"none": LOST}  # (H, B)
+
+    def known(values: Tensor) -> Tensor:
+        return torch.where(lost, torch.nan, values)
+
     for tolerance in options.tolerances:
-        at = {"tolerance": tolerance}
-        yield "rank", _over_groups(rank(rows, tolerance)), at
-        yield "null", _over_groups(null_dimension(rows, tolerance)), at
-        yield "null_simplex", _over_groups(null_dimension_simplex(rows, tolerance)), at
+        at = {"tolerance": tolerance} | none
+        yield "rank", known(_over_groups(rank(rows, tolerance))), at
+        yield "null", known(_over_groups(null_dimension(rows, tolerance))), at
+        yield "null_simplex", known(_over_groups(null_dimension_simplex(rows, tolerance))), at
     projected = effective_attention(rows, TOLERANCE)
-    yield "effective_error", effective.identity_error(rows, projected).T, {}
-    yield "correlation", effective.correlation(rows, projected).T, {"none": "all weights are equal"}
-    yield "effective_sum", _over_rows(projected.sum(-1)), {}
-    yield "effective_below_zero", _below_zero(rows, projected), {}
+    projected = torch.where(lost.T[:, :, None, None, None], torch.nan, projected)
+    yield "effective_error", effective.identity_error(rows, projected).T, none
+    yield "correlation", effective.correlation(rows, projected).T, {"none": f"all weights are equal, or {LOST}"}
+    yield "effective_sum", _over_rows(projected.sum(-1)), none
+    yield "effective_below_zero", known(_below_zero(rows, projected)), none
     for name, weights in (("share", rows.weights), ("effective_share", projected)):
         found = effective.shares(weights, view.kinds)  # (B, H, kinds)
         present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
@@ -136,12 +143,16 @@ def _quantities(
     if bool((rows.weights < 0).any()):
         for name in ("step_distance", "step_error", *PROGRAMS):
             yield name, ["weights are negative: no distribution"] * view.heads, {}
+    elif bool(lost.all()):
+        for name in ("step_distance", "step_error", *PROGRAMS):
+            yield name, [LOST] * view.heads, {}
     else:
         moved = witness.stepped(rows)
-        yield "step_distance", _over_rows(witness.distance(moved, rows.weights)), {}
-        yield "step_error", torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T, {}
+        yield "step_distance", known(_over_rows(witness.distance(moved, rows.weights))), none
+        error = torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T
+        yield "step_error", known(error), none
         if seed is not None:
-            yield from _programs(view, rows, options.entries, seed)
+            yield from _programs(view, rows, options.entries, seed, lost)
     if not without_first:
         yield from _realisable(view, rows.values)
 
@@ -162,7 +173,7 @@ def _below_zero(rows: GroupedRows, projected: Tensor) -> Tensor:
     return ((projected < -1e-12).sum((2, 3, 4)) / count).T
 
 
-def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int) -> Found:
+def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, lost: Tensor) -> Found:
     """For a few rows of each head: how far the farthest distribution is, and what the largest entry and a drawn one can be."""
     names = PROGRAMS
     found: dict[str, list[Tensor]] = {name: [] for name in names}
@@ -173,6 +184,8 @@ def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int) -
         drawn: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(entries):
             sample, group, row = int(rng.integers(batch)), int(rng.integers(groups)), int(rng.integers(count))
+            if bool(lost[head, sample]):
+                continue
             allowed = rows.allowed[group]
             solved = _solve(
                 rows.weights[sample, head, group, row, allowed].numpy(),
@@ -215,7 +228,7 @@ def _realisable(view: AttentionView, values: Tensor) -> Found:
         reason = "no large block of rows and columns without a mask"
     elif min(block[0].stop - block[0].start, block[1].stop) <= least:
         reason = f"any weights come from scores of width {view.score_width} at this length"
-    elif bool((view.weights[:, :, block[0], block[1]] <= 0).any()):
+    elif bool((view.weights[:, :, block[0], block[1]] < torch.finfo(view.weights.dtype).tiny).any()):
         reason = "weights are zero: no softmax of finite scores"
     if reason or block is None:
         for name in ("score_rank", "witness_score_rank"):

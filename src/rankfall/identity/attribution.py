@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankfall.identity.jacobian import JACOBIAN, SUMMED
 from rankfall.identity.mixing import Mixing, mixing, rolled
-from rankfall.identity.shares import NOT_FIRST, correlations, quantities
+from rankfall.identity.shares import NOT_FIRST, correlations, quantities, shares
 from rankfall.identity.views import AttentionView
 
 ABLATION = "ablation"
@@ -69,7 +69,9 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
     for method, value in kept.items():
         for kept_tokens in (ALL, WITHOUT_FIRST):
             rows += _estimated(method, kept_tokens, value, tokens)
-    sizes = {method: value.mean(0).sqrt() for method, value in kept.items()}
+    # Rows without shares have no ranks either.
+    sizes = {method: value.mean(0).clamp_min(0).sqrt() for method, value in kept.items()}
+    sizes = {method: torch.where(shares(value).isnan(), 0.0, value) for method, value in sizes.items()}
     counted = torch.stack([value > 0 for value in sizes.values()]).any(0)  # what no method counts is masked
     own = torch.zeros_like(counted).scatter_(-1, tokens.unsqueeze(-1), True)
     for quantity, of in ((SPEARMAN, counted), (SPEARMAN_OTHERS, counted & ~own)):
@@ -129,7 +131,7 @@ def row(
     found: dict[str, Any] = {"method": method, "kept_tokens": kept_tokens, "quantity": quantity} | NOTHING
     described = _described(values) if values is not None else dict.fromkeys(("value",))
     if described["value"] is None and not reason:
-        reason = "all contributions are zero, or equal"
+        reason = "all contributions are zero, equal, or beyond the range of their number format"
     counts = {"samples": tokens.shape[0], "tokens": tokens.numel() - int((tokens == 0).sum()) * (kept_tokens != ALL)}
     return found | described | counts | {"value_reason": reason} | more
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from rankfall.identity.rows import GroupedRows
 from rankfall.identity.views import KINDS
+from rankfall.rank.powers import least, unit
 
 
 def correlation(rows: GroupedRows, other: Tensor) -> Tensor:
@@ -17,7 +18,8 @@ def correlation(rows: GroupedRows, other: Tensor) -> Tensor:
     def centred(x: Tensor) -> Tensor:
         return (x - (x * mask).sum((2, 3, 4), keepdim=True) / count) * mask
 
-    a, b = centred(rows.weights), centred(other)
+    # Products of weights of 1e-200 would be zero.
+    a, b = (unit(centred(unit(x, (2, 3, 4))), (2, 3, 4)) for x in (rows.weights, other))
     return (a * b).sum((2, 3, 4)) / (a.square().sum((2, 3, 4)) * b.square().sum((2, 3, 4))).sqrt()
 
 
@@ -25,14 +27,15 @@ def identity_error(rows: GroupedRows, other: Tensor) -> Tensor:
     """max |A_eff T - A T| over max |A T|, (B, H): the identity that makes attention `effective`."""
     before = rows.weights @ rows.values
     size = before.abs().amax((2, 3, 4))
-    return (other @ rows.values - before).abs().amax((2, 3, 4)) / size.clamp_min(torch.finfo(size.dtype).tiny)
+    return (other @ rows.values - before).abs().amax((2, 3, 4)) / size
 
 
 def shares(weights: Tensor, kinds: Tensor) -> Tensor:
     """Share of |weights| (B, H, G, R, n) that goes to each kind of token, (B, H, len(KINDS)); kinds is (B, n)."""
     going = weights.abs().sum((2, 3))  # (B, H, n)
     hot = torch.nn.functional.one_hot(kinds, len(KINDS)).to(weights.dtype)  # (B, n, 4)
-    return (going @ hot) / going.sum(-1, keepdim=True)
+    whole = going.sum(-1, keepdim=True)
+    return torch.where(whole >= least(whole.dtype), (going @ hot) / whole, torch.nan)
 
 
 def entropy(rows: GroupedRows) -> Tensor:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rankfall.rank.powers import exponent_of, least, length, shift, unit
+
 if TYPE_CHECKING:
     from rankfall.identity.views import AttentionView, JoinView
 
@@ -88,6 +90,8 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
     its gain and the token by a number, so ||.||^2 = spread_j^2 sum_hh' A_h,ji A_h',ji <T_h,i, T_h',i> with centred, scaled T.
     """
     vectors = view.mapped() * join.factor  # (B, H, T, D)
+    exponent = exponent_of(vectors, (1, 2, 3))  # (B,): squares of small vectors would be zero
+    vectors = unit(vectors, (1, 2, 3))
     spread: Tensor | float = 1.0
     if join.norm is not None:
         norm = join.norm
@@ -95,16 +99,27 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
         spread = (centred.square().mean(-1, keepdim=True) + norm.eps).rsqrt()  # (B, T, 1)
         vectors = (vectors - vectors.mean(-1, keepdim=True) if norm.centred else vectors) * norm.gain
     products = torch.einsum("bhtd,bgtd->bthg", vectors, vectors)  # (B, T, H, H) at each token i
-    squares = torch.einsum("bhji,bihg,bgji->bji", view.weights, products, view.weights)
-    sizes = squares.clamp_min(0).sqrt() * spread
-    sizes.diagonal(dim1=-2, dim2=-1).copy_(own.norm(dim=-1))
+    squares = torch.einsum(
+        "bhji,bihg,bgji->bji", unit(view.weights, (1, 2, 3)), products, unit(view.weights, (1, 2, 3))
+    )
+    sizes = (
+        shift(squares.clamp_min(0).sqrt(), (exponent + exponent_of(view.weights, (1, 2, 3)))[:, None, None]) * spread
+    )
+    sizes.diagonal(dim1=-2, dim2=-1).copy_(length(own))
     return sizes
 
 
 def _ratio(own: Tensor, other: Tensor) -> Tensor:
-    mine, theirs = own.norm(dim=-1), other.norm(dim=-1)
-    return theirs / (mine + theirs)
+    """What others add, as a share (B, T); NaN where the two together are too small to have one."""
+    mine, theirs = length(own), length(other)
+    return _known(theirs / (mine + theirs), mine + theirs)
 
 
 def _rows(matrix: Tensor) -> Tensor:
-    return matrix / matrix.sum(-1, keepdim=True)
+    """Rows that sum to one; NaN where a row is zero, or beyond the range of its format."""
+    size = matrix.sum(-1, keepdim=True)
+    return _known(matrix / size, size)
+
+
+def _known(shares: Tensor, size: Tensor) -> Tensor:
+    return torch.where((size >= least(size.dtype)) & size.isfinite(), shares, torch.nan)

@@ -10,6 +10,8 @@ place. Candidates that are equally near, as far as rounding can tell, share the 
 import torch
 from torch import Tensor
 
+from rankfall.rank.powers import unit
+
 DISTANCES = ("cosine", "l2")
 ROUNDING = 64  # units of rounding, of the largest terms of a distance, within which two candidates are equally near
 
@@ -19,6 +21,8 @@ def shares(mapped: Tensor, candidates: Tensor, own: Tensor, distance: str, allow
 
     `mapped` (..., Q, D), `candidates` (..., C, D); `allowed` (..., C), if given, says which candidates there are.
     """
+    if distance == "cosine":  # which lengths do not change; squares of small numbers would be zero
+        mapped, candidates = unit(mapped, -1), unit(candidates, -1)
     product = mapped @ candidates.transpose(-1, -2)  # (..., Q, C)
     size = candidates.norm(dim=-1).unsqueeze(-2)  # (..., 1, C)
     length = mapped.norm(dim=-1, keepdim=True)  # (..., Q, 1)

@@ -7,13 +7,14 @@ neither singular values nor left singular vectors, so that all rows of a layer h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from rankfall.identity.views import AttentionView
+from rankfall.rank.powers import unit
 
 OUTLIER = 6.0  # times the median channel
 
@@ -23,7 +24,7 @@ class GroupedRows:
     """G groups of R rows; the rows of a group may attend to the same tokens."""
 
     weights: Tensor  # (B, H, G, R, n), zero where not allowed
-    values: Tensor  # (B, H, G, n, r): T in coordinates of its row space, zero where not allowed
+    values: Tensor  # (B, H, G, n, r): T in coordinates of its row space and without its size, zero where not allowed
     allowed: Tensor  # (G, n)
     places: Tensor  # (G, R): where in the sequence
 
@@ -65,10 +66,10 @@ def rows_of(
 
 
 def _compact(view: AttentionView, channels: Tensor) -> Tensor:
-    return view.values @ torch.linalg.qr(view.output[..., channels].transpose(-1, -2)).R.transpose(-1, -2)
+    return replace(view, output=view.output[..., channels]).compact()
 
 
 def outlier_channels(states: Tensor) -> Tensor:
     """Channels (D,) of states (B, T, D) whose root mean square over tokens and samples is above 6 times the median of all channels."""
-    size = states.square().mean((0, 1)).sqrt()
+    size = unit(states, (0, 1, 2)).square().mean((0, 1)).sqrt()
     return size > OUTLIER * size.median()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rankfall.rank.powers import least
+
 OWN, NOT_FIRST = "own share", "not first"
 BANDS = {  # |i - j|, from and to
     "distance 1": (1, 1),
@@ -20,8 +22,10 @@ BANDS = {  # |i - j|, from and to
 
 
 def shares(contributions: Tensor) -> Tensor:
-    """Rows (..., T) divided by their sums; NaN where nothing contributes."""
-    return contributions / contributions.sum(-1, keepdim=True)
+    """Rows (..., T) divided by their sums; NaN where nothing contributes, or so little that its square leaves the range of its format."""
+    size = contributions.sum(-1, keepdim=True)
+    there = (contributions.amax(-1, keepdim=True) >= least(contributions.dtype) ** 0.5) & size.isfinite()
+    return torch.where(there, contributions / size, torch.nan)
 
 
 def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:

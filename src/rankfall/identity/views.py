@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rankfall.rank.powers import exponent_of, least, measurable, shift, unit
+
 KINDS = ("first", "separator", "punctuation", "other")  # of a token; the numbers in `AttentionView.kinds`
 
 
@@ -85,11 +87,18 @@ class AttentionView:
         return self.values @ self.output
 
     def compact(self) -> Tensor:
-        """T_h in coordinates of its row space (B, H, T, min(d_v, D)): same singular values, left singular vectors and norms of rows.
+        """T_h in coordinates of its row space (B, H, T, min(d_v, D)), times a power of two: singular values and norms of rows but for that
+        factor, and left singular vectors.
 
         With H_h^T = Q R, T_h = (V_h R^T) Q^T, and Q has orthonormal columns.
         """
-        return self.values @ torch.linalg.qr(self.output.transpose(-1, -2)).R.transpose(-1, -2)
+        return unit(unit(self.values) @ torch.linalg.qr(unit(self.output).transpose(-1, -2)).R.transpose(-1, -2))
+
+    def lost(self) -> Tensor:
+        """(B, H): whether T_h is zero, or beyond the range of its format, so that its rank says nothing."""
+        size = (unit(self.values) @ unit(self.output)).abs().amax((-2, -1))
+        size = shift(size, exponent_of(self.values) + exponent_of(self.output))
+        return ~(measurable(self.values) & (size >= least(size.dtype)) & size.isfinite())
 
     def attended(self) -> Tensor:
         """What the attention returns (B, T, D), computed from the parts."""

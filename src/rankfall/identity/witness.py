@@ -46,7 +46,7 @@ def output_error(rows: GroupedRows, other: Tensor) -> Tensor:
     before = rows.weights @ rows.values  # (B, H, G, R, r)
     change = (other - rows.weights) @ rows.values
     size = before.abs().amax((2, 3, 4))
-    return change.abs().amax((2, 3, 4)) / size.clamp_min(torch.finfo(size.dtype).tiny)
+    return change.abs().amax((2, 3, 4)) / size
 
 
 def sum_error(rows: GroupedRows, other: Tensor) -> Tensor:

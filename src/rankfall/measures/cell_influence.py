@@ -24,6 +24,7 @@ REQUIRES = [
     )
 ]
 LIMITS = {"samples": (1, None)}
+NONE = "nothing reaches the last token, or so little that it is beyond the range of float64"
 
 
 def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
@@ -44,11 +45,14 @@ def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
 
             rng = context.stream("cell_influence", member=member)  # nothing is drawn: blocks are exact
             made.append(shares(blocks_of(layers, x[member, sample], last, None, rng)[JACOBIAN][0, :, 0].sqrt()))
-        found = torch.stack(made)  # (B, L, T)
+        found = torch.stack(made)  # (B, L, T); NaN where a layer's influences are too small to be squared
         mean, deviation = found.mean(0), found.std(0) if len(made) > 1 else None
         for layer in range(found.shape[1]):
             for place in range(found.shape[2]):
-                spread = None if deviation is None else float(deviation[layer, place])
+                known = bool(mean[layer, place].isfinite())
+                spread = None if deviation is None or not known else float(deviation[layer, place])
                 about = {"member": member, "layer": layer + 1, "place": place + 1, "places": found.shape[2]}
-                rows.append(about | {"share": float(mean[layer, place]), "deviation": spread, "samples": len(made)})
+                share = float(mean[layer, place]) if known else None
+                numbers = {"share": share, "deviation": spread, "samples": len(made)}
+                rows.append(about | numbers | {"value_reason": "" if known else NONE})
     return rows

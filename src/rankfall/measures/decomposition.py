@@ -13,6 +13,7 @@ size; its share of the output, signed, <S_k, X> / <X, X>, which add up to one; i
 """
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,8 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.nets.norms.none import none as no_norm
-from rankfall.rank.residual import relative_residual
+from rankfall.rank.powers import exponent_of, measurable, reason_of, shift
+from rankfall.rank.residual import matrix_norm, relative_residual
 from rankfall.train.objectives import classes, values
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ REQUIRES = [
 ]
 LIMITS = {"samples": (1, None)}
 BIAS = "bias"
+OF_OUTPUT = ("size", "norm_share", "output_share", "relative_residual", "error")
 EXACT = 1e-8  # of the largest entry; larger errors are not rounding
 
 
@@ -50,7 +53,8 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
     terms, bias = path_terms(made, inputs)
     whole = made.states(inputs)[-1]
     total = torch.stack(terms).sum(0) + bias
-    error = (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3))  # (K,)
+    known = measurable(whole.flatten(1, 2))  # (K,)
+    error = torch.where(known, (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3)), torch.nan)
     if bool((error > EXACT).any()):  # for example a user's residual connection that is not a X + c F(X)
         raise RankfallError(
             f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
@@ -64,14 +68,16 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
         return graded.loss, right / graded.asked
 
     loss, accuracy = scored(whole)
-    sizes = torch.stack([term.square().sum((1, 2, 3)).sqrt() for term in [*terms, bias]])  # (L + 2, K)
+    sizes = torch.stack([matrix_norm(term.flatten(1, 2), "frobenius") for term in [*terms, bias]])  # (L + 2, K)
+    size = -exponent_of(whole, (1, 2, 3))[:, None, None, None]
+    output = shift(whole, size)  # a product of two numbers of 1e-200 would be zero
     rows = []
     for index, term in enumerate([*terms, bias]):
         is_bias = index == len(terms)
         columns = {
             "size": sizes[index],
             "norm_share": sizes[index] / sizes.sum(0),
-            "output_share": (term * whole).sum((1, 2, 3)) / whole.square().sum((1, 2, 3)),
+            "output_share": (shift(term, size) * output).sum((1, 2, 3)) / output.square().sum((1, 2, 3)),
             "relative_residual": relative_residual(term).mean(1),
             "loss_without": scored(whole - term)[0],
             "accuracy_without": scored(whole - term)[1],
@@ -82,7 +88,12 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
             "error": error,
         }
         for member in range(len(inputs)):
-            found = {name: value[member].item() for name, value in columns.items()}
+            found: dict[str, Any] = {name: value[member].item() for name, value in columns.items()}
+            found = {
+                name: value if math.isfinite(value) and (known[member] or name not in OF_OUTPUT) else None
+                for name, value in found.items()
+            }
+            found["value_reason"] = "" if known[member] else reason_of(whole[member].flatten(0, 1)[None])
             part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
             rows.append({"member": member} | part | found)
     return rows

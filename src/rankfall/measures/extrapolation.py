@@ -98,7 +98,14 @@ def extrapolation(
             targets = short.wanted.shape[1] * short.wanted.shape[2]
             before = means(short, *(one[:, :targets] for one in usual))
             found = compared(means(again, *graded(context.network, again, data.size_in, megabytes)), before)
-        nothing = {"targets": 0, "accuracy": None, "loss": None, "accuracy_trained": None, "loss_trained": None}
+        nothing: dict[str, Any] = {
+            "targets": 0,
+            "accuracy": None,
+            "loss": None,
+            "accuracy_trained": None,
+            "loss_trained": None,
+        }
+        nothing["value_reason"] = labels["refused"]
         for member, numbers in enumerate(found):
             rows.append({"member": member, "chance": float(data.chance[member]), **labels, **nothing, **numbers})
     return rows
@@ -136,8 +143,10 @@ def compared(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[
     for now, then in zip(found, before):
         row = now | {f"{name}_trained": then[name] for name in ("accuracy", "loss")}
         row["kept"] = now["accuracy"] / then["accuracy"] if then["accuracy"] else None
+        row["value_reason"] = "" if then["accuracy"] else "nothing was right at the trained length"
         if not math.isfinite(now["loss"]):
             row |= {"accuracy": None, "loss": None, "kept": None, "refused": "outputs at this length are not finite"}
+            row["value_reason"] = row["refused"]
         rows.append(row)
     return rows
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rankfall.rank.powers import measurable, unit
+
 TOLERANCE = 1e-12
 
 
@@ -17,7 +19,7 @@ TOLERANCE = 1e-12
 class Distinct:
     """Of each of K sets of rows; differences are relative to the set's largest entry."""
 
-    rows: Tensor  # (K,) distinct rows; 0 where an entry is not finite
+    rows: Tensor  # (K,) distinct rows; 0 where an entry is not finite, or all are zero or beyond the range of float64
     widest: Tensor  # (K,) the largest difference between rows that count as equal
     narrowest: Tensor  # (K,) the smallest difference between rows that count as distinct; inf if there are none
     groups: Tensor  # (K, n) for each row the first row that is equal to it
@@ -25,9 +27,9 @@ class Distinct:
 
 def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
     """Of rows (K, n, D) in float64."""
-    finite = rows.isfinite().all(-1).all(-1)  # (K,)
-    rows = torch.where(finite.view(-1, 1, 1), rows, 0.0)
-    size = rows.abs().amax((1, 2)).clamp_min(torch.finfo(rows.dtype).tiny)  # (K,)
+    finite = measurable(rows)  # (K,)
+    rows = unit(torch.where(finite.view(-1, 1, 1), rows, 0.0))
+    size = torch.where(finite, rows.abs().amax((1, 2)), 1.0)  # (K,)
     apart = torch.cdist(rows, rows, p=torch.inf) / size.view(-1, 1, 1)  # (K, n, n)
     groups = joined(apart <= tolerance)
     same = groups.unsqueeze(2) == groups.unsqueeze(1)  # (K, n, n)

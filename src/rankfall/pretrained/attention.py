@@ -6,6 +6,7 @@ equal, up to their size) is the share of its composite norm that is left when it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from rankfall.pretrained.forward import Wide, run_model
 from rankfall.pretrained.record import SOFTMAX
 from rankfall.pretrained.subject import Request, Subject, subjects
 from rankfall.rank import residual as res
+from rankfall.rank.powers import or_nan, reason_of, unit
 from rankfall.streams import stream
 
 
@@ -69,9 +71,10 @@ def chains(request: Request, seeds: Sequence[int], repeats: int) -> list[dict[st
                     "chain": length,
                     "repeat": repeat,
                     "sample": sample,
-                    "residual": value,
-                    "from_mean": equal,
+                    "residual": number(value),
+                    "from_mean": number(equal),
                     "floor": floored,
+                    "value_reason": reason_of(product[None]),
                 }
                 rows.append({**labels, **about})
         del subject
@@ -100,6 +103,11 @@ def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
 
 def rank_one_residual(matrix: Tensor) -> float:
     """||A - sigma_1 u v^T|| / ||A||, composite norm."""
+    matrix = unit(matrix)
     u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
     rest = (u[:, 1:] * s[1:]) @ vh[1:]  # summed from the small parts: nothing is subtracted
-    return float(res.matrix_norm(rest, "composite") / res.matrix_norm(matrix, "composite"))
+    return float(or_nan(res.share(res.matrix_norm(rest, "composite"), res.matrix_norm(matrix, "composite")), matrix))
+
+
+def number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -24,7 +24,8 @@ from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_laye
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
-from rankfall.rank.exponent import exponent, pick
+from rankfall.rank.exponent import exponent, none_reason, pick
+from rankfall.rank.powers import or_nan
 
 
 def law(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:
@@ -55,9 +56,9 @@ def _variant(subject: Subject, variant: Variant, start: Tensor) -> list[dict[str
 def _rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> list[dict[str, Any]]:
     """A row a sample, from columns (1, B) of what the layer did."""
     found = {"log10_residual": log10_relative(state)} | found
-    direct = res.relative_residual(ordinary)  # (1, B)
+    found["direct"] = res.relative_residual(ordinary)  # (1, B)
     return [
-        {"layer": layer, "sample": sample, "direct": float(direct[0, sample])}
+        {"layer": layer, "sample": sample, "value_reason": none_reason(found["log10_residual"][0, sample])}
         | withhold({name: pick(value, 0, sample) for name, value in found.items()})
         for sample in range(ordinary.shape[1])
     ]
@@ -65,7 +66,8 @@ def _rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> 
 
 def log10_relative(state: State) -> Tensor:
     """log10 of ||res(X)|| / ||X||, (1, B), at any scale."""
-    return log10_norm(state.rest, "composite") - res.matrix_norm(state.full(), "composite").log10()
+    x = state.full()
+    return or_nan(log10_norm(state.rest, "composite") - res.matrix_norm(x, "composite").log10(), x)
 
 
 def attention_alone(block: Any) -> Any:

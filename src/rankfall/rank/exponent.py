@@ -3,16 +3,19 @@
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from rankfall.rank.bounds import log10_norm
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, scaled_to
+from rankfall.rank.powers import outside
 
 STEP = 0.1  # R is made smaller by this, in natural logarithms,
 SHARE = (
     1e-6  # or by this share of log|R| if that is more, since the change must exceed the rounding of a large logarithm
 )
+OUT = outside(torch.float64)
 
 
 def exponent(block: Any, before: State, after: State) -> Tensor:
@@ -29,3 +32,10 @@ def pick(value: Any, member: int, sample: int) -> Any:
         return value
     number = value[member, sample].item()
     return number if isinstance(number, bool) or math.isfinite(number) else None
+
+
+def none_reason(log10_residual: Tensor) -> str:
+    """Why a residual has no logarithm; empty where it has one."""
+    if math.isfinite(log10_residual):
+        return ""
+    return "rows are identical to the last digit" if log10_residual == -math.inf else OUT

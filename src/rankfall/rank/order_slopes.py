@@ -24,6 +24,7 @@ from rankfall.rank.centred.scaled import spread
 from rankfall.rank.centred.state import State
 from rankfall.rank.order_draws import at, networks, start, wake
 from rankfall.rank.order_fit import fit, nothing
+from rankfall.rank.powers import length, measurable, outside, unit
 from rankfall.rank.residual import residual, sigma_ratio
 from rankfall.rank.rounding import NOISE, UNITS, apart
 
@@ -57,19 +58,19 @@ def log10_res(state: State) -> Tensor:
     tokens = len(state.tokens)
     rest = state.rest.log + state.rest.unit.square().sum((2, 3)).sqrt().log()
     rest = torch.where(state.rest.log.isfinite(), rest, -torch.inf)
-    common = 0.5 * math.log(tokens) + state.common.square().sum((2, 3)).sqrt().log()
+    common = 0.5 * math.log(tokens) + length(state.common, (2, 3)).log()
     return (rest - 0.5 * torch.logaddexp(2 * rest, 2 * common)) / math.log(10)
 
 
 def log10_beside(state: State) -> tuple[Tensor, Tensor]:
     """log10 of sigma_2 / sigma_1 to leading order (K, B), and the share of R at right angles to x (one where R is zero)."""
-    length = state.common.norm(dim=-1, keepdim=True).clamp_min(1e-300)  # zero where all weights are
-    x = state.common / length
+    size = length(state.common).unsqueeze(-1).clamp_min(1e-300)  # zero where all weights are
+    x = state.common / size
     beside = state.rest.unit - (state.rest.unit * x).sum(-1, keepdim=True) * x
-    size = torch.linalg.svdvals(beside)[..., 0]
-    share = size / torch.linalg.svdvals(state.rest.unit)[..., 0].clamp_min(1e-300)
+    second = torch.linalg.svdvals(beside)[..., 0]
+    share = second / torch.linalg.svdvals(state.rest.unit)[..., 0].clamp_min(1e-300)
     there = state.rest.log.isfinite()
-    log = state.rest.log + size.log() - (len(state.tokens) ** 0.5 * length[..., 0, 0]).log()
+    log = state.rest.log + second.log() - (len(state.tokens) ** 0.5 * size[..., 0, 0]).log()
     return torch.where(there, log, -torch.inf) / math.log(10), torch.where(there, share, 1.0)
 
 
@@ -90,28 +91,30 @@ def middle_ratio(state: State) -> dict[str, Any] | None:
 
     to leading order, from the scales at which B is small compared with X and large compared with the rounding of R.
     """
-    size = state.common.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+    size = length(state.common).unsqueeze(-1).clamp_min(1e-300)
     v = state.common / size  # (K, B, 1, D)
     rest = state.rest.unit * state.rest.log.exp()[..., None, None]  # float64 can hold R at these scales
-    if not bool((rest.isfinite().all() & (size[..., 0, 0] > 1e-3 * rest.flatten(2).norm(dim=-1))).all()):
+    if not bool((rest.isfinite().all() & (size[..., 0, 0] > 1e-3 * length(rest, (2, 3)))).all()):
         return None  # for example after a norm over tokens, which removes the common row
     along = (rest * v).sum(-1, keepdim=True)  # (K, B, T, 1)
     w = size + along
     beside = rest - along * v
-    length = w.norm(dim=-2, keepdim=True).clamp_min(1e-300)
-    w = w / length
+    longest = length(w, -2).unsqueeze(-2).clamp_min(1e-300)
+    w = w / longest
     beside = beside - w * (w * beside).sum(-2, keepdim=True)
     second = torch.linalg.svdvals(beside)[..., 0]
-    ratio = second / length[..., 0, 0]
+    ratio = second / longest[..., 0, 0]
     # Where the ratio is not small, the leading order does not hold, and rounding hides nothing.
     ratio = torch.where(ratio < 0.01, ratio, sigma_ratio(state.full()[..., state.tokens, :]))
-    clear = second > RESOLVED * rest.flatten(2).norm(dim=-1)  # (K, B)
+    clear = second > RESOLVED * length(rest, (2, 3))  # (K, B)
     if int(clear.sum(1).min()) < ENOUGH:
         return None
     return fit(MIDDLE, torch.where(clear, ratio.log10(), -torch.inf), "centred")
 
 
 def relative(x: Tensor) -> Tensor:
+    """|R|_F / |X|_F (...), about the token mean; NaN where X has no size."""
+    x = unit(torch.where(measurable(x)[..., None, None], x, 0.0))
     rest = x - x.mean(-2, keepdim=True)
     return rest.norm(dim=(-2, -1)) / x.norm(dim=(-2, -1))
 
@@ -131,6 +134,8 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
     finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
     if not bool(finite.any()):
         return nothing("float64", "the output is not finite")
+    if not bool(measurable(output).any()):
+        return nothing("float64", outside(output.dtype))
     values = torch.where(finite & ~noise, measure(torch.where(spread(finite, output), output, 0.0)), 0.0)  # (K, B)
     logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
     return fit(NEAR, logs, "float64", last=FITTED)

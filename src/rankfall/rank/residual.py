@@ -10,8 +10,8 @@ here:
   `composite_centre` for what is computed and how it is bracketed.
 
 Norms: l1 is the largest column sum, linf the largest row sum (operator norms), composite is sqrt(l1 * linf).
-A relative residual near the rounding unit of the dtype the states were computed in says nothing; `at_floor` marks it
-(norms make rounding larger than that: see `_rounding.py`).
+A relative residual near the rounding unit of the dtype the states were computed in says nothing; `at_floor` marks it (norms make rounding
+larger than that: see `rounding.py`). Ratios are of matrices without their size, and NaN where a matrix has none (`powers.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
+
+from rankfall.rank.powers import exponent_of, length, measurable, or_nan, shift, unit
 
 NORMS = ("composite", "l1", "linf", "frobenius", "spectral")
 CENTRES = ("mean", "best")
@@ -33,20 +35,24 @@ OFF = 0.05  # decades that a value may be from the true one: a tenth
 
 
 def matrix_norm(x: Tensor, norm: str) -> Tensor:
-    """(..., T, D) -> (...). l1 and linf are operator norms; the composite takes roots first so that 1e-200 does not
-    underflow.
-    """
+    """(..., T, D) -> (...). l1 and linf are operator norms. Of 2^k x each is 2^k that of x, bit for bit."""
     if norm == "l1":
         return x.abs().sum(-2).amax(-1)
     if norm == "linf":
         return x.abs().sum(-1).amax(-1)
     if norm == "composite":
-        return matrix_norm(x, "l1").sqrt() * matrix_norm(x, "linf").sqrt()
+        return composite(matrix_norm(x, "l1"), matrix_norm(x, "linf"))
     if norm == "frobenius":
-        return torch.linalg.vector_norm(x, dim=(-2, -1))
+        return length(x, (-2, -1))
     if norm == "spectral":
         return torch.linalg.svdvals(x)[..., 0]
     raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORMS)}")
+
+
+def composite(l1: Tensor, linf: Tensor) -> Tensor:
+    """sqrt(l1 linf). Roots of units, since the root of an odd power of two is rounded; and first, so that 1e-200 does not underflow."""
+    exponent = exponent_of(linf, ())
+    return shift(shift(l1, -exponent).sqrt() * shift(linf, -exponent).sqrt(), exponent)
 
 
 def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
@@ -61,7 +67,7 @@ def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
         elif norm == "linf" and linf is not None:
             found[norm] = linf
         elif norm == "composite" and l1 is not None and linf is not None:
-            found[norm] = l1.sqrt() * linf.sqrt()
+            found[norm] = composite(l1, linf)
         else:
             found[norm] = matrix_norm(x, norm)
     return found
@@ -240,17 +246,18 @@ def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor
     return shifted - centre_of(shifted, centre, norm).unsqueeze(-2)
 
 
-def relative_residual(x: Tensor, norm: str = "composite", centre: str = "mean") -> Tensor:
-    """||res(X)|| / ||X||, (...). A zero matrix has no direction left to lose: its value is 0."""
-    size = matrix_norm(x, norm)
-    rest = matrix_norm(residual(x, centre, norm), norm)
-    return share(rest, size)
+def relative_residual(
+    x: Tensor, norm: str = "composite", centre: str = "mean", computed: torch.dtype | None = None
+) -> Tensor:
+    """||res(X)|| / ||X||, (...); NaN where X has no size that says anything. `computed`: as for `measurable`."""
+    scaled = unit(torch.where(measurable(x, computed)[..., None, None], x, 0.0))
+    return share(matrix_norm(residual(scaled, centre, norm), norm), matrix_norm(scaled, norm))
 
 
 def share(rest: Tensor, size: Tensor) -> Tensor:
-    """rest / size, 0 where there is no size; of states that are not finite it is no number."""
-    empty = size == 0
-    return torch.where(empty, torch.zeros_like(size), rest / torch.where(empty, torch.ones_like(size), size))
+    """rest / size; NaN where there is no size, or where the quotient is no normal number: that is not 0."""
+    found = rest / size
+    return torch.where((size > 0) & ((rest == 0) | (found >= torch.finfo(size.dtype).tiny)), found, torch.nan)
 
 
 def floor_of(computed: torch.dtype) -> float:
@@ -260,35 +267,34 @@ def floor_of(computed: torch.dtype) -> float:
 
 def at_floor(relative: Tensor, computed: torch.dtype, log10_true: Tensor | None = None) -> Tensor:
     """True where a relative residual cannot be told from rounding in `computed` (the dtype of the forward pass, not
-    of this tensor). Where the true value is known, also where it is another one: norms amplify rounding to any size.
-    """
+    of this tensor). Where the true value is known, also where it is another one: norms amplify rounding to any size."""
     floor = relative < floor_of(computed)
     return floor if log10_true is None else floor | ((relative.log10() - log10_true).abs() > OFF)
 
 
 def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows; 0 for a zero matrix or a
-    single row. `values`, here and below: the singular values, where they are known.
-    """
-    values = torch.linalg.svdvals(x) if values is None else values
-    if values.shape[-1] < 2:
-        return torch.zeros_like(values[..., 0])
-    top = values[..., 0]
-    return torch.where(top > 0, values[..., 1] / torch.where(top > 0, top, torch.ones_like(top)), torch.zeros_like(top))
+    """sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows; 0 for a single row, NaN where X has no size.
+    `values`, here and below: the singular values of X, or of its unit, where they are known."""
+    values = singular_values(x) if values is None else values
+    second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
+    return or_nan(share(second, values[..., 0]), x)
 
 
 def stable_rank(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """||X||_F^2 / ||X||_2^2, (...), computed from scaled singular values; 0 for a zero matrix."""
-    values = torch.linalg.svdvals(x) if values is None else values
-    top = values[..., :1]
-    scaled = values / torch.where(top > 0, top, torch.ones_like(top))
-    return scaled.square().sum(-1)
+    """||X||_F^2 / ||X||_2^2, (...); NaN where X has no size."""
+    values = singular_values(x) if values is None else values
+    return or_nan((values / values[..., :1]).square().sum(-1), x)
+
+
+def singular_values(x: Tensor) -> Tensor:
+    """Of the units of matrices (..., T, D); zeros where they have none."""
+    return torch.linalg.svdvals(unit(torch.where(measurable(x)[..., None, None], x, 0.0)))
 
 
 def numerical_rank(x: Tensor, computed: torch.dtype | None = None, values: Tensor | None = None) -> Tensor:
     """Singular values above max(T, D) rounding units of the largest, (...), as integers. `computed`: the dtype of
     the forward pass.
     """
-    values = torch.linalg.svdvals(x) if values is None else values
-    unit = torch.finfo(computed or x.dtype).eps * max(x.shape[-2:])
-    return (values > unit * values[..., :1]).sum(-1)
+    values = singular_values(x) if values is None else values
+    least = torch.finfo(computed or x.dtype).eps * max(x.shape[-2:])
+    return (values > least * values[..., :1]).sum(-1)

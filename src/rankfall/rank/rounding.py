@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.rank.powers import exponent_of, shift
 from rankfall.rank.residual import matrix_norm
 
 if TYPE_CHECKING:
@@ -47,14 +48,22 @@ def shaken(network: "Network") -> Iterator[None]:
 
 def apart(x: Tensor, other: Tensor, norm: str) -> Tensor:
     """The difference of two matrices (..., T, D) that should be equal, relative to the first: (...); zero where they are equal."""
+    x, other = same_size(x, other)
     size, gap = matrix_norm(x, norm), matrix_norm(x - other, norm)
     return torch.where(gap > 0, gap / size, torch.zeros_like(gap))
 
 
 def second_apart(x: Tensor, other: Tensor) -> Tensor:
     """The difference of two passes without the first singular direction of x, relative to sigma_2: (...)."""
+    x, other = same_size(x, other)
     u, values, v = torch.linalg.svd(x, full_matrices=False)
     gap = other - x
     gap = gap - u[..., :1] @ (u[..., :1].mT @ gap)
     gap = matrix_norm(gap - (gap @ v[..., :1, :].mT) @ v[..., :1, :], "spectral")
     return torch.where(gap > 0, gap / values[..., min(1, values.shape[-1] - 1)], torch.zeros_like(gap))
+
+
+def same_size(x: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Both times the power of two that makes the first a unit."""
+    exponent = exponent_of(x)[..., None, None]
+    return shift(x, -exponent), shift(other, -exponent)

@@ -191,9 +191,9 @@ def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "se
 
 def floored(values: "Series") -> "Series":
     """Values on a logarithmic axis, where 0 has no place: it is drawn at the smallest value that is not 0. Left out, the mean of a point
-    would be that of what has not collapsed yet, and a line would rise where networks fall out of it."""
+    would be that of what has not collapsed yet, and a line would rise where networks fall out of it. A null is not 0, and stays out."""
     above = values[values > 0]
-    return values.where(values > 0, above.min()) if len(above) else values
+    return values.where(~(values <= 0), above.min()) if len(above) else values
 
 
 def steps(names: Iterable[Any]) -> dict[Any, str]:

@@ -97,12 +97,12 @@ def short(model: str) -> str:
 def summary(table: "DataFrame", by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> "DataFrame":
     """By variant and layer: mean, deviation over seeds, deviation over samples (mean over seeds), share at the floor."""
     by = list(by)
-    seeded = table.assign(seed=table.seed.fillna(-1))
+    seeded = table.assign(seed=table.seed.fillna(-1), floor=table.floor.astype(float))
     each = seeded.groupby([*by, "seed"]).agg(mean=("value", "mean"), within=("value", "std"), floor=("floor", "mean"))
     result = each.groupby(by).agg(
         mean=("mean", "mean"), seeds=("mean", "std"), samples=("within", "mean"), floor=("floor", "mean")
     )
-    return result.fillna(0.0).reset_index()
+    return result.fillna({"seeds": 0.0, "samples": 0.0}).reset_index()  # a mean that is null stays so
 
 
 def finding(points: "DataFrame") -> str:

@@ -86,9 +86,9 @@ def residuals(
 
 
 def finding(each: "DataFrame", names: list[str]) -> str:
-    """How many networks of each architecture have lost rank at their own last layer, which is not everybody's."""
+    """How many networks of each architecture have lost rank at their own last layer with a residual, which is not everybody's."""
     network = ["architecture", "training", "seed"]
-    lines = each.sort_values("layer").groupby(network)
+    lines = each.dropna(subset="value").sort_values("layer").groupby(network)
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
     ends = ends.assign(lost=ends.end < 0.01 * ends.start)
     parts = []

@@ -15,10 +15,17 @@ def cell_influence() -> Table:
             Column(
                 "share",
                 "float",
-                "of the influence on the last token: norm of d e_n / d x_i over the sum, mean over samples",
+                "of the influence on the last token: norm of d e_n / d x_i over the sum, mean over samples; null: see value_reason",
+                nullable=True,
             ),
-            Column("deviation", "float", "over samples; null: one sample", nullable=True),
+            Column("deviation", "float", "over samples; null: one sample, or no share", nullable=True),
             Column("samples", "int", "samples that it is over"),
+            Column(
+                "value_reason",
+                "text",
+                "why there is no share: influences that are zero or beyond the range of float64; else empty",
+                nullable=True,
+            ),
         ),
         key=("layer", "place"),
     )

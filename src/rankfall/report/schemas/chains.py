@@ -17,11 +17,19 @@ def chains() -> Table:
             Column(
                 "residual",
                 "float",
-                "what the best rank-one part leaves of the product, relative, composite norm",
-                nan=True,
+                "what the best rank-one part leaves of the product, relative, composite norm; null: see value_reason",
+                nullable=True,
             ),
-            Column("from_mean", "float", "what equal rows leave of it: relative residual from the mean row", nan=True),
+            Column(
+                "from_mean", "float", "what equal rows leave of it: relative residual from the mean row", nullable=True
+            ),
             Column("floor", "bool", "the residual is rounding noise"),
+            Column(
+                "value_reason",
+                "text",
+                "why there is none: weights that are not finite, zero, or beyond the range of float64; else empty",
+                nullable=True,
+            ),
         ),
         key=("model", "revision", "phase", "text", "length", "dtype", "seed", "chain", "repeat"),
         cells=False,

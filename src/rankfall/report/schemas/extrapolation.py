@@ -35,7 +35,13 @@ def extrapolation() -> Table:
                 nullable=True,
                 nan=True,
             ),
-            Column("kept", "float", "accuracy / accuracy_trained; null where one is null or zero", nullable=True),
+            Column("kept", "float", "accuracy / accuracy_trained; null: see value_reason", nullable=True),
+            Column(
+                "value_reason",
+                "text",
+                "why nothing is said to be kept: no accuracy here, or none at the trained length; else empty",
+                nullable=True,
+            ),
             Column(
                 "chance", "float", "accuracy of always naming the most frequent word of the training text", nan=True
             ),

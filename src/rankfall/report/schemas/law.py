@@ -39,13 +39,25 @@ def law() -> Table:
             Column("sample", "int", "which test sample, from 0"),
             Column("method", "text", "centred propagation, or a plain float64 pass where no centred form is known"),
             Column("method_reason", "text", "why not centred; empty otherwise"),
-            size("log10_residual", "|res(X)|/|X|, composite norm, token mean; null: rows identical to the last digit"),
+            size("log10_residual", "|res(X)|/|X|, composite norm, token mean; null: see value_reason"),
+            Column(
+                "value_reason",
+                "text",
+                "why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64; else empty",
+                nullable=True,
+            ),
             Column("floor", "bool", "whether that is rounding noise, as it may be where the method is float64"),
             size("log10_absolute", "|res(X)|, composite norm, token mean: the left side of every bound"),
             size("exponent", "d log|res(X_l)| / d log|res(X_l-1)|: the layer's local exponent", ""),
-            size("log10_float64", "the relative residual by a plain float64 pass; null: exactly zero"),
+            size(
+                "log10_float64",
+                "the relative residual by a plain float64 pass; null: exactly zero, or out of its range",
+            ),
             Column("float64_floor", "bool", "whether that is rounding noise"),
-            size("log10_float32", "the relative residual by a plain float32 pass; null: exactly zero"),
+            size(
+                "log10_float32",
+                "the relative residual by a plain float32 pass; null: exactly zero, or out of its range",
+            ),
             Column("float32_floor", "bool", "whether that is rounding noise"),
             Column("theory_applies", "bool", "whether layers up to this one are what the theorems speak of"),
             Column(

@@ -15,8 +15,19 @@ def model_law() -> Table:
             Column("variant", "text", "what is left of every block: see docs/models.md"),
             Column("layer", "int", "0 is the state that enters the first layer"),
             Column("sample", "int", "which text of the batch"),
-            size("log10_residual", "|res(X)|/|X|, composite norm, token mean, without a floor; null: rows identical"),
-            Column("direct", "float", "the same, not its log, computed in the ordinary way in float64", nan=True),
+            size("log10_residual", "|res(X)|/|X|, composite norm, token mean, without a floor; null: see value_reason"),
+            Column(
+                "value_reason",
+                "text",
+                "why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64; else empty",
+                nullable=True,
+            ),
+            Column(
+                "direct",
+                "float",
+                "the same, not its log, computed in the ordinary way in float64; null: the state is beyond its range",
+                nullable=True,
+            ),
             size("exponent", "of the layer below: d log res out / d log res in; 3 where the cubic law holds", ""),
             size(
                 "log10_attention", "|res(SA(X_l-1))|, what the layer below leaves before its norm: left of every bound"

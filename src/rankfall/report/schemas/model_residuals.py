@@ -36,10 +36,29 @@ def model_residuals() -> Table:
                 "centre", "text", "mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)"
             ),
             Column(
-                "value", "float", "residual over the norm of the whole state; for spectra the number itself", nan=True
+                "value",
+                "float",
+                "residual over the norm of the whole state; for spectra the number itself; null: see value_reason",
+                nullable=True,
             ),
-            Column("absolute", "float", "the residual itself; null for stable_rank", nullable=True, nan=True),
-            Column("floor", "bool", "the value is rounding noise of `dtype`; null for stable_rank", nullable=True),
+            Column(
+                "absolute",
+                "float",
+                "the residual itself; null for stable_rank, and beyond the range of float64",
+                nullable=True,
+            ),
+            Column(
+                "floor",
+                "bool",
+                "the value is rounding noise of `dtype`; null for stable_rank, or no value",
+                nullable=True,
+            ),
+            Column(
+                "value_reason",
+                "text",
+                "why there is no value: a state that is not finite, zero, or beyond the range of `dtype`; else empty",
+                nullable=True,
+            ),
         ),
         key=(
             "model",

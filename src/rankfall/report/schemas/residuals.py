@@ -25,13 +25,19 @@ def residuals() -> Table:
                 "linf; for composite the best that a descent finds, never worse than the mean; null: spectral",
                 nullable=True,
             ),
-            Column("value", "float", "mean over samples", nan=True),
-            Column("deviation", "float", "standard deviation over samples (seeds are cells)", nan=True),
+            Column("value", "float", "mean over samples; null: see value_reason", nullable=True),
+            Column("deviation", "float", "standard deviation over samples (seeds are cells)", nullable=True),
             Column(
                 "floor_share",
                 "float",
                 "share of samples whose value is float64 rounding noise: below 16 units relative, or the matrix moves by "
-                "more than a tenth in a second pass that moves states by 4 units on their way; null: has no floor",
+                "more than a tenth in a second pass that moves states by 4 units on their way; null: has no floor, or no value",
+                nullable=True,
+            ),
+            Column(
+                "value_reason",
+                "text",
+                "why there is no value: a state that is zero or beyond the range of float64, whose ratio is not 0 but unknown; else empty",
                 nullable=True,
             ),
         ),

@@ -1,0 +1,114 @@
+"""States carried through layers that would take them out of the range of their number format.
+
+A network without norms may let its state fall to 1e-162 and then to zero, while the tokens in it differ as much as ever: the zero is
+underflow, not collapse. Where a layer is homogeneous, f(2^k X) = 2^(p k) f(X), its input can be brought back by a power of two, and the
+exponents are kept beside it, exactly. Whether it is, each layer shows: a state beyond 2^(+-SAFE) is put in at two other sizes, and the
+two outputs have to be equal bit for bit but for a power of two; at its own size the layer must give what follows from that, or nothing
+but zeros, which is underflow. (A constant that is too small to be seen beside a larger state would else be left out.) If it is not so,
+the state and all that follow it are lost, since products inside the layer may have left the range without a trace in its output. States
+within the range are left as they are.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rankfall.rank.powers import exponent_of, measurable, shift
+
+SAFE = 128  # exponent; products of six such numbers are in the range of float64
+NEAR, FAR = 80, 120  # the two sizes; at 2^-80 a smooth function is already its first term in float64
+FARTHEST = 2**40  # exponents beyond this are not kept
+ROUNDING = 1e-12  # of the largest entry
+
+
+@dataclass(frozen=True)
+class Carried:
+    """unit * 2^exponent, of which nothing is known where it is lost."""
+
+    unit: Tensor  # (..., T, D): the state itself where the exponent is 0
+    exponent: Tensor  # (...), integers
+    lost: Tensor  # (...)
+
+    def known(self, values: Tensor) -> Tensor:
+        """Values (...) of the state, NaN where it is lost."""
+        return torch.where(self.lost, torch.nan, values)
+
+    def absolute(self, size: Tensor) -> Tensor:
+        """A size (...) of the unit as one of the state; NaN where it is lost or no longer a number of its format."""
+        found = shift(size, self.exponent)
+        there = (size == 0) | ((found >= torch.finfo(size.dtype).tiny) & found.isfinite())
+        return self.known(torch.where(there, found, torch.nan))
+
+
+@dataclass(frozen=True)
+class Step:
+    """The powers of two that a layer's input was multiplied by, and those that take its outputs to their true size."""
+
+    inside: Tensor
+    outputs: list[Tensor]
+
+
+Layer = Callable[[Tensor], Sequence[Tensor]]  # a state to one state or several
+
+
+def begin(x: Tensor) -> Carried:
+    return Carried(x, torch.zeros(x.shape[:-2], dtype=torch.long, device=x.device), ~measurable(x))
+
+
+def through(
+    layer: Layer, state: Carried, tokens: Callable[[Tensor], Tensor] = lambda x: x
+) -> tuple[list[Carried], Step]:
+    """What a layer makes of a state. `tokens` picks the rows that count, without sentinels."""
+    size = state.exponent + exponent_of(tokens(state.unit))  # (...)
+    far = (size.abs() > SAFE) & ~state.lost
+    if not bool(far.any() or state.exponent.any()):
+        outputs = layer(state.unit)
+        zero = torch.zeros_like(size)
+        return [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in outputs], Step(
+            zero, [zero] * len(outputs)
+        )
+    made, shifts = [], []
+    for place in (NEAR, FAR):
+        inside = torch.where(far, size.sign() * place - exponent_of(tokens(state.unit)), state.exponent)
+        made.append(layer(shift(state.unit, inside[..., None, None])))
+        shifts.append(inside)
+    found, powers = [], []
+    for one, other, plain in zip(*made, layer(shift(state.unit, state.exponent[..., None, None]))):
+        degree, apart = (exponent_of(one) - exponent_of(other)) * size.sign(), FAR - NEAR
+        degree = -degree.div(apart, rounding_mode="floor")
+        between = (shifts[0] - shifts[1]) * degree
+        same = (one == shift(other, between[..., None, None])).flatten(-2).all(-1)
+        exponent = torch.where(far, degree * (state.exponent - shifts[0]), 0)
+        wrong = far & ~(same & follows(one, exponent, plain))
+        lost = state.lost | ~measurable(tokens(one)) | wrong | (exponent.abs() > FARTHEST)
+        found.append(Carried(one, torch.where(lost, 0, exponent), lost))
+        powers.append(found[-1].exponent)
+    return found, Step(shifts[0], powers)
+
+
+def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
+    """Whether a plain output (..., T, D) is one * 2^exponent as far as its format holds that, or zero, (...)."""
+    size = plain.abs().amax((-2, -1))
+    apart = (plain - shift(one, exponent[..., None, None])).abs().amax((-2, -1))
+    spacing = torch.finfo(plain.dtype).tiny * torch.finfo(plain.dtype).eps  # of subnormal numbers
+    return (size == 0) | (apart <= ROUNDING * size + 16 * spacing)
+
+
+def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
+    """The same step of a second pass, whose states differ from those of the first by rounding."""
+    inside = step.inside
+    x = shift(state.unit, inside[..., None, None]) if bool(inside.any()) else state.unit
+    return [Carried(y, power, one.lost) for y, power, one in zip(layer(x), step.outputs, first, strict=True)]
+
+
+def carry(
+    layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, tokens: Callable[[Tensor], Tensor] = lambda x: x
+) -> Iterator[Carried]:
+    """States at layers 0 .. L, without sentinels if `tokens` takes them off."""
+    state = begin(x)
+    yield Carried(tokens(x), state.exponent, ~measurable(tokens(x)))
+    for layer in layers:
+        ((state,), _) = through(lambda x, layer=layer: [layer(x)], state, tokens)  # type: ignore[misc]
+        yield Carried(tokens(state.unit), state.exponent, state.lost)
