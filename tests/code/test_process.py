@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -150,3 +151,14 @@ def test_looking_costs_little() -> None:
                 pass
             spent.append(time.thread_time() - began)
     assert min(spent) < 0.05
+
+
+def test_what_torch_does_to_its_own_functions_is_no_replacement() -> None:
+    """With the first import of its compiler, as by `torch.func`, it wraps some of them, such as `torch.manual_seed`."""
+    program = (
+        "import torch\nfrom rankfall.code.process import same_process, unaltered\nbefore = torch.manual_seed\n"
+        "with same_process(), unaltered(lambda: 'nobody'):\n    import torch._dynamo\n"
+        "assert torch.manual_seed is not before"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -146,7 +146,7 @@ def test_code_that_no_key_holds_is_refused_however_it_is_run(lab: Path, name: st
     if compiled:
         py_compile.compile("watched_other/sub/a.py")
     write(lab, RUNS[name], where)
-    assert scale() >= 1
+    assert scale() > 1 - 1e-6  # a logarithm of two weights, which are rounded as the processor's vectors do
     for module in [module for module in sys.modules if module.startswith(("watched_", "rankfall.nets.normalisers."))]:
         del sys.modules[module]
     said = refusal()

@@ -9,7 +9,7 @@ from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.report import pages, tables
 from rankfall.report.numbers import Numbers, read
-from rankfall.report.values import Tables, compute, written, written_table
+from rankfall.report.values import Tables, compute, compute_spread, written, written_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -93,6 +93,60 @@ def test_several_statistics_are_written_together(results, tmp_path):
         "0.8125 +- 0.2652",
     ]  # 0.375 / sqrt 2
     assert written("all", numbers, at) == "1.0 / 0.6"
+
+
+def test_a_spread_is_over_numbers_of_one_seed_alone(results, tmp_path):
+    text = (
+        "  sum: {table: path_counts, value: sum proportion, where: length < 2, spread: heads, shown: '{:.2f} ± {:.3f}'}\n"
+        "  first: {table: path_counts, value: sum proportion, where: length == 0}\n"
+        "  share: {value: first / sum, spread: heads, shown: '{:.0%} ± {:.0%}'}\n"
+    )
+    numbers, at = read(the_file(tmp_path, text)), Tables({"default": results / "tables"})
+    assert compute_spread("sum", numbers, at) == (pytest.approx(0.5 / 2**0.5), 2)  # of 1.0 and 0.5
+    assert compute_spread("share", numbers, at) == (pytest.approx(0.75 / 2**0.5), 2)  # of 0.25 and 1
+    assert [written(name, numbers, at) for name in ("sum", "share")] == ["1.50 ± 0.354", "50% ± 53%"]
+    one = read(the_file(tmp_path, "  n: {table: path_counts, value: sum length, where: heads == 1, spread: heads}\n"))
+    with pytest.raises(RankfallError, match="n: its spread is over heads, and its rows have 1 of it"):
+        written("n", one, at)
+
+
+ZEN, XEON = "AMD EPYC, family 25 model 17, AVX512", "Intel Xeon, family 6 model 143, AVX512"
+
+
+@pytest.mark.parametrize(
+    ("processor", "said", "status"),
+    [
+        (ZEN, "1.50 ± 0.35", 0),  # what the tables say: the same everywhere
+        (XEON, "1.50 ± 0.35", 0),
+        (ZEN, "2.50 ± 0.35", 1),  # on the same kind of processor a number is the same bits
+        (XEON, "2.50 ± 0.99", 0),  # three times .354, the deviation of a difference of two means over two
+        (XEON, "2.57 ± 0.35", 1),
+        (XEON, "0.43 ± 0.35", 1),
+        ("", "2.50 ± 0.35", 1),  # not recorded: nothing excuses a difference
+    ],
+)
+def test_on_another_processor_a_number_agrees_within_its_spread(tmp_path, monkeypatch, capsys, processor, said, status):
+    about = tables.provenance() | ({"processor": processor} if processor else {})
+    tables.write("path_counts", ROWS, tmp_path / "results" / "tables" / "path_counts.parquet", about)
+    text = (
+        "  n: {table: path_counts, value: sum proportion, where: length < 2, spread: heads, shown: '{:.2f} ± {:.2f}'}\n"
+    )
+    file = the_file(tmp_path / "docs", text + "  rows: {table: path_counts, value: rows}\n")
+    command = "make run, tables: results/tables"
+    file.write_text(file.read_text().replace(command, f'{command}, processor: "{ZEN.partition(", ")[2]}"'))
+    page = tmp_path / "README.md"
+    page.write_text(f"<!--=n-->{said}<!--/--> <!--=rows-->5<!--/-->\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["docs", "--check"]) == status
+    assert ("within its spread, on another kind of processor" in capsys.readouterr().out) == (
+        status == 0 and "2" in said
+    )
+    page.write_text("<!--=rows-->6<!--/-->")
+    assert cli.main(["docs", "--check"]) == 1, "a number without a spread is the same on every processor"
+    assert cli.main(["docs"]) == 0
+    if processor:
+        assert read(file).runs["default"].processor == processor.partition(", ")[2]
+        assert file.read_text().count("processor:") == 1
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,19 @@ class Names:
             return False
         if now is ABSENT:
             return callable(before)
+        if (
+            getattr(now, "__wrapped__", None) is before
+            and getattr(getattr(now, "__code__", None), "co_filename", "") == _compile_file()
+        ):
+            return False  # torch itself has its compiler pass over this function, from the first import of `torch._dynamo` on
         if sys.modules.get(f"{module}.{name}") is now:  # a part of it was imported, of the same name
             return False
         return isinstance(before, COMPARED) or callable(before)
+
+
+def _compile_file() -> str:
+    """Where torch wraps its own functions."""
+    return str(getattr(sys.modules.get("torch._compile"), "__file__", ""))
 
 
 def hides(holder: Any, name: str) -> bool:

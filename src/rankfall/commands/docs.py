@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
-    from rankfall.report.numbers import read
-    from rankfall.report.pages import of_other_runs, problems, render
+    from rankfall.report.numbers import read, write_processor
+    from rankfall.report.pages import computed_elsewhere, of_other_runs, problems, render
     from rankfall.report.values import Tables
 
     numbers = read(NUMBERS)
     tables = Tables(_folders(args, numbers.runs))
-    different = failed = 0
+    different = failed = near = 0
     for page in args.pages or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
         if not page.is_file():
             raise RankfallError(
@@ -45,8 +45,11 @@ def run(args: argparse.Namespace) -> int:
         page_now = render(text, numbers, tables)
         different += len(page_now.changed)
         failed += len(page_now.failed)
+        near += len(page_now.near)
         for line in (*map(str, page_now.changed), *page_now.failed, *page_now.kept, *of_other_runs(text, numbers)):
             print(f"{page}: {line}")
+        for one in page_now.near:
+            print(f"{page}: {one}: within its spread, on another kind of processor")
         if page_now.text != text and not args.check:
             with atomic(page) as handle:
                 handle.write(page_now.text.encode())
@@ -55,12 +58,20 @@ def run(args: argparse.Namespace) -> int:
         if drawn is None:
             print(f"{image}: kept as it is: of the run {quoted.run} there is no figure {quoted.figure} here")
         elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
-            different += 1
-            print(f"{image}: differs from {drawn}")
+            elsewhere = computed_elsewhere(quoted.run, numbers, tables)
+            near, different = near + elsewhere, different + (not elsewhere)
+            print(f"{image}: differs from {drawn}" + ", drawn of another kind of processor" * elsewhere)
             if not args.check:
                 with atomic(image) as handle:
                     handle.write(drawn.read_bytes())
-    print(f"{different} {'differ' if args.check else 'written anew'}" + f", {failed} cannot be computed" * (failed > 0))
+    for name in numbers.runs if not (args.check or args.pages) else ():
+        if name in tables.runs and tables.kinds(name):
+            write_processor(NUMBERS, name, tables.kinds(name))
+    if args.check:
+        more = f", {near} more agree within their spread, which are of another kind of processor" * (near > 0)
+        print(f"{different} differ{more}" + f", {failed} cannot be computed" * (failed > 0))
+    else:
+        print(f"{different + near} written anew" + f", {failed} cannot be computed" * (failed > 0))
     return int(failed > 0 or (args.check and different > 0))
 
 

@@ -5,14 +5,20 @@ A number is a statistic over rows of one table,
     orders_cubic: {table: orders, where: "quantity == 'res' and order > 2.5", value: rows}
 
 or arithmetic of other numbers (`value: a / b`). `each` makes several of one: its names take all their values, in the number's name (behind
-`_`) and for `$name` in `where` and `value`. A mean with its deviation is `by: seed, of: "mean, std", shown: "{:.2f} +- {:.2f}"`. Whole
-tables are `report/page_tables.py`; numbers are computed in `report/values.py`, and pages with them are `report/pages.py`.
+`_`) and for `$name` in `where` and `value`. A mean with its deviation is `by: seed, of: "mean, std", shown: "{:.2f} +- {:.2f}"`.
+
+`spread: seed` computes the number of each seed alone too; `shown` may write their deviation behind the number, `"{:.0%} ± {:.0%}"`. Such a
+number may depend on the processor: a run on another kind than the page's has to agree within what the spread allows (`values.agrees`), a
+run on the same kind exactly.
+
+Whole tables are `report/page_tables.py`; numbers are computed in `report/values.py`, and pages with them are `report/pages.py`.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,6 +39,7 @@ class Run:
     tables: str
     commit: str = ""
     date: str = ""
+    processor: str = ""  # the kinds that computed what the pages say, as `report/processors.py` has them; "": not known
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class Number:
     of: str = "mean"  # of groups; several, "mean, std"; "all" writes each group's, with " / " between
     shown: str = "{}"  # how it is written; "power": a logarithm to base 10 as the number itself, or as a power of ten
     digits: int | None = None  # significant digits that are kept
+    spread: str = ""  # the column over whose values the number varies: `seed`
     run: str = "default"
 
     def asked(self) -> list[tuple[str, str]]:
@@ -99,6 +107,19 @@ def read(path: Path) -> Numbers:
     return Numbers(runs, numbers, pictures, page_tables)
 
 
+def write_processor(path: Path, run: str, kinds: str) -> None:
+    """Write into the file which kinds of processors computed a run whose numbers have been written into pages."""
+    from rankfall.disk import atomic
+
+    lines = path.read_text().splitlines(keepends=True)
+    for place, line in enumerate(lines):
+        if line.startswith(f"  {run}: {{") and "command:" in line:
+            bare = re.sub(r', processor: "[^"]*"', "", line.rstrip())
+            lines[place] = f'{bare.removesuffix("}")}, processor: "{kinds}"}}\n'
+    with atomic(path) as handle:
+        handle.write("".join(lines).encode())
+
+
 def _each(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """One number, or one for each combination of the values that `each` lists: its names, or names with what they stand for."""
     from itertools import product
@@ -136,6 +157,8 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
     if not number.table:
         for other in names(about, number.value):
             _known(about, "number", other, numbers)
+            if number.spread and not numbers[other].table:
+                raise RankfallError(f"{about}: a spread is of numbers of tables, and {other} is arithmetic itself")
             if numbers[other].table and ("," in numbers[other].value or numbers[other].of_groups() == ["all"]):
                 raise RankfallError(f"{about}: {other} is several numbers, and arithmetic is of single ones")
         return
@@ -146,7 +169,9 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
         _known(about, "statistic", statistic, STATISTICS)
     if number.by and len(asked) > 1:
         raise RankfallError(f"{about}: with `by` there is one value, and `of` may be several statistics")
-    used = [*number.by.split(), *(column for statistic, column in asked if statistic != "rows")]
+    if number.spread and (len(asked) > 1 or "," in number.of or number.of == "all"):
+        raise RankfallError(f"{about}: `spread` is of one number")
+    used = [*number.by.split(), *number.spread.split(), *(column for statistic, column in asked if statistic != "rows")]
     for name in [*used, *(names(about, number.where) if number.where else [])]:
         _known(about, f"column of {number.table}", name, columns)
 

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers
-from rankfall.report.values import Tables, lacks, written, written_table
+from rankfall.report.values import Tables, agrees, lacks, written, written_table
 
 NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
 TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
@@ -40,6 +40,7 @@ class Page:
 
     text: str
     changed: tuple[Rewritten, ...]
+    near: tuple[Rewritten, ...]  # changed too, but on another kind of processor and within the number's spread
     kept: tuple[str, ...]
     failed: tuple[str, ...]  # tables are there, and yet the number cannot be computed
 
@@ -47,6 +48,7 @@ class Page:
 def render(text: str, numbers: Numbers, tables: Tables) -> Page:
     """The page with all its numbers from the tables at hand."""
     changed: list[Rewritten] = []
+    near: list[Rewritten] = []
     kept: dict[str, int] = {}
     failed: list[str] = []
 
@@ -69,7 +71,9 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
         if new is None:
             return found[0]
         if new != said:
-            changed.append(Rewritten(name, said, new))
+            run, _ = lacks(name, numbers, tables)
+            elsewhere = computed_elsewhere(run, numbers, tables) and agrees(name, said, numbers, tables)
+            (near if elsewhere else changed).append(Rewritten(name, said, new))
         return f"<!--={name}-->{new}<!--/-->"
 
     def replaced_table(found: re.Match[str]) -> str:
@@ -83,7 +87,13 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
 
     new = TABLE.sub(replaced_table, NUMBER.sub(replaced, text))
     reasons = tuple(f"{count} number{'s' * (count != 1)} {reason}" for reason, count in kept.items())
-    return Page(new, tuple(changed), reasons, tuple(dict.fromkeys(failed)))
+    return Page(new, tuple(changed), tuple(near), reasons, tuple(dict.fromkeys(failed)))
+
+
+def computed_elsewhere(run: str, numbers: Numbers, tables: Tables) -> bool:
+    """Whether tables are from another kind of processor than what the pages say; not where one of the two is not known."""
+    said, now = numbers.runs[run].processor, tables.kinds(run)
+    return bool(said and now and said != now)
 
 
 def _differences(name: str, said: str, new: str) -> Iterator[Rewritten]:

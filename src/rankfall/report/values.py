@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers, Quoted, names
+from rankfall.report.processors import find_kinds_of_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +25,7 @@ class Tables:
     def __init__(self, folders: Mapping[str, Path]) -> None:
         self._folders = dict(folders)
         self._read: dict[tuple[str, str], pd.DataFrame] = {}
+        self._kinds: dict[str, str] = {}
         self._first: dict[
             str, tuple[str, bool]
         ] = {}  # run -> a table of it, and whether a plan says what it is made of
@@ -45,10 +48,25 @@ class Tables:
             self._read[run, table] = tables.read_frame(path, table)
         return self._read[run, table]
 
+    @property
+    def runs(self) -> list[str]:
+        """The runs whose tables are here."""
+        return sorted(self._folders)
+
+    def kinds(self, run: str) -> str:
+        """The kinds of processors that computed a run's tables; nothing where that is not recorded."""
+        if run not in self._kinds:
+            self._kinds[run] = "; ".join(find_kinds_of_run(self._folders[run]))
+        return self._kinds[run]
+
     def picture(self, quoted: Quoted) -> Path | None:
         """The file of a figure beside the run's tables, if it is there."""
         file = self._folders.get(quoted.run, Path()).parent / "figures" / f"{quoted.figure}.png"
         return file if quoted.run in self._folders and file.is_file() else None
+
+
+DEVIATIONS = 3  # of a difference, that chance explains
+FIRST = re.compile(r"(-?[\d,]+(?:\.(\d+))?)(%?)")  # the number that a text begins with
 
 
 class NoRowsError(RankfallError):
@@ -60,14 +78,55 @@ def compute(name: str, numbers: Numbers, tables: Tables) -> Any:
     return _values(name, numbers, tables)[0]
 
 
-def _values(name: str, numbers: Numbers, tables: Tables) -> list[Any]:
-    """What a number is, not yet written: one value, or several."""
+def compute_spread(name: str, numbers: Numbers, tables: Tables) -> tuple[float, int]:
+    """Deviation of a number over the values of its `spread`, each by the rows with this value alone, and how many these are."""
+    import statistics
+
+    column = numbers.numbers[name].spread
+    shares = [_selected(one, numbers, tables)[column].dropna().unique() for one in _of_tables(name, numbers)]
+    each = sorted(set.intersection(*map(set, shares)))
+    if len(each) < 2:
+        raise RankfallError(f"{name}: its spread is over {column}, and its rows have {len(each)} of it")
+    found = [_values(name, numbers, tables, (column, one))[0] for one in each]
+    return statistics.stdev(map(float, found)), len(each)
+
+
+def agrees(name: str, said: str, numbers: Numbers, tables: Tables) -> bool:
+    """Whether what a page says agrees with tables of another kind of processor: two means over n seeds, whose difference has a deviation of
+    sqrt(2 / n) times the spread, agree within three of these and what the page's last digit leaves open."""
+    first = FIRST.search(said)
+    if not numbers.numbers[name].spread or first is None:
+        return False
+    deviation, count = compute_spread(name, numbers, tables)
+    unit = 0.01 if first[3] else 1.0
+    digit = unit * 10.0 ** -len(first[2] or "")
+    apart = abs(float(first[1].replace(",", "")) * unit - float(compute(name, numbers, tables)))
+    return bool(apart <= DEVIATIONS * deviation * (2 / count) ** 0.5 + digit / 2)
+
+
+def _of_tables(name: str, numbers: Numbers) -> list[str]:
+    """The numbers of tables that a number is made of: itself, or those of its arithmetic."""
     number = numbers.numbers[name]
-    if not number.table:
-        return [_arithmetic(ast.parse(number.value, mode="eval").body, numbers, tables)]
+    return [name] if number.table else names(name, number.value)
+
+
+Only = tuple[str, Any]  # a column and its value: no other rows count
+
+
+def _selected(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> pd.DataFrame:
+    number = numbers.numbers[name]
     rows = tables.frame(number.run, number.table)
     if number.where:
         rows = rows.query(number.where, engine="python")
+    return rows if only is None else rows[rows[only[0]] == only[1]]
+
+
+def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> list[Any]:
+    """What a number is, not yet written: one value, or several."""
+    number = numbers.numbers[name]
+    if not number.table:
+        return [_arithmetic(ast.parse(number.value, mode="eval").body, numbers, tables, only)]
+    rows = _selected(name, numbers, tables, only)
     asked = number.asked()
     if asked == [("rows", "")] and not number.by:
         return [len(rows)]
@@ -96,14 +155,14 @@ def _statistic(name: str, statistic: str, values: pd.Series) -> Any:
     return found
 
 
-def _arithmetic(node: ast.AST, numbers: Numbers, tables: Tables) -> Any:
+def _arithmetic(node: ast.AST, numbers: Numbers, tables: Tables, only: Only | None) -> Any:
     if isinstance(node, ast.Name):
-        return compute(node.id, numbers, tables)
+        return _values(node.id, numbers, tables, only)[0]
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         return ARITHMETIC[type(node.op)](
-            _arithmetic(node.left, numbers, tables), _arithmetic(node.right, numbers, tables)
+            _arithmetic(node.left, numbers, tables, only), _arithmetic(node.right, numbers, tables, only)
         )
     raise RankfallError(f"{ast.unparse(node)!r}: numbers are combined by + - * / alone")
 
@@ -113,6 +172,8 @@ def written(name: str, numbers: Numbers, tables: Tables) -> str:
     number = numbers.numbers[name]
     found = [_rounded(value, number.digits) for value in _values(name, numbers, tables)]
     shown: Callable[..., str] = _power if number.shown == "power" else number.shown.format
+    if number.spread:
+        return shown(found[0], compute_spread(name, numbers, tables)[0])
     return " / ".join(map(shown, found)) if number.of == "all" else shown(*found)
 
 
