@@ -53,6 +53,7 @@ except RankfallError as error:
 os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [*PACKAGES, os.environ.get("PYTHONPATH", "")])),
     PATH=os.pathsep.join([BIN, os.environ.get("PATH", "")]),
+    PYTHONHASHSEED="0",  # of all jobs: a set of words has one order, should a component's trial not have noticed that it matters
 )
 RESULTS = WIRING.results
 config["heading"] = escape(WIRING.plan.config.name)  # as the report's text has it: a name may have any letters

@@ -218,14 +218,15 @@ def test_the_trial_is_no_part_of_any_key() -> None:
 
 
 def test_a_task_is_drawn_once_more_than_its_data_are_needed(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    """Once for each seed, and once to see that the same generator gives the same; with other data for it the task is refused."""
+    """Once for each seed, once to see that the same generator gives the same, and twice with another option, since that is quick; with
+    other data for the same generator the task is refused."""
     counted = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\ncalls = []\n"
     counted += "def drawn(rng, *, train: int = 20):\n    calls.append(1)\n"
     lab(counted + "    return sorting(rng, train=train, test=5, length=4, symbols=5)\n")
     raw = config(grid={"seed": [3, 4]})
     raw["tasks"]["sorting"] = {"task": "mylab_tried:drawn"}
     store = Store(tmp_path / "store")
-    for draws in (3, 3):
+    for draws in (5, 5):
         run(make_plan(raw), store)
         assert len(sys.modules["mylab_tried"].calls) == draws
     lab(counted + "    return sorting(rng, train=train, test=5 + len(calls) // 2, length=4, symbols=5)\n")

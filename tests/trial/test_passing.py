@@ -79,10 +79,10 @@ def test_a_trial_costs_less_than_a_fifth_of_a_second() -> None:
         component = Component(name=name, options=REQUIRED.get(name, {}))
         setting = setting_for(kind, name, Surroundings(width=48, head_width=24, mlp_width=192, tokens=10))
         spent = []
-        for _ in range(2):  # the better of two: on a machine that is shared one may have to wait
-            began = time.monotonic()
+        for _ in range(2):  # the better of two: on a machine that is shared caches are too
+            began = time.thread_time()
             candidate = try_component(kind, component, setting)
-            spent.append(time.monotonic() - began)
+            spent.append(time.thread_time() - began)
         assert min(spent) < 0.2 and candidate.calls <= 36, f"{kind} {name}: {spent}, {candidate.calls} calls"
 
 

@@ -243,7 +243,7 @@ def analyse_trials() -> None:
     from rankfall.code.analyses import keep
     from rankfall.code.fingerprint import Sources
 
-    Sources().fingerprint(["rankfall.trial.kinds"])
+    Sources().fingerprint(["rankfall.trial.variants"])
     keep()
 
 

@@ -21,20 +21,24 @@ from rankfall.code.unchanged import check_unchanged
 from rankfall.config.rules import parts
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
+from rankfall.errors import told
 from rankfall.jobs.cells import shape_of
+from rankfall.jobs.elsewhere import elsewhere
 from rankfall.nets.network import Shape
 from rankfall.plan.cell import digest
 from rankfall.plan.cells import module_of
 from rankfall.store.trials import Trials
 from rankfall.tasks._dataset import Dataset
-from rankfall.trial.candidate import Drawn, Refused
+from rankfall.trial.candidate import Candidate, Drawn, Refused
 from rankfall.trial.kinds import KINDS, try_component
 from rankfall.trial.setting import MOST_SYMBOLS, Surroundings, longest
+from rankfall.trial.variants import AS_USED, compare, outcomes
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
     from rankfall.store import Store
 
+FAST = 2.0  # seconds of a trial: what takes longer, such as a large data set, is not tried in variants
 SLOW = 0.1  # seconds a call from which on the one who wrote it is told
 
 
@@ -44,7 +48,7 @@ class Bench:
     def __init__(self, store: "Store", note: Callable[[str], None]) -> None:
         self.store, self.note = Trials(store.root), note
         self.sources = Sources()
-        self.own = self.sources.fingerprint(["rankfall.trial.kinds"])
+        self.own = self.sources.fingerprint(["rankfall.trial.variants"])
         self.code: dict[tuple[str, str], str] = {}
         self.known: dict[str, str] = {}  # key -> the line that refuses it, or nothing
         self.passed: dict[str, dict[str, Any]] = {}
@@ -67,6 +71,8 @@ class Bench:
         try:
             with unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
                 candidate = try_component(kind, component, setting, drawn)
+                if not candidate.is_ours:
+                    self.compare_elsewhere(candidate, component, setting, drawn)
         except (Refused, Altered) as refused:  # the process was put back, or nothing more is computed in it
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
@@ -80,6 +86,19 @@ class Bench:
             "seconds": candidate.seconds,
         }
         return ""
+
+    def compare_elsewhere(
+        self, candidate: Candidate, component: Component, setting: Surroundings, drawn: Drawn
+    ) -> None:
+        """Raise `Refused` unless the component gives the same in another process."""
+        fast = candidate.seconds < FAST
+        here = {AS_USED: candidate.results} | (outcomes(candidate.kind, component, setting) if fast else {})
+        try:
+            there = elsewhere().outcomes(candidate.kind, component, setting, drawn, variants=fast)
+        except (OSError, RuntimeError, ValueError) as error:
+            self.note(f"{candidate.named} could not be tried in another process, so it was not: {told(error)}")
+            return
+        compare(candidate, here, there)
 
     def keep(self) -> None:
         """Remember what was passed. Whoever calls has made sure that the code was not edited meanwhile."""

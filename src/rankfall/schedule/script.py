@@ -24,7 +24,7 @@ HEAD = """\
 # It stops at the first job that fails. Started again, it goes on: what is in the store is not computed again.
 set -euo pipefail
 PYTHON=${{PYTHON:-{python}}}
-export PYTHONPATH="$PWD/src:$PWD${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH="$PWD/src:$PWD${{PYTHONPATH:+:$PYTHONPATH}}" PYTHONHASHSEED=0
 n=0
 job() {{
     n=$((n + 1))

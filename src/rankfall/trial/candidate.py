@@ -9,6 +9,8 @@ from inspect import isclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from torch import Tensor
+
 from rankfall import components
 from rankfall.errors import RankfallError, told
 from rankfall.nets.primitives import Sizes
@@ -35,6 +37,7 @@ class Candidate:
     def __init__(self, kind: str, component: Named, contract: str, drawn: Drawn = None) -> None:
         self.kind, self.component, self.contract, self.drawn = kind, component, contract, drawn
         self.calls, self.seconds = 0, 0.0
+        self.results: list[Tensor] = []  # what it has given, which it has to give in another process too
         self.location = components.locate(kind, component.name)
         assert self.location is not None, f"{kind} {component.name} was left open"
         self.facts = components.describe(kind, component.name).facts  # type: ignore[union-attr]
@@ -49,6 +52,12 @@ class Candidate:
         assert self.location is not None
         function = getattr(getattr(self, "found", None), "__name__", self.location.attributes[-1])
         return f"{self.kind} {self.component.name!r} ({shown(self.location.file)}, {function})"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it comes with this package."""
+        assert self.location is not None
+        return self.location.module.startswith("rankfall.")
 
     def refused(self, what: str, remedy: str) -> Refused:
         return Refused(f"{self.named} {what}; {remedy} (docs/components.md says what each kind is)")

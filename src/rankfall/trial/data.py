@@ -46,6 +46,7 @@ def task(candidate: Candidate, setting: Surroundings) -> None:
             if name not in again.splits or not alike(getattr(split, part), getattr(again.splits[name], part)):
                 what = f"draws other {name} {part} when it is given the same generator again"
                 raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
+    candidate.results += [part for split in first.splits.values() for part in (split.inputs, split.targets)]
     if callable(getattr(made, "batch", None)):
         endless(candidate, made, first)
 
@@ -62,6 +63,7 @@ def endless(candidate: Candidate, made: Any, like: Dataset) -> None:
                 what = f"draws {part} {tuple(value.shape)} where {SAMPLES} samples are asked for"
                 raise candidate.refused(what, "`batch(rng, samples)` returns inputs and targets as in the train split")
         drawn.append(found)
+    candidate.results += [drawn[0].inputs, drawn[0].targets]
     if not torch.equal(drawn[0].inputs, drawn[1].inputs) or not torch.equal(drawn[0].targets, drawn[1].targets):
         what = "draws another batch when it is given the same generator again"
         raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")

@@ -113,6 +113,7 @@ class Trial:
             check_extremes(self, call, settled)
         if self.setting.trained:
             self.differentiate(call, leaves, first)
+        self.candidate.results += settled
         return tuple(settled)
 
     def run(self, call: Use, made: Any, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -30,6 +30,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
         raise candidate.refused("has no number of `slots` or no `step`", f"write {candidate.contract}")
     start = numbers("weights", 0)
     whole = steps(candidate, made, slots, range(MEMBERS))
+    candidate.results.append(whole)
     remembered = memory(candidate, made)
     again = steps(candidate, made, slots, range(MEMBERS))
     kept = changed(remembered, memory(candidate, made))
@@ -95,6 +96,7 @@ def schedule(candidate: Candidate, setting: Surroundings) -> None:
             raise candidate.refused(f"returns {str(first)[:40]} {told}", "it must return a finite number")
         if first != again:
             raise candidate.refused(f"gives another result when called again, {told}", "keep nothing between calls")
+        candidate.results.append(torch.tensor(first, dtype=torch.float64))
 
 
 class Small(nn.Module):
@@ -124,6 +126,7 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
     accepts = candidate.facts.get("ACCEPTS", "classes")
     targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
     whole, rows = graded(candidate, targets, range(MEMBERS)), range(MEMBERS)
+    candidate.results += whole.values()
     for again in (graded(candidate, targets, rows) for _ in range(2)):
         if any(not torch.equal(whole[name], again[name]) for name in whole):
             raise candidate.refused(
