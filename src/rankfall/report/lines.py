@@ -108,7 +108,8 @@ def cut(panel: "Axes", bounds: Bounds) -> None:
         return
     for band in panel.collections:
         for path in band.get_paths() if isinstance(band, PolyCollection) else ():
-            path.vertices[:, 1] = np.clip(path.vertices[:, 1], *bounds)
+            corners = np.asarray(path.vertices)  # itself, no copy
+            corners[:, 1] = np.clip(corners[:, 1], *bounds)
 
 
 def whole_ticks(panel: "Axes", values: "Series") -> None:
