@@ -55,6 +55,7 @@ def cell_rows(count: int) -> list[dict[str, Any]]:
             base
             | {"key": f"{number:024x}", "architecture": name, "training": training, "seed": seed, "epochs": 3 * trained}
             | {"residual": "none" if architecture % 2 == 0 else "add", "lr": 0.001}
+            | {"step_ms": 4.0 if trained else None, "threads": 1, "together": 5}
             | {"steps": 100 * trained, "seconds": 0.4 * trained, "test_accuracy": 0.25 + 0.5 * trained + 0.01 * seed + 1e-3 / 7}
         )  # fmt: skip
     rows[-1] |= {"status": "diverged", "reason": "loss not finite at step 3"}

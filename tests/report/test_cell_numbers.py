@@ -11,7 +11,7 @@ from rankfall.report.schema import schema
 
 
 def residual_rows(values: list[float], key: str = "a") -> pd.DataFrame:
-    kind = {"place": "state", "quantity": "residual", "matrix_norm": "composite", "centre": "mean"}
+    kind = {"place": "state", "quantity": "residual", "matrix_norm": "composite", "centre": "mean", "floor_share": 0.25}
     rows = [kind | {"key": key, "layer": layer, "value": value} for layer, value in enumerate(values)]
     others = [row | {"value": 9.0, name: other} for row in rows for name, other in
               (("place", "before norm1"), ("quantity", "sigma_ratio"), ("matrix_norm", "l1"), ("centre", "best"))]  # fmt: skip
@@ -34,6 +34,7 @@ def test_residual_that_decays_exponentially() -> None:
     assert only(number_of("halving_depth", table)) == (pytest.approx(1.5), "")
     assert only(number_of("depth_below_tenth", table)) == (5.0, "")
     assert only(number_of("residual_last", table)) == (pytest.approx(0.8 * 2 ** (-7 / 1.5)), "")
+    assert number_of("residual_last", table).floor.tolist() == [0.25]
 
 
 def test_residual_that_stays() -> None:
@@ -59,6 +60,20 @@ def test_layers_in_any_order_and_many_cells() -> None:
     assert found.to_dict() == pytest.approx({"a": 1.0, "b": 0.5})
 
 
+def test_a_residual_without_rounding_is_a_mean_over_samples_above_their_floor() -> None:
+    rows = [
+        {"key": key, "layer": layer, "sample": sample, "log10_residual": -10.0**layer - sample,
+         "floor": key == "noise" and layer == 2 and sample == 1}
+        for key in ("clear", "noise") for layer in (1, 2) for sample in (0, 1)
+    ]  # fmt: skip
+    rows += [{"key": "equal", "layer": 1, "sample": 0, "log10_residual": None, "floor": False}]
+    found = number_of("log_residual", pd.DataFrame(rows)).set_index("key")
+    assert found.number["clear"] == -100.5 and found.number[["noise", "equal"]].isna().all()
+    assert found.why.to_dict() == {
+        "clear": "", "noise": "at layer 2 it is rounding noise, or 0", "equal": "at layer 1 it is rounding noise, or 0",
+    }  # fmt: skip
+
+
 def test_short_paths() -> None:
     """At depth 6 short is up to 2: the best is .45 of the largest sets, 1/4 of the way from .35 to .75."""
     rows: list[dict[str, Any]] = [{"kind": "whole", "accuracy": 0.75}, {"kind": "chance", "accuracy": 0.35}]
@@ -80,8 +95,10 @@ def test_short_paths() -> None:
 def test_kept_is_at_the_length_nearest_to_four() -> None:
     table = pd.DataFrame(
         {"key": "a", "times": [0.5, 1.0, 2.0, 3.0, 8.0], "kept": [1.0, 1.0, 0.9, 0.8, 0.7], "refused": ""}
+        | {"chance": 0.2, "accuracy_trained": [0.9, 0.9, 0.9, 0.4, 0.9]}
     )
     assert only(number_of("kept", table)) == (pytest.approx(0.8), "")
+    assert number_of("kept", table).chance.tolist() == pytest.approx([0.5])  # what guessing has, of .4
     refused = table.assign(kept=[1.0, 1.0, 0.9, None, None], refused=["", "", "", "longer than its table", "longer"])
     number, why = only(number_of("kept", refused))
     assert number != number and why == "longer than its table"
@@ -90,8 +107,10 @@ def test_kept_is_at_the_length_nearest_to_four() -> None:
 def test_probe_is_at_the_longest_trained_length() -> None:
     table = pd.DataFrame(
         {"key": "a", "length": [6, 8, 16], "beyond": [False, False, True], "accuracy": [1.0, 0.75, 0.1]}
+        | {"chance": [1 / 6, 1 / 8, 1 / 8], "ceiling": [1.0, 0.875, 0.5]}
     )
     assert only(number_of("probe_accuracy", table)) == (0.75, "")
+    assert number_of("probe_accuracy", table)[["chance", "ceiling"]].to_numpy().tolist() == [[0.125, 0.875]]
 
 
 def test_null_dimension_is_the_mean_over_heads_at_the_last_layer_and_longest_text() -> None:
@@ -109,23 +128,31 @@ def test_identity_and_own_share() -> None:
         {
             "key": "a", "layer": [1, 2, 2, 2], "map": ["linear", "linear", "mlp", "linear"], "loss": "cosine",
             "trained_layer": [1, 2, 2, 1], "candidates": "sentence", "distance": "cosine", "rate": [0.9, 0.7, 0.8, 0.1],
+            "chance": 0.125,
         }
     )  # fmt: skip
     assert only(number_of("identity_rate", identity)) == (0.7, "")
+    assert number_of("identity_rate", identity).chance.tolist() == [0.125]
     share = pd.DataFrame(
         {"key": "a", "layer": [1, 2, 2], "method": ["jacobian", "jacobian", "norms"], "kept_tokens": "all", "quantity": "own share",
-         "value": [0.6, 0.4, 0.5]}
+         "value": [0.6, 0.4, 0.5], "samples": 3, "tokens": 24}
     )  # fmt: skip
     assert only(number_of("own_share", share)) == (0.4, "")
+    assert number_of("own_share", share).chance.tolist() == [0.125]
 
 
 def test_accuracy_and_time() -> None:
     cells = pd.DataFrame({"key": ["a", "b"], "test_accuracy": [0.9, float("nan")], "chance": [0.3, float("nan")],
-                          "seconds": [2.0, 0.0], "steps": [500, 0]})  # fmt: skip
+                          "step_ms": [4.0, float("nan")], "engine": ["fused", None], "device": ["cpu", None],
+                          "threads": [2, None], "together": [5, None], "processor": ["X, family 6; measured on Y", None]})  # fmt: skip
     over = number_of("over_chance", cells).set_index("key")
     assert over.number["a"] == pytest.approx(0.6) and over.why["b"] == "its task has no accuracy"
-    ms = number_of("step_ms", cells).set_index("key").number
-    assert ms["a"] == pytest.approx(4.0) and ms["b"] != ms["b"]
+    assert over.ceiling["a"] == pytest.approx(0.7)
+    right = number_of("accuracy", cells).set_index("key")
+    assert (right.number["a"], right.chance["a"]) == (0.9, 0.3) and right.why["b"] == "its task has no accuracy"
+    ms = number_of("step_ms", cells).set_index("key")
+    assert ms.number["a"] == 4.0 and ms.by["a"] == "fused on cpu, 2 threads, 5 at once, X, family 6"
+    assert ms.number["b"] != ms.number["b"] and ms.why["b"] == "no step was timed"
 
 
 @pytest.mark.parametrize("headline", HEADLINES, ids=lambda headline: headline.name)
@@ -137,14 +164,15 @@ def test_a_definition_names_columns_that_exist(headline: Any) -> None:
 
 def test_text_twice_and_eight_times_as_long_are_as_near_to_four() -> None:
     """The mean of the two, each network counted twice, stood under `kept`."""
-    rows = [{"key": key, "times": times, "kept": 1 / times, "refused": ""} for key in "ab" for times in (1.0, 2.0, 8.0)]
+    rows = [{"key": key, "times": times, "kept": 1 / times, "refused": "", "chance": 0.1, "accuracy_trained": 0.5}
+            for key in "ab" for times in (1.0, 2.0, 8.0)]  # fmt: skip
     found = number_of("kept", pd.DataFrame(rows))
     assert found.number.tolist() == [0.125, 0.125] and found.key.tolist() == ["a", "b"]
 
 
 def test_no_earlier_layer_stands_for_the_last() -> None:
     rows = [{"key": "a", "layer": layer, "method": "jacobian", "kept_tokens": "all", "quantity": "own share",
-             "value": value} for layer, value in ((1, 0.5), (2, None))]  # fmt: skip
+             "value": value, "samples": 1, "tokens": 4} for layer, value in ((1, 0.5), (2, None))]  # fmt: skip
     number, _ = only(number_of("own_share", pd.DataFrame(rows)))
     assert number != number
 

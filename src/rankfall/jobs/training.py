@@ -27,6 +27,7 @@ from rankfall.jobs.zeros import check_zeros
 from rankfall.plan.engines import check_installed
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
+from rankfall.train.clock import StepClock
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.device import large_blocks_apart
 from rankfall.train.fit import evaluate, fit
@@ -121,8 +122,9 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
     checkpoint = checkpoint_of(cells, job)
     resume(members, history, checkpoint, job.progress)
+    clock = StepClock(device)
     with recipe.products(trainings[0], device):
-        train(members, data, objective, cells, history, checkpoint, job.progress)
+        train(members, data, objective, cells, history, checkpoint, job.progress, clock)
     with large_blocks_apart(), recipe.products(trainings[0], device):
         final = {
             split: final_means(members, data, objective, split) for split in told(data.splits, trainings[0].epochs)
@@ -135,6 +137,8 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
         "dtype": trainings[0].dtype,
         "threads": torch.get_num_threads(),
         "stack": checkpoint.identity,
+        "together": len(cells),
+        "step_ms": None if clock.step_seconds is None else 1000 * clock.step_seconds / len(cells),
     }
     metrics = [
         {split: {name: float(v[k]) for name, v in found.items()} for split, found in final.items()}
@@ -182,6 +186,7 @@ def train(
     history: TrainingHistory,
     checkpoint: StackCheckpoint,
     progress: "Progress",
+    clock: StepClock,
 ) -> None:
     """`fit`, with a checkpoint and a progress display."""
     course = recipe.course(cells[0].training)
@@ -191,7 +196,7 @@ def train(
         checkpoint.after_step(TRAINING, members.step_count, lambda: state_of(members, history))
 
     progress.begin_stack(members, steps_per_epoch(data.samples, course.batch), course.epochs)
-    fit(members, data, objective, course, history, after_step)
+    fit(members, data, objective, course, history, after_step, clock)
 
 
 def told(splits: Iterable[str], epochs: int) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.processors import MEASURED
 from rankfall.report.selection import lacking
 
 if TYPE_CHECKING:
@@ -171,19 +172,19 @@ def without_accuracy(rows: DataFrame) -> Series:
 
 def step_ms(rows: DataFrame) -> DataFrame:
     """`by`: what the time belongs to beside the network."""
-    times = rows.assign(ms=1000 * rows.seconds / rows.steps.where(rows.steps > 0))
-    return plain(times, "ms").assign(by=computed_by(rows))
+    return plain(rows, "step_ms", "no step was timed").assign(by=computed_by(rows))
 
 
 def computed_by(rows: DataFrame) -> Series:
     """Engine, device, threads, size of the stack and processor, as far as they are known."""
-    size = rows.groupby("stack").key.transform("size").astype("Int64").astype("string")
+    threads, together = rows.threads.astype("Int64"), rows.together.astype("Int64")
     said = rows.engine.fillna("engine unknown") + " on " + rows.device.fillna("a device unknown")
-    if "threads" in rows:
-        threads = rows.threads.astype("string")
-        said = said + (", " + threads + " thread" + threads.ne("1").map({True: "s", False: ""})).fillna("")
-    said = said + (", " + size + " networks at once").fillna("")
-    return said + (", " + rows.processor).fillna("") if "processor" in rows else said
+    said = said + (
+        ", " + threads.astype("string") + " thread" + (threads != 1).fillna(False).map({True: "s", False: ""})
+    ).fillna("")
+    said = said + (", " + together.astype("string") + " at once").fillna("")
+    processor = rows.processor.astype("string").str.partition(MEASURED)[0] if len(rows) else rows.processor
+    return said + (", " + processor).fillna("")
 
 
 def plain(table: DataFrame, column: str, why: Any = None, **beside: Series) -> DataFrame:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Course = Iterable[tuple[int, str, str, float]]  # (epochs completed, split, metric, mean)
+OF_RECORD = ("steps", "chance", "seconds", "step_ms", "together", "threads")  # columns of the table of cells
 TESTED = "test"  # the split that the accuracy of guessing is about
 
 
@@ -41,7 +42,7 @@ def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
 
 def cell_row(cell: Cell, record: Mapping[str, Any]) -> Row:
     """How a cell ended."""
-    row = cell_columns(cell, record) | {name: record.get(name) for name in ("steps", "chance", "seconds")}
+    row = cell_columns(cell, record) | {name: record.get(name) for name in OF_RECORD}
     if "final" not in record:  # of a cell that failed
         return row
     ends = {

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rankfall.tasks._dataset import TEST, TRAIN
+from rankfall.train.clock import StepClock
 from rankfall.train.data import Data, grouped, steps_per_epoch
 from rankfall.train.history import TrainingHistory, sums_of
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
@@ -35,11 +36,14 @@ def fit(
     course: Course,
     history: TrainingHistory | None = None,
     after_step: Callable[[], None] = lambda: None,
+    clock: StepClock | None = None,
 ) -> TrainingHistory:
     """Trains until the last epoch, or until no member is running; begins where the members' step count says.
 
-    `history` is filled in place and returned; `after_step` may save it with the members' state, and may raise.
+    `history` is filled in place and returned; `after_step` may save it with the members' state, and may raise. `clock`: is told when
+    steps begin and end.
     """
+    clock = clock or StepClock("cpu")
     history = history or TrainingHistory(len(members), course.epochs, members.device)
     steps = steps_per_epoch(data.samples, course.batch)
     for epoch in range(members.step_count // steps, course.epochs):
@@ -50,12 +54,14 @@ def fit(
         # decided from the counted steps, because training may resume in the middle of the epoch.
         taking = (members.fate == RUNNING) | ((members.fate == DIVERGED) & (members.last_step >= epoch * steps))
         first = members.step_count - epoch * steps
+        clock.begin()
         batches = data.epoch(members.seeds, epoch, course.batch, course.shuffle, first)
         for some in grouped(batches, members.together):
             for graded in members.steps(objective, some):
                 history.add(TRAIN, epoch, sums_of(graded), taking)
             if members.step_count < (epoch + 1) * steps:
-                after_step()
+                clock.leave_out(after_step)
+        clock.end(steps - first)
         last = epoch + 1 == course.epochs
         if TEST in data.splits and ((epoch + 1) % max(1, course.epochs // EVALUATIONS) == 0 or last):
             history.add(TEST, epoch, evaluate(members, data, objective, TEST), taking)

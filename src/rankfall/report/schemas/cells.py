@@ -27,5 +27,15 @@ def cells() -> Table:
             Column("test_accuracy", "float", "accuracy on the test set at the end; NaN for regression", nan=True),
             Column("chance", "float", "test accuracy of the best guess that never sees an input", nan=True),
             Column("seconds", "float", "the cell's share of its stack's training time", unit="s", provenance=True),
+            Column(
+                "step_ms",
+                "float",
+                "its share of an optimiser step of the stack, median over epochs, without data, evaluation and checkpoints; null: no step",
+                unit="ms",
+                nullable=True,
+                provenance=True,
+            ),
+            Column("together", "int", "networks in its stack; null: not recorded", nullable=True, provenance=True),
+            Column("threads", "int", "that PyTorch had; null: not recorded", nullable=True, provenance=True),
         ),
     )

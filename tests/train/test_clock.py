@@ -1,0 +1,38 @@
+"""Guards that the time of steps is that of steps alone."""
+
+from typing import Any
+
+import pytest
+
+from rankfall.train import clock
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A time that passes only where a test says so."""
+    time = [0.0]
+    monkeypatch.setattr(clock.time, "monotonic", lambda: time[0])
+
+    def wait(seconds: float) -> None:
+        time[0] += seconds
+
+    return wait
+
+
+def test_what_is_done_between_steps_and_epochs_is_left_out(now: Any) -> None:
+    found = clock.StepClock("cpu")
+    assert found.step_seconds is None
+    for seconds in (50.0, 2.0, 4.0):  # of ten steps; the first prepare something
+        found.begin()
+        now(seconds)
+        found.leave_out(lambda: now(1000.0))  # a checkpoint
+        found.end(10)
+        now(300.0)  # an evaluation
+    assert found.step_seconds == pytest.approx(0.4)
+
+
+def test_an_epoch_without_steps_has_no_time(now: Any) -> None:
+    found = clock.StepClock("cpu")
+    found.begin()
+    found.end(0)
+    assert found.step_seconds is None
