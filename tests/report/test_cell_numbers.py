@@ -52,6 +52,23 @@ def test_residual_that_is_zero() -> None:
         assert number != number and "equal tokens" in why
 
 
+def test_an_underflow_is_no_collapse() -> None:
+    """Bare gated units kept 0.9 for six layers, then states and residuals underflowed, and the scorecard said 0.000."""
+    nan, why = float("nan"), "a state beyond the range of float64"
+    table = residual_rows([0.95, 0.94, 0.9, nan, nan]).assign(
+        value_reason=lambda rows: rows.value.isna().map({True: why, False: ""})
+    )
+    for name in ("residual_last", "halving_depth", "depth_below_tenth"):
+        number, reason = only(number_of(name, table))
+        assert number != number and reason == f"from layer 3 on there is no residual: {why}"
+    table = residual_rows([0.8, 0.4, 0.05, nan]).assign(value_reason="")
+    assert only(number_of("halving_depth", table)) == (1.0, "") and only(number_of("depth_below_tenth", table)) == (
+        2.0,
+        "",
+    )
+    assert only(number_of("residual_last", residual_rows([nan, nan])))[1] == "from layer 0 on there is no residual"
+
+
 def test_layers_in_any_order_and_many_cells() -> None:
     both = pd.concat([residual_rows([0.8, 0.4, 0.1], "a"), residual_rows([0.8, 0.2, 0.05], "b")]).sample(
         frac=1, random_state=0

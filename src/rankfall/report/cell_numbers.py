@@ -200,15 +200,22 @@ def at_last(lines: DataFrame) -> DataFrame:
 
 
 def by_cell(lines: DataFrame, number: Callable[[Line], tuple[float | None, str]]) -> DataFrame:
-    """`number` of the values by layer of each cell."""
+    """`number` of the values by layer of each cell, up to the first layer that has none: what is not found before has that layer's
+    reason."""
     import pandas as pd
 
     lines = lines.sort_values(["key", "layer"])
-    rows = zip(lines.key.tolist(), lines.layer.tolist(), lines.value.astype(float).tolist())
-    found = [
-        (key, *number([(layer, value) for _, layer, value in part]))
-        for key, part in itertools.groupby(rows, key=lambda row: row[0])
-    ]
+    reasons = lines.value_reason.fillna("").tolist() if "value_reason" in lines else [""] * len(lines)
+    rows = zip(lines.key.tolist(), lines.layer.tolist(), lines.value.astype(float).tolist(), reasons)
+    found = []
+    for key, part in itertools.groupby(rows, key=lambda row: row[0]):
+        line = [(layer, value, reason) for _, layer, value, reason in part]
+        clear = list(itertools.takewhile(lambda one: not math.isnan(one[1]), line))
+        value, why = number([(layer, value) for layer, value, _ in clear]) if clear else (None, "")
+        if len(clear) < len(line) and (value is None or number is last) and why != EQUAL:
+            layer, _, reason = line[len(clear)]
+            value, why = None, f"from layer {layer} on there is no residual" + (f": {reason}" if reason else "")
+        found.append((key, value, why))
     return pd.DataFrame(found, columns=["key", "number", "why"]).astype({"number": float})
 
 
