@@ -214,3 +214,33 @@ def test_weights_that_are_no_numbers_are_named(saved):
     assert "encoder.layer.1.output.dense.bias have values that are not finite" in refused(
         ModelSource(str(saved), "pretrained")
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("bert", "num_hidden_layers", 10**9),
+        ("qwen2", "num_hidden_layers", 10**9),  # its config lists a type for each layer
+        ("albert", "num_hidden_groups", 10**9),
+        ("mixtral", "num_local_experts", 10**9),
+        ("swin", "depths", [2, 10**9]),
+    ],
+)
+def test_a_config_with_a_thousand_million_parts_is_refused_at_once(tmp_path, kind, key, value):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, key: value}))
+    said = refused(ModelSource(str(tmp_path), "init"))
+    assert f"its config says {key}: 1000000000, and no model has more than 10,000" in said
+    if not isinstance(value, list):
+        assert (
+            said.partition(": its")[2] == refused(ModelSource(kind, "init", config={key: value})).partition(": its")[2]
+        )
+
+
+def test_sizes_of_known_models_are_not_refused():
+    from transformers import AutoConfig
+
+    from rankfall.pretrained.families.sizes import SIZES
+    from rankfall.pretrained.sizes import check_sizes
+
+    for kind, values in SIZES.values():
+        check_sizes(kind, AutoConfig.for_model(kind, **values).to_dict())

@@ -152,7 +152,9 @@ def test_what_fails_takes_nothing_else_with_it(finished: tuple[Checkout, str], t
     checkout = finished[0].copy(tmp_path / "checkout")
     broken = {"residuals": {}, "attention_identity": {"lengths": [4000]}, "scorecard": {}}
     figures = {"paths": {}, "residuals": {"where": {"layer": 99}}, "more": {"figure": "residuals"}}
-    config = changed(CONFIG, page=True, measures=CONFIG["measures"] | broken, figures=CONFIG["figures"] | figures)
+    anywhere = {name: parts | {"position": "none"} for name, parts in CONFIG["architectures"].items()}
+    config = changed(CONFIG, page=True, architectures=anywhere, measures=CONFIG["measures"] | broken)
+    config["figures"] = CONFIG["figures"] | figures
     checkout.configure(config)
     done = piped(checkout)
     assert done.returncode == 1 and not MESS.search(done.stdout)
@@ -203,6 +205,28 @@ def test_ctrl_c_keeps_what_is_done_and_a_second_run_is_refused_in_one_line(tmp_p
     assert again.end(600) == 0, again.text[-2000:]  # trains to the end, beside whatever else is tested at the same time
     assert "==> done: " in again.text
     assert "resuming a stack of" in (checkout.results / "logs" / "train" / "sorting" / "0.log").read_text()
+
+
+@pytest.mark.slow
+def test_two_checkouts_do_not_work_on_one_folder_of_results(tmp_path: Path) -> None:
+    long = changed(LONG, results=str(tmp_path / "results"))
+    first, second = (Checkout.make(tmp_path / name, long) for name in ("first", "second"))
+    run = subprocess.Popen(command(), cwd=first.folder, env=environment(first), stdout=subprocess.DEVNULL)
+    record = tmp_path / "results" / "logs" / "run.json"
+    try:
+        limit = time.monotonic() + 120
+        while not record.exists():
+            assert run.poll() is None and time.monotonic() < limit
+            time.sleep(0.1)
+        done = piped(second)
+        assert done.returncode == 1
+        (line,) = done.stdout.splitlines()
+        assert line.startswith(f"error: results: another run works on {tmp_path / 'results'} (process ")
+        assert str(first.folder) in line and str(second.folder) not in record.read_text()
+    finally:
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) == 130
+    assert not (tmp_path / "results" / "logs" / "run.lock").exists()
 
 
 @pytest.mark.slow

@@ -11,7 +11,10 @@ PLANNED = (
 
 def begin():
     """Only in the process that runs the jobs: neither in a dry run nor in a job."""
-    WIRING.begin()
+    try:
+        WIRING.begin()
+    except RankfallError as error:
+        sys.exit(f"error: {error}")
     announce_plan(WIRING, WIRING.plan, RESULTS)
 
 

@@ -72,9 +72,13 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """The last lines, and the exit code."""
     from rankfall.commands.status import brief_of
-    from rankfall.live import ending, record
+    from rankfall.live import cluster, ending, record
 
     if own.signals:
+        name = cluster.name_in(own.child.text())
+        left = cluster.cancel_left(name) if name else []
+        if left:
+            tell([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
         tell(ending.stopped(own.state, again, seconds))
         return code
     if code and not own.began:

@@ -16,6 +16,7 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.pretrained.families.sizes import SIZES
 from rankfall.pretrained.hub import hub_reachable, one_line
+from rankfall.pretrained.sizes import check_sizes
 from rankfall.pretrained.source import MINILM, PHASES, ModelSource, folder_of
 from rankfall.pretrained.streaming import Streamer
 from rankfall.pretrained.weights import initialised, pretrained, streamed
@@ -66,9 +67,11 @@ def read_config(source: ModelSource) -> Any:
         raise RankfallError(f"phase {source.phase!r} is not one of {', '.join(PHASES)}")
     if source.config and source.phase == "pretrained":
         raise RankfallError(f"model {source.name!r}: config values can only be changed at phase: init")
+    check_sizes(source.name, source.config)
     folder = folder_of(source)
     if folder is not None:
         with one_line(source):
+            check_sizes(source.name, config_of(folder))
             return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **source.config)
     if source.phase == "init":
         kind, values = SIZES.get(source.name, (source.name, {}))
@@ -81,14 +84,18 @@ def read_config(source: ModelSource) -> Any:
                 raise RankfallError(
                     f"model {source.name!r} is not known and the hub cannot be reached; did you mean {near[0]!r}?"
                 )
+    where: dict[str, Any] = {"revision": source.revision or "main", "local_files_only": not hub_reachable()}
     with one_line(source):
-        return AutoConfig.from_pretrained(
-            source.name,
-            revision=source.revision or "main",
-            trust_remote_code=False,
-            local_files_only=not hub_reachable(),
-            **source.config,
-        )
+        check_sizes(source.name, config_of(source.name, **where))
+        return AutoConfig.from_pretrained(source.name, trust_remote_code=False, **where, **source.config)
+
+
+def config_of(name: Any, **where: Any) -> dict[str, Any]:
+    """What config.json says, before the library makes anything of it: some configs list their layers."""
+    from transformers import PretrainedConfig
+
+    values: dict[str, Any] = PretrainedConfig.get_config_dict(name, **where)[0]
+    return values
 
 
 def describe(

@@ -21,6 +21,7 @@ from rankfall.plan import cost
 from rankfall.plan.build import MeasurePlan, Plan, make_plan
 from rankfall.plan.cell import Cell, digest
 from rankfall.report.style import MADE
+from rankfall.schedule.claim import claim
 from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, standing
@@ -68,6 +69,7 @@ class Wiring:
 
     def begin(self) -> None:
         """What a run does before its first job, and a dry run or one that is refused does not."""
+        claim(Path(self.results))
         not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures", "report"))
         self.write_config()
         if self.lookups:
