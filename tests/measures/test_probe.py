@@ -1,5 +1,6 @@
 """The probe's table: complete, no count against theory, every difference with its reason, the same however it is drawn."""
 
+import sys
 import time
 from typing import Any
 
@@ -72,6 +73,38 @@ def test_what_a_stranger_does_not_say_stays_open(tmp_path: Any, monkeypatch: pyt
     )
     assert (row["agreement"], row["untrained_rows"], row["theory_rows"]) == ("theory undecided", 1, None)
     assert "ROWS" in row["reason"]
+
+
+OWN = """
+ROWS = {rows!r}
+
+
+def half(logits):
+    return logits.softmax(-1) / 2 {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "agreement", "said"),
+    [
+        ("constant", "", "agree", ""),  # 1 - share, as a difference of two softmaxes has it
+        ("one", "+ logits.sigmoid()", "more rows than theory allows",
+         "theory rests on ROWS = 'one' of normaliser 'mylab_rows:half', which is wrong: rows of these weights sum to"),
+        ("constant", "+ logits.sigmoid()", "more rows than theory allows", "theory rests on ROWS = 'constant' of normaliser"),
+        ("free", "+ logits.sigmoid()", "agree", ""),
+    ],
+)  # fmt: skip
+def test_rows_that_sum_to_a_constant_and_declarations_that_are_wrong(
+    rows: str, more: str, agreement: str, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mylab_rows.py").write_text(OWN.format(rows=rows, more=more))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mylab_rows", raising=False)
+    (row,) = module.probe(
+        Context(), normalisers=["mylab_rows:half"], positions=["none"], masks=["causal"], sentinels=["none"], tokens=6
+    )
+    assert (row["agreement"], row["untrained_rows"]) == (agreement, 1 if not more else 6)
+    assert row["reason"].startswith(said) and bool(row["reason"]) == bool(said)
 
 
 def test_a_network_that_cannot_be_built_says_why() -> None:

@@ -67,7 +67,10 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),
     "LENGTHS": (_listed, "a list of options that hold lengths"),
-    "ROWS": (lambda value: value in ("one", "zero", "free", "normaliser"), "one, zero, free or normaliser"),
+    "ROWS": (
+        lambda value: value in ("one", "zero", "constant", "free", "normaliser"),
+        "one, zero, constant, free or normaliser",
+    ),
     "SEES": (
         lambda value: value in ("nothing", "distances", "offsets", "places"),
         "nothing, distances, offsets or places",

@@ -158,7 +158,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
         raise
     except Exception as error:  # anything that a component may raise
         return about | nothing | {"reason": told(error)}
-    compared, reason = untrained_reason(verdict, found, network, tokens)
+    compared, reason = untrained_reason(verdict, found, network, tokens, design)
     best = int(found.rows.argmax())
     return about | {
         "draws": many,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
+from rankfall.position.agreement import rests_on
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.rows import distinct
 from rankfall.position.theory import decide
@@ -44,10 +45,11 @@ def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -
         inputs, targets = split.inputs[:, :1].cpu(), split.targets[:, :1].cpu()
         found = answers(network, inputs, targets)
         verdict = decide(design, found.length)
+        trust = "" if verdict.rows is None else rests_on(design, network, found.length)
         possible = int(distinct(last_rows(untrained, found.length)).rows.max())
         zeros = zero_share(network, inputs)
         for member in range(len(cells)):
-            agreement, reason = compared(found, member, verdict, possible, longest, enough, float(zeros[member]))
+            agreement, reason = compared(found, member, verdict, possible, longest, enough, float(zeros[member]), trust)
             rows.append(
                 {
                     "member": member,

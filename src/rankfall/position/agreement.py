@@ -3,11 +3,14 @@
 import torch
 from torch import Tensor
 
+from rankfall.design import Architecture
 from rankfall.nets.network import Network
 from rankfall.position.rows import TOLERANCE, Distinct
+from rankfall.position.sight import declarations
 from rankfall.position.theory import Verdict
 
 AGREE, FEWER, MORE, OPEN = "agree", "fewer rows than theory allows", "more rows than theory allows", "theory undecided"
+ROUNDED = 1e-9  # how far a sum of weights may be from what is declared
 CLOSE = 1e4  # differences less than so many tolerances apart are close to it
 
 
@@ -17,7 +20,9 @@ def agreement(theory: int | None, measured: int) -> str:
     return AGREE if measured == theory else FEWER if measured < theory else MORE
 
 
-def untrained_reason(verdict: Verdict, found: Distinct, network: Network, tokens: int) -> tuple[str, str]:
+def untrained_reason(
+    verdict: Verdict, found: Distinct, network: Network, tokens: int, design: Architecture
+) -> tuple[str, str]:
     """How networks at random weights compare with theory, and why. The best of the draws counts: one is enough to show what can be."""
     said = agreement(verdict.rows, int(found.rows.max()))
     if said == AGREE:
@@ -25,8 +30,28 @@ def untrained_reason(verdict: Verdict, found: Distinct, network: Network, tokens
     if said == OPEN:
         return said, verdict.reason
     if said == MORE:
-        return said, "a literal of a component is wrong, or rounding is taken for a difference"
+        return said, rests_on(design, network, tokens)
     return said, why_fewer(found, network, tokens)
+
+
+@torch.no_grad()
+def rests_on(design: Architecture, network: Network, tokens: int) -> str:
+    """Which declaration is wrong, where there are more distinct rows than theory allows; if none is seen to be, all of them."""
+    said = declarations(design)
+    equal = torch.zeros(len(next(network.parameters())), 1, tokens, dtype=torch.int64)
+    for block, x in zip(network.blocks, network.layers(network.lift(equal))):
+        if not hasattr(block.attention, "weights"):
+            continue
+        sums = block.attention.weights(x if block.placement == "post" else block.norm1(x)).sum(-1)  # (K, 1, H, T)
+        for one in said:
+            wanted = {"ROWS = 'one'": 1.0, "ROWS = 'zero'": 0.0, "ROWS = 'constant'": sums[..., :1]}
+            for declared, value in wanted.items():
+                if one.startswith(declared) and bool(((sums - value).abs() > ROUNDED * (1 + sums.abs())).any()):
+                    low, high = float(sums.min()), float(sums.max())
+                    return (
+                        f"theory rests on {one}, which is wrong: rows of these weights sum to {low:.3g} to {high:.3g}"
+                    )
+    return f"theory rests on {', '.join(said)}: one of them is wrong, or rounding is taken for a difference"
 
 
 @torch.no_grad()

@@ -107,6 +107,20 @@ def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
     return said["ROWS"] == "free", None if sees == "nothing" else labels(sees, total)
 
 
+def declarations(design: Architecture) -> list[str]:
+    """What the decision takes on trust: each literal with the component that says it."""
+    parts = [("attention", design.attention, ("ROWS",)), ("position", design.position, ("TOUCHES", "SEES"))]
+    if facts_of("attention", design.attention).get("ROWS") == "normaliser":
+        assert design.normaliser is not None
+        parts[0] = ("normaliser", design.normaliser, ("ROWS", "SEES"))
+    return [
+        f"{name} = {facts_of(kind, component)[name]!r} of {kind} {str(component)!r}"
+        for kind, component, names in parts
+        for name in names
+        if name in facts_of(kind, component)
+    ]
+
+
 def labels(sees: str, total: int) -> Places:
     """(T, T), equal where a term that sees so much of places is the same."""
     places = np.arange(total, dtype=np.int64)

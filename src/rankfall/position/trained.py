@@ -48,11 +48,19 @@ def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
 
 
 def compared(
-    found: Answers, member: int, verdict: Verdict, untrained: int, longest: int, enough: float, dead: float
+    found: Answers,
+    member: int,
+    verdict: Verdict,
+    untrained: int,
+    longest: int,
+    enough: float,
+    dead: float,
+    rests_on: str = "",
 ) -> tuple[str, str]:
     """How a trained network compares with theory and with random weights, and why they differ.
 
-    `longest`: the longest sequence that it was trained on; `enough`: the accuracy that passes; `dead`: share of weights that are zero.
+    `longest`: the longest sequence that it was trained on; `enough`: the accuracy that passes; `dead`: share of weights that are zero;
+    `rests_on`: what theory takes on trust.
     """
     accuracy, loss = float(found.accuracy[member]), float(found.loss[member])
     rows, guess = int(found.rows[member]), math.log(found.asked)
@@ -60,7 +68,8 @@ def compared(
     if accuracy > min(most, found.asked) / found.asked:
         return (
             AGAINST,
-            f"{accuracy:.2f} of the places are right, but {most} distinct rows allow no more than {most / found.asked:.2f}",
+            f"{accuracy:.2f} of the places are right, but {most} distinct rows allow no more than {most / found.asked:.2f}"
+            + (f"; {rests_on}" if verdict.rows is not None and rests_on else ""),
         )
     if verdict.rows is None:
         return OPEN, verdict.reason

@@ -30,10 +30,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.residuals.none import none as no_residual
-from rankfall.rank.centred.assumptions import unbound
+from rankfall.rank.centred.assumptions import kept_by, unbound
+from rankfall.rank.centred.attention import FORM
 from rankfall.rank.centred.scaled import Scaled
 from rankfall.rank.centred.scores import scores
 from rankfall.rank.centred.state import State
@@ -94,6 +97,8 @@ class Bounds:
 def refusal(block: Any, state: State) -> str:
     """Why the theorems do not apply to this block; empty where they do."""
 
+    if not kept_by(block, Block, "forward") or not kept_by(block.attention, Multihead, *FORM):
+        return "a block or an attention that the theorems do not speak of: not covered"
     if unbound(block.residual)[0] is not no_residual or (
         block.mlp is not None and unbound(block.mlp_residual)[0] is not no_residual
     ):

@@ -111,7 +111,7 @@ def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     if placed and sentinels:
         return 0, "the sentinel's weight depends on the position"
     if placed:
-        return 1, "rows of P differ, but sum to one"
+        return 1, "rows of P differ, but sum to one" if sums == "one" else "rows of P differ, but not their sums"
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
     if name in SHIFT_SENSITIVE:

@@ -38,9 +38,7 @@ SEEN = 1e-10  # if rows of ordinary weights differ by less than this, relative t
 
 
 def attend(attention: Multihead, state: State) -> State:
-    """SA(X) as a split state."""
-    if not kept_by(attention, Multihead, *FORM):
-        raise Unknown(f"no centred form of the attention {type(attention).__name__}")
+    """SA(X) as a split state, of an attention that keeps the methods of FORM."""
     if not kept_by(attention.position, Position, "context"):
         raise Unknown("the position adds to what attention makes of the values: no centred form")
     full = state.full()

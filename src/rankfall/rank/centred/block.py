@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from rankfall.nets.blocks.attention import Attention as Block
-from rankfall.rank.centred.assumptions import Unknown, confirm, kept_by
-from rankfall.rank.centred.attention import attend
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.rank.centred.assumptions import called, confirm, kept_by
+from rankfall.rank.centred.attention import FORM, attend
+from rankfall.rank.centred.expanded import expanded
 from rankfall.rank.centred.state import State, begin
 from rankfall.rank.centred.tokenwise import join, mlp, norm
 
@@ -15,16 +17,23 @@ if TYPE_CHECKING:
 
 
 def step(block: Any, state: State) -> State:
-    """One block, in the order of `nets/blocks/attention.py`."""
+    """One block, in the order of `nets/blocks/attention.py`; any other by its derivatives, as a whole."""
     if not kept_by(block, Block, "forward"):
-        raise Unknown(f"no centred form of the block {type(block).__name__}")
+        return expanded(block, state, f"the block {called(block)}")
     pre = block.placement == "pre"
-    state = join(block.residual, state, attend(block.attention, norm(block.norm1, state) if pre else state))
+    state = join(block.residual, state, mix(block.attention, norm(block.norm1, state) if pre else state))
     state = state if pre else norm(block.norm1, state)
     if block.mlp is None:
         return state
     state = join(block.mlp_residual, state, mlp(block.mlp, norm(block.norm2, state) if pre else state))
     return state if pre else norm(block.norm2, state)
+
+
+def mix(attention: Any, state: State) -> State:
+    """Multi-head attention by the formulas of its parts, any other by its derivatives."""
+    if kept_by(attention, Multihead, *FORM):
+        return attend(attention, state)
+    return expanded(attention, state, f"the attention {called(attention)}")
 
 
 def propagate(network: "Network", inputs: Tensor) -> list[State]:
