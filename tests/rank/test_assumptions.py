@@ -165,11 +165,11 @@ MISFITS: dict[str, tuple[dict[str, Any], Callable[[Network], None], str]] = {
         )(made),
         "MLP does not act",
     ),
-    "block of another order": ({}, subclassed, "no centred form of the block"),
     "known norm that is not": ({"norm": "layer", "residual": "add"}, patched, "ordinary pass"),
 }
 
 FITTING: dict[str, tuple[dict[str, Any], Callable[[Network], None]]] = {
+    "block of another order": ({}, subclassed),
     "key bias": ({}, positioned(lambda scores: scores + torch.linspace(0, 1, 6, dtype=scores.dtype))),
     "scores scaled by distance": ({}, positioned(lambda scores: scores * BAND.double() + BAND)),
     "residual by feature": (

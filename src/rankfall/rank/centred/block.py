@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.attentions.multihead import Multihead
-from rankfall.rank.centred.assumptions import called, confirm, kept_by
+from rankfall.nets.blocks.attention import Attention as Block
+from rankfall.rank.centred.assumptions import Unknown, called, confirm, kept_by
 from rankfall.rank.centred.attention import FORM, attend
 from rankfall.rank.centred.expanded import expanded
 from rankfall.rank.centred.state import State, begin
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 def step(block: Any, state: State) -> State:
     """One block, in the order of `nets/blocks/attention.py`; any other by its derivatives, as a whole."""
+    if not hasattr(block, "attention"):  # a function that somebody hands in: called again, with what it may not expect
+        raise Unknown(f"no centred form of {called(block)}")
     if not kept_by(block, Block, "forward"):
         return expanded(block, state, f"the block {called(block)}")
     pre = block.placement == "pre"

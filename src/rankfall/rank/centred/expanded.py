@@ -1,17 +1,17 @@
-"""A split state (`state.py`) through any smooth map of states, such as an attention or a block of one's own, by derivatives of the map itself.
+"""A split state (`state.py`) through any smooth map of states, an attention or a block of one's own: by derivatives of the map itself.
 
 With C, which subtracts the mean of the token rows, and g(t) = C f(1 x^T + t R), R of size e^r,
 
     g(1) = sum_{k < p} g^(k)(0) / k!  +  integral over t in [0, 1] of (1 - t)^(p - 1) / (p - 1)! g^(p)(t)
 
-where g^(p) is the p-th derivative of f along R. What rows share cancels in C: g(0) = 0 if equal rows come out equal, and higher ones vanish
-as well where an attention contracts faster, up to the second for softmax. By subtraction they would be rounding, which outweighs the integral
-once R is small. So they are left out: p is the first derivative that does not vanish, and the integral has full precision at any scale, because
-R^p is a factor. p is the layer's order of contraction.
+where g^(p) is the p-th derivative of f along R. What rows share cancels in C: g(0) = 0 if equal rows come out equal, and higher ones
+vanish as well where an attention contracts faster, up to the second for softmax. By subtraction they would be rounding, which outweighs
+the integral once R is small. So they are left out: p is the first derivative that does not vanish, the layer's order of contraction, and
+the integral has full precision at any scale, because R^p is a factor.
 
-A derivative counts as zero if its rows differ by less than TINY of its size. It must differ by more than CLEAR if it is not, or few digits are
-left. Rows that differ at order one (p = 0), and those that are far apart, are subtracted. Where the two ways disagree, as where a kink lies
-between rows, subtraction counts if it has digits enough; else there is no centred form.
+A derivative counts as zero if its rows differ by less than TINY of its size. It must differ by more than CLEAR if it is not, or few digits
+are left. Rows that differ at order one (p = 0), and those that are far apart, are subtracted. Where the two ways disagree, as where a kink
+lies between rows, subtraction counts if it has digits enough; else there is no centred form.
 """
 
 import math
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.errors import told
+from rankfall.errors import RankfallError, told
 from rankfall.rank.centred.assumptions import SLOPE, Unknown, drawn
 from rankfall.rank.centred.scaled import Scaled, normal, plain, where
 from rankfall.rank.centred.state import State
@@ -29,9 +29,16 @@ from rankfall.rank.centred.traits import Map, slope
 
 MOST = 4  # derivatives that are looked at: each takes twice the time of the one before
 TINY, CLEAR = 1e-12, 1e-8
-NODES, FEW, INVISIBLE = 8, 3, -20.0  # nodes of the integral; FEW where the scale is below e^INVISIBLE, and R^p is all that counts
+NODES, FEW, INVISIBLE = (
+    8,
+    3,
+    -20.0,
+)  # nodes of the integral; FEW where the scale is below e^INVISIBLE, and R^p is all that counts
 APART = 1e-4  # rows that differ by more, relative to their size, are subtracted
-LOST, CLOSE = 1e-12, 1e-6  # how far subtraction may be off, where the integral holds: relative to rows, and to their difference
+LOST, CLOSE = (
+    1e-12,
+    1e-6,
+)  # how far subtraction may be off, where the integral holds: relative to rows, and to their difference
 STEP = 1e-7  # of difference quotients: small enough to see numbers of single precision
 
 
@@ -41,7 +48,7 @@ def expanded(function: Callable[[Tensor], Tensor], state: State, name: str) -> S
         return expansion(function, state)
     except Unknown as reason:
         raise Unknown(f"{name}: {reason}") from reason
-    except (MemoryError, torch.OutOfMemoryError):
+    except (MemoryError, torch.OutOfMemoryError, RankfallError):
         raise
     except Exception as error:  # a component may raise anything when it is called in another way than a network does
         raise Unknown(f"{name}: it cannot be differentiated ({told(error)}): no centred form") from error
@@ -53,7 +60,9 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
     along = state.assemble(state.rest.unit, torch.zeros_like(state.sentinels))
     size = base.abs().flatten(2).amax(2).view(*base.shape[:2], 1, 1)  # (K, B, 1, 1)
-    away = base + 0.1 * size * drawn(base).clamp(-3, 3)  # rows that differ by much: what vanishes there as well is no effect of equal rows
+    away = base + 0.1 * size * drawn(base).clamp(
+        -3, 3
+    )  # rows that differ by much: what vanishes there as well is no effect of equal rows
 
     def f(x: Tensor) -> Tensor:
         return function(x)[..., state.tokens, :]
@@ -102,12 +111,15 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
     """The integral, for rows (K, B, T, D)."""
     log = state.rest.log
     deep = not bool((log > INVISIBLE).any())
-    nodes, shares = np.polynomial.legendre.leggauss(FEW if deep else NODES)
-    total = torch.zeros(())
-    for node, share in zip((nodes + 1) / 2, shares / 2):
-        factor = float(share) * (1 - float(node)) ** (order - 1) / math.factorial(order - 1)
-        point = base + float(node) * along * state.rest.scale
-        total = total + factor * slope(f, point, *[along] * order)
+    nodes, shares = (
+        torch.from_numpy(part / 2).to(base) for part in np.polynomial.legendre.leggauss(FEW if deep else NODES)
+    )
+    nodes, count = (nodes + 0.5).view(-1, 1, 1), len(nodes)
+    factors = shares.view(-1, 1, 1) * (1 - nodes) ** (order - 1) / math.factorial(order - 1)
+    points = base.unsqueeze(2) + nodes * (along * state.rest.scale).unsqueeze(2)  # (K, B, nodes, S + T, D)
+    wide = along.unsqueeze(2).expand_as(points).flatten(1, 2)
+    found = slope(f, points.flatten(1, 2), *[wide] * order).unflatten(1, (-1, count))  # nodes are samples like others
+    total = (factors * found).sum(2)
     return normal(centred(total), torch.where(log.isfinite(), order * log, -torch.inf))
 
 
