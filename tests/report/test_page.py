@@ -1,6 +1,7 @@
 """Guards the page's data, its findings and its size, without a browser: what a chart has equals the rows of its table."""
 
 import base64
+import csv
 import json
 import random
 import re
@@ -8,22 +9,29 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from page_tables import LAYERS, cell_rows, charted_page, frames, made_page
+import yaml
+from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_page
 
 from rankfall import components
+from rankfall.report import tables
 from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.page import build
 from rankfall.report.page.behind import behind
+from rankfall.report.page.build import Given, page
 from rankfall.report.page.charts import CHARTS
 from rankfall.report.page.findings import findings
+from rankfall.report.page.glossary import terms
+from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, packed, shared, unpacked
-from rankfall.report.page.rows import DERIVED, chart_rows, encoded
+from rankfall.report.page.rows import DERIVED, chart_rows, encoded, lacking_rows
 from rankfall.report.page.specs import spec
+from rankfall.report.page.words import SOURCES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import placed
 
@@ -263,3 +271,103 @@ def test_tables_without_a_chart_are_named() -> None:
         == "No chart of this page is drawn from another, my_table."
     )
     assert build.uncharted(["cells", "residuals", "scorecard"]) == ""
+
+
+def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> None:
+    """Paths beside chance and the whole network, which are rows of their own; accuracies beside the chance of their cell."""
+    cells = cell_rows(12)
+    base = dict.fromkeys(("evaluation", "length", "paths", "repeat"))
+    path = about(cells[5]) | {
+        "kind": "path",
+        "evaluation": "recomputed",
+        "length": 1,
+        "paths": 5,
+        "repeat": 0,
+        "accuracy": 0.4,
+    }
+    rows = [path, about(cells[5]) | base | {"kind": "chance", "accuracy": 0.25}]
+    rows.append(about(cells[5]) | base | {"kind": "whole", "evaluation": "recomputed", "accuracy": 0.9})
+    found = {"cells": cells, "paths": rows}
+    for name, of in found.items():
+        tables.write(name, of, tmp_path / f"{name}.parquet")
+    given = Given(
+        "levels", list(found), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, {}, "0"
+    )
+    charts = {chart["name"]: chart for chart in block(page(given), "main")["charts"]}
+    levels = {level["name"]: decoded(level["rows"]).accuracy.tolist() for level in charts["paths"]["beside"]}
+    assert levels == {"chance": [0.25], "the whole network": [0.9]}
+    assert decoded(charts["accuracy"]["data"]).chance.tolist() == [0.25] * 5
+
+
+def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
+    chart = next(one for one in CHARTS if one.name == "own_share")
+    row = {
+        "key": "a",
+        "status": "done",
+        "layer": 1,
+        "method": "jacobian",
+        "kept_tokens": "all",
+        "quantity": "own share",
+        "samples": 1,
+        "tokens": 8,
+    }
+    table = pd.DataFrame(
+        [row | {"value": 0.5, "value_reason": ""}, row | {"layer": 2, "value": None, "value_reason": "0 / 0"}]
+    )
+    assert chart_rows(chart, table).layer.tolist() == [1]
+    (lacking,) = lacking_rows(chart, table).itertuples()
+    assert (lacking.layer, lacking.why) == (2, "0 / 0")
+
+
+def test_what_is_possible_is_said_of_every_chart_of_shares_and_distances() -> None:
+    """Bands of residuals, distances and shares ended below 0."""
+    free = {chart.name for chart in CHARTS if chart.kind == "lines" and chart.within[0] is None}
+    assert free == {"law", "model_law", "decomposition", "offsets"}  # logarithms, and what may be negative
+    assert all(chart.better for chart in CHARTS if chart.kind == "grid")
+
+
+def test_every_name_is_in_the_glossary(text: str, folder: Path) -> None:
+    """Names of the run, and every word with two capitals that charts, headlines, findings or the default configuration use."""
+    cells = frames(folder / "tables", COUNT)["cells"]
+    known = {(term.kind, term.name) for term in terms(cells)}
+    for kind in ("architecture", "task", "training"):
+        assert {(kind, name) for name in cells[kind]} <= known
+    names = {name for _, name in known} | {part for _, name in known for part in re.split(r"[^A-Za-z0-9]+", name)}
+    said = [chart.text + chart.title + chart.y_title for chart in CHARTS] + [
+        one.meaning + one.title for one in HEADLINES
+    ]
+    said += [found.answer for found in findings(frames(folder / "tables", COUNT).get)]
+    config = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+    words = {
+        word for part in [*said, *config["architectures"]] for word in re.findall(r"[A-Za-z]*[A-Z]{2}[A-Za-z]*", part)
+    }
+    assert {"SAN", "RPE"} <= words and {word.removesuffix("s") for word in words} <= names
+    for target in set(re.findall(r'href="#(term-[^"]+)"', text)):
+        assert f'id="{target}"' in text
+
+
+def test_an_architecture_of_ones_own_is_explained_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mylab.py").write_text(
+        '"""Weights that sharpen with depth. And more."""\n\ndef sharp(logits):\n    return logits\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    rows = [row | {"architecture": "mine", "normaliser": "mylab:sharp"} for row in cell_rows(2)]
+    found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
+    assert "normaliser mylab:sharp" in found["architecture", "mine"] and "no MLPs" in found["architecture", "mine"]
+    assert found["normaliser", "mylab:sharp"] == "Weights that sharpen with depth."
+
+
+def test_the_opening_has_three_findings_with_their_uncertainty(text: str, folder: Path) -> None:
+    found = findings(frames(folder / "tables", COUNT).get)
+    chosen = choose_findings(found)
+    assert len(chosen) == 3 and chosen[0].study == "rank" and re.search(r"±|seeds|a tie", chosen[0].answer)
+    first = text[text.index('id="story"') : text.index("</dl>")]
+    assert first.count("<dt>") == 3 and 'id="opening"' in text
+
+
+def test_published_numbers_and_the_page_link_to_their_papers(text: str) -> None:
+    """Of every source of the published numbers."""
+    with resources.files("rankfall").joinpath("report/published/values.csv").open() as file:
+        sources = {row["source"] for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+    assert sources <= set(SOURCES) and all(one.link.startswith("https://") for one in SOURCES.values())
+    assert SOURCES["paper"].link in text

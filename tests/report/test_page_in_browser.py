@@ -30,7 +30,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
          "--disable-component-update", "--disable-sync"]  # fmt: skip
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
-SIZES = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 640)}
+SIZES = {"desktop": (1280, 900), "phone": (375, 812), "small": (360, 640)}
 LEVELS = {chart.name: {level.name for level in chart.beside} for chart in CHARTS}  # what numbers are compared with
 AGAIN = """async ([name, change]) => {
     const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
@@ -66,7 +66,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Opened:
     """The page, and what the browser did beside showing it."""
 
-    def __init__(self, browser: Any, path: Path, size: str = "desktop", theme: str = "light") -> None:
+    def __init__(
+        self, browser: Any, path: Path, size: str = "desktop", theme: str = "light", address: str = ""
+    ) -> None:
         width, height = SIZES[size]
         self.context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, accept_downloads=True
@@ -77,7 +79,7 @@ class Opened:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        self.page.goto(path.as_uri())
+        self.page.goto(address or path.as_uri())
         self.page.wait_for_selector("html[data-ready]", timeout=60_000)
 
     def chart(self, name: str) -> Any:
@@ -350,6 +352,166 @@ def test_a_number_that_a_seed_lacks_says_which(opened: Opened) -> None:
     assert opened.page.locator("#cell .networks tbody tr").count() == 5
     (said,) = opened.page.locator("#cell .networks tbody tr", has_text="none").all_inner_texts()
     assert "diverged" in said and diverged["key"][:12] in said
+
+
+STOPS = """() => [...document.querySelectorAll("a[href], button, select, input, summary, [tabindex]")]
+    .filter((one) => one.tabIndex >= 0 && one.checkVisibility())"""
+
+
+def test_the_keyboard_stops_once_at_a_chart_and_once_at_a_table(opened: Opened) -> None:
+    """There were 766 stops, and no point of a chart was among them."""
+    opened.charts()
+    for holder in (
+        "#scorecard-table",
+        "#published-table",
+        "#downloads table",
+        "#chart-residual .chips",
+        "#chart-residual .view",
+    ):
+        inside = opened.page.locator(holder).evaluate(
+            f"(node) => ({STOPS})().filter((one) => node.contains(one)).length"
+        )
+        assert inside == 1, holder
+    assert opened.page.evaluate(f"({STOPS})().length") < 100
+    opened.page.locator("#scorecard-table thead button").first.focus()
+    for key in ("ArrowDown", "ArrowRight"):
+        opened.page.keyboard.press(key)
+    assert opened.page.evaluate("document.activeElement.dataset.number")
+
+
+def test_points_of_a_chart_are_reached_by_arrow_keys(opened: Opened) -> None:
+    """Where the button of the keyboard is, there is a point; it says what hovering says, and leads to its networks."""
+    page, box = opened.page, opened.alone("SAN+skip")
+    point = box.locator("[data-point]")
+    point.focus()
+    seen = []
+    for _ in range(LAYERS):
+        middle = "(node) => { const box = node.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"
+        x, y = point.evaluate(middle)
+        marks = box.locator(".view svg .mark-symbol path").evaluate_all(f"(nodes) => nodes.map({middle})")
+        assert min(abs(x - one) + abs(y - other) for one, other in marks) < 3
+        seen.append(box.locator(".says").inner_text())
+        page.keyboard.press("ArrowRight")
+    assert [text.partition(":")[0] for text in seen] == [f"SAN+skip, layer {layer}" for layer in range(LAYERS)]
+    assert all("over 5 seeds" in text for text in seen)
+    page.keyboard.press("Enter")
+    assert page.locator("#cell .cells button").count() == 5
+
+
+def test_a_view_can_be_sent(browser: Any, opened: Opened, folder: Path) -> None:
+    """Choices stand in the address, and another reader's page begins with them."""
+    box = opened.chart("residual")
+    box.locator("[data-choose=training]").select_option("short")
+    box.locator("[data-scale]").select_option("log")
+    box.locator("[data-line=transformer]").click()
+    opened.page.locator("#score-setting").select_option(INIT)
+    opened.page.locator("#scorecard-table thead button", has_text="depth that halves").click()
+    opened.page.locator("#published-verdict").select_option("misses")
+    box.locator("[data-link]").click()
+    address = opened.page.url
+    found = Opened(browser, folder / "report" / "index.html", address=address)
+    box = found.chart("residual")
+    assert box.locator("[data-choose=training]").input_value() == "short"
+    assert box.locator("[data-scale]").input_value() == "log"
+    assert box.locator("[data-line][aria-pressed=false]").all_inner_texts() == ["transformer"]
+    assert found.page.locator("#score-at").inner_text().startswith(INIT)
+    assert "depth that halves" in found.page.locator("#scorecard-table th[aria-sort]").inner_text()
+    assert found.page.locator("#published-table tbody tr").count() == 2
+    assert "#chart-residual?" in address and found.said == []
+    found.context.close()
+
+
+def test_a_click_on_lines_that_lie_on_each_other_opens_all_of_them(opened: Opened) -> None:
+    """The one drawn last hid the others and was the only one to open."""
+    box = opened.chart("residual")
+    same = (
+        "const { cell, layer, value } = panel.chart.data.columns;"
+        "value.values.forEach((_, at) => { "
+        "value.values[at] = cells[cell.values[at]].label === 'transformer' ? 0.5 : 1 / (1 + layer.values[at]); });"
+    )
+    opened.page.evaluate(AGAIN, ["residual", same])
+    said = box.locator("[role=status]").first.inner_text()
+    assert re.search(r"Lines that lie on each other.*SAN = SAN\+skip", said) and "= transformer" not in said
+    dashed = box.locator(".view svg .mark-line path").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('stroke-dasharray') || '')"
+    )
+    assert len(set(dashed)) >= 3
+    x, y = opened.page.evaluate(
+        """() => {
+            const panel = window.rankfall.panels.find((one) => one.chart.name === "residual");
+            const box = panel.box.querySelector("svg").getBoundingClientRect();
+            const [x, y] = window.rankfall.placeOf(panel, panel.shownMarks.find((one) => one.line === "SAN" && one.x === 3));
+            return [box.x + x, box.y + y];
+        }"""
+    )
+    opened.page.mouse.click(x, y)
+    assert opened.page.locator("#cell .meeting").count() == 3
+    assert opened.page.locator("#cell .meeting h3", has_text="SAN+skip").count() == 1
+
+
+def test_bands_end_where_values_do(opened: Opened) -> None:
+    """A band of residuals went below 0."""
+    opened.chart("residual")
+    wide = "const { value } = panel.chart.data.columns; value.values.forEach((_, at) => { value.values[at] = at % 5 ? 0.01 : 2; });"
+    opened.page.evaluate(AGAIN, ["residual", wide])
+    panel = "window.rankfall.panels.find((one) => one.chart.name === 'residual')"
+    found = opened.page.evaluate(f"{panel}.shownMarks.map((one) => [one.mean - one.deviation, one.low])")
+    assert min(plain for plain, _ in found) < 0 and min(low for _, low in found) == 0
+
+
+def test_lines_of_other_choices_are_named_and_lead_there(opened: Opened) -> None:
+    """A network of another depth vanished without a word."""
+    box = opened.chart("residual")
+    opened.page.evaluate(
+        AGAIN, ["residual", "for (const cell of cells) if (cell.label === 'transformer') cell.depth = 3"]
+    )
+    other = box.locator("[data-elsewhere=transformer]")
+    assert "depth 3" in other.inner_text()
+    other.click()
+    assert (
+        box.locator("[data-choose=depth]").input_value() == "3" and box.locator("[data-line=transformer]").count() == 1
+    )
+
+
+def test_no_axis_has_a_label_twice(opened: Opened) -> None:
+    """One read 0, 1, 1."""
+    box = opened.chart("residual")
+    few = "const { value } = panel.chart.data.columns; value.values.forEach((_, at) => { value.values[at] = at % 2; });"
+    for change in ("", few):
+        if change:
+            opened.page.evaluate(AGAIN, ["residual", change])
+        for axis in box.locator(".view svg .role-axis").all():
+            labels = [text for text in axis.locator(".role-axis-label text").all_text_contents() if text]
+            assert len(set(labels)) == len(labels)
+
+
+def test_nothing_is_scrolled_sideways(browser: Any, folder: Path) -> None:
+    """At each width the scorecard has the columns that there is room for, and the others can be chosen."""
+    for size in SIZES:
+        found = Opened(browser, folder / "report" / "index.html", size)
+        table = found.page.locator("#scorecard-table")
+        numbers = set()
+        options = found.page.locator("#score-part option").all_inner_texts()
+        for part in options if len(options) > 1 else [None]:
+            if part:
+                found.page.locator("#score-part").select_option(part)
+            numbers |= set(
+                table.evaluate("(node) => [...node.querySelectorAll('[data-number]')].map((one) => one.dataset.number)")
+            )
+            inside = """(node) => node.getBoundingClientRect().right <= document.documentElement.clientWidth
+                && node.scrollWidth <= node.parentElement.clientWidth
+                && [...node.querySelectorAll("td button, th button")].every((one) => one.scrollWidth <= one.clientWidth + 1)"""
+            assert table.evaluate(inside), (size, part)
+        assert {"residual_last", "order", "halving_depth"} <= numbers
+        found.context.close()
+
+
+def test_squares_are_bluer_where_more_is_kept(opened: Opened) -> None:
+    """Yellow was collapse in the chart of orders, and success in that of places."""
+    blue = "([better, value]) => window.rankfall.shades(better)[value]"
+    assert opened.page.evaluate(blue, ["low", 0]) == opened.page.evaluate(blue, ["high", 1])
+    box = opened.chart("orders")
+    assert "less is better" in " ".join(box.locator(".view svg text").all_text_contents())
 
 
 def test_verdicts_are_filtered(opened: Opened) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,6 +46,7 @@ def write(
     from rankfall.report.looks import looks
     from rankfall.report.page.build import Given, page
 
+    out = out or Path(own.outputs.page)
     captions = {name: caption(Path(own.outputs.caption(name))) for name in sorted(figures)}
     given = Given(
         own.plan.config.name,
@@ -55,13 +57,13 @@ def write(
         made,
         __version__,
         lacks or {},
+        links_from(out.parent),
     )
     try:
         with looks(own.plan.labels, own.plan.colours):
             text = page(given)
     except ModuleNotFoundError as error:
         raise RankfallError(f"the page needs {error.name}: pip install 'rankfall[page]'") from error
-    out = out or Path(own.outputs.page)
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic(out) as file:
         file.write(text.encode())
@@ -92,6 +94,16 @@ def write_lacking(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str,
     }
     write(own, tables, figures, made, None, lacks)
     return lacks
+
+
+READ = {"The documentation": "docs/index.md", "The code": "src/rankfall", "How to run it": "README.md"}
+
+
+def links_from(folder: Path) -> dict[str, str]:
+    """What there is to read in the checkout that the page is made in, as seen from the page's folder."""
+    here = Path.cwd()
+    found = {what: here / name for what, name in READ.items() if (here / name).exists()}
+    return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
 
 
 def provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:

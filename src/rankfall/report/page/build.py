@@ -11,14 +11,28 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import colour
-from rankfall.report.headlines import HEADLINES, STUDIES
+from rankfall.report.headlines import HEADLINES
 from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS, MENUS, Chart
-from rankfall.report.page.findings import Finding, findings, was_run
+from rankfall.report.page.findings import findings, was_run
+from rankfall.report.page.glossary import linker, terms, write_glossary
 from rankfall.report.page.library import bundle
+from rankfall.report.page.opening import choose_findings, choose_picture
 from rankfall.report.page.pack import compressed, packed, shared
 from rankfall.report.page.rows import chart_rows, encoded, lacking_rows, level_rows
+from rankfall.report.page.sections import (
+    SECTIONS,
+    SHORT,
+    has,
+    uncharted,
+    write_download,
+    write_findings,
+    write_links,
+    write_opening,
+    write_section,
+)
 from rankfall.report.page.specs import spec
+from rankfall.report.page.words import SOURCES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.schemas.scorecard import MADE_OF
 from rankfall.report.settings import settings_in
@@ -29,9 +43,6 @@ if TYPE_CHECKING:
 
 MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
-SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
-SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
-         "published": "Published"}  # fmt: skip
 BUNDLE = "vega-embed"
 SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "meetings", "drawing", "point",
            "panel", "start")  # fmt: skip
@@ -39,7 +50,8 @@ SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "
 
 @dataclass(frozen=True)
 class Given:
-    """What a page is made from. `read(name)`: a table of the run; `figures`: name -> caption; `made`: the record that the page keeps."""
+    """What a page is made from. `read(name)`: a table of the run; `figures`: name -> caption; `made`: the record that the page keeps;
+    `links`: what there is to read beside it, and where, from the page's own folder."""
 
     name: str
     tables: Sequence[str]
@@ -49,6 +61,7 @@ class Given:
     made: Mapping[str, str]
     version: str
     lacks: Mapping[str, str] = field(default_factory=dict)  # table or figure that could not be made -> why
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 def page(given: Given, most: int = MOST) -> str:
@@ -62,16 +75,18 @@ def page(given: Given, most: int = MOST) -> str:
     charts = [
         drawn(chart, with_chance(frames[chart.table], cells), places) for chart in CHARTS if chart.table in frames
     ]
+    charts = [chart for chart in charts if chart["data"]["rows"]]
     main = {
         "cells": encoded(cells[list(CELL_FIELDS)]),
         "colours": {label: colour(name) for label, name in lines_of(cells, charts)},
-        "charts": [chart for chart in charts if chart["data"]["rows"]],
+        "charts": charts,
         "headlines": [asdict(headline) for headline in HEADLINES],
         "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
         "settings": [{"label": one.label, "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
         if "scorecard" in frames
         else [],
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
+        "sources": {name: asdict(source) for name, source in SOURCES.items()},
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
@@ -89,15 +104,21 @@ def page(given: Given, most: int = MOST) -> str:
     blocks |= {f"table-{name}": text for name, text in tables.items()}
     sections = [name for name in SECTIONS if has(name, main)]
     story = findings(read)
+    first, link = choose_findings(story), linker()
     text = own.joinpath("page.html").read_text("utf-8")
     values = parts | {
         "title": html.escape(f"Rankfall: {given.name}"),
-        "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections) + '<a href="#downloads">Tables</a>',
+        "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections)
+        + '<a href="#downloads">Tables</a><a href="#glossary">Glossary</a>',
         "was_run": html.escape(was_run(cells)) + lacking(given.lacks),
-        "residual": RESIDUAL if any(found.study == "rank" for found in story) else "",
-        "findings": "".join(told(found, sections) for found in story),
-        "sections": "\n".join(section(name, main, given.figures) for name in sections),
-        "tables": "".join(download(name, frame, name in tables) for name, frame in sorted(frames.items())),
+        "findings": write_findings(story, first, sections, link),
+        "opening": write_opening(
+            choose_picture(charts), next((one.setting for one in first if one.study == "rank"), "")
+        ),
+        "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
+        "glossary": write_glossary(terms(cells)),
+        "links": write_links(frames["reproduction"].source if "reproduction" in frames else [], given.links),
+        "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
         "uncharted": uncharted(frames),
         "footer": html.escape(
             f"Made by Rankfall {given.version} from the tables of this run; this page opens from disk and loads nothing."
@@ -185,92 +206,3 @@ def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
         if used <= room:
             kept[name] = text
     return kept
-
-
-def has(section: str, main: Mapping[str, Any]) -> bool:
-    if section in ("scorecard", "published"):
-        return main["scorecard" if section == "scorecard" else "reproduction"] is not None
-    return any(chart["study"] == section for chart in main["charts"])
-
-
-def section(name: str, main: Mapping[str, Any], figures: Mapping[str, str]) -> str:
-    """The heading and the places that the script fills."""
-    title = html.escape(SECTIONS[name])
-    inner = {"scorecard": SCORECARD, "published": PUBLISHED}.get(name, "")
-    for chart in main["charts"]:
-        if chart["study"] == name:
-            inner += CHART.format(**{key: html.escape(str(chart[key])) for key in ("name", "title", "text")})
-    if name == "scorecard" and figures:
-        inner += pictures(figures)
-    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>{inner}</section>'
-
-
-def pictures(figures: Mapping[str, str]) -> str:
-    """Links to the figures, which lie beside the page."""
-    count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
-    items = "".join(
-        f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
-        f'(<a href="../figures/{html.escape(name)}.pdf">PDF</a>, <a href="../figures/{html.escape(name)}.svg">SVG</a>, '
-        f'<a href="../figures/{html.escape(name)}.csv">CSV</a>): {html.escape(caption)}</li>'
-        for name, caption in sorted(figures.items())
-    )
-    return f"<details><summary>Pictures for print, {count} with captions</summary><ul>{items}</ul></details>"
-
-
-def told(found: Finding, sections: Sequence[str]) -> str:
-    link = f' <a href="#{found.study}">{SHORT[found.study]}</a>' if found.study in sections else ""
-    return f"<div><dt>{html.escape(found.question)}</dt><dd>{html.escape(found.answer)}{link}</dd></div>"
-
-
-def uncharted(names: Iterable[str]) -> str:
-    """A sentence on the tables that nothing on the page is drawn from."""
-    shown = {"cells", "scorecard", "reproduction", *(chart.table for chart in CHARTS)}
-    left = sorted(set(names) - shown)
-    return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
-
-
-def download(name: str, frame: DataFrame, inside: bool) -> str:
-    """A row of the list of tables."""
-    csv = (
-        f'<button type="button" data-csv="{name}" aria-label="{name} as CSV">CSV</button> '
-        if inside
-        else "too large to be here "
-    )
-    parquet = f'<a href="../tables/{name}.parquet" download aria-label="{name} as Parquet">Parquet</a>'
-    row = html.escape(schema(name).row)
-    return f'<tr><th scope="row">{name}</th><td>{row}</td><td>{len(frame):,}</td><td>{csv}{parquet}</td></tr>'
-
-
-RESIDUAL = (
-    "The <em>residual</em> of a layer is what is left of the tokens' vectors without their mean, as a share of their size: about 1 where "
-    "they have nothing in common, 0 where all are one vector, which is rank collapse."
-)
-SCORECARD = (
-    '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
-    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "
-    "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
-    "what the architecture is made of, a number for its definition, its networks and "
-    "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
-    "of Tab, then arrow keys.</p>"
-    '<div class="controls"><label>setting<select id="score-setting"></select></label>'
-    '<label>numbers<select id="score-part"></select></label>'
-    '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
-    '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
-    '<p class="hint" id="score-count" role="status"></p><p class="hint" id="score-engines"></p>'
-)
-PUBLISHED = (
-    "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "
-    "the side that the paper claims.</p>"
-    '<div class="controls"><label>verdict<select id="published-verdict"><option value="">all</option><option>holds</option>'
-    "<option>misses</option><option>not measured</option></select></label>"
-    '<label>source<select id="published-source"><option value="">all</option></select></label>'
-    '<label>text<input type="search" id="published-search" placeholder="what, place, setting"></label></div>'
-    '<p class="hint" id="published-count" role="status"></p>'
-    '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
-)
-CHART = (
-    '<div class="chart" id="chart-{name}" data-chart="{name}"><h3>{title}</h3><p>{text}</p><div class="controls"></div>'
-    '<div class="chips" role="toolbar" aria-label="Lines of {title}"></div><p class="hint" role="status"></p>'
-    '<div class="view" role="group" aria-label="Chart: {title}"></div><p class="says" aria-live="polite"></p>'
-    '<details><summary>Its numbers as a table</summary><div class="numbers"></div></details></div>'
-)

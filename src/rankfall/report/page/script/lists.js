@@ -19,7 +19,7 @@ function sortable(table, heads, rows, { sort = null, most = Infinity, head = nul
     const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
     return state.down ? -order : order;
   };
-  const buttons = () => [...table.rows].map((row) => [...row.querySelectorAll("button")]).filter((row) => row.length);
+  const buttons = () => [...table.rows].map((row) => [...row.querySelectorAll("button, a")]).filter((row) => row.length);
   let stop = null;
   function fill() {
     line.childNodes.forEach((cell, at) => (at === state.at ? cell.setAttribute("aria-sort", state.down ? "descending" : "ascending") : cell.removeAttribute("aria-sort")));

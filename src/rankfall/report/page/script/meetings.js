@@ -3,8 +3,11 @@
 // How far apart values are on the axis that they are drawn on.
 const onAxis = (scale) => (scale === "log" ? Math.log10 : scale === "symlog" ? (value) => Math.sign(value) * Math.log10(1 + Math.abs(value)) : (value) => value);
 
+const TOLD = 60; // lines: of more nobody could tell the dashes, and to look for them takes long
+
 // For each mark the marks of other lines that are at its place, to the eye.
 function meetings(marks, scale) {
+  if (unique(marks.map((mark) => mark.line)).length > TOLD) return new Map();
   const height = onAxis(scale), heights = marks.map((mark) => height(mark.mean)), found = new Map();
   const reach = 0.006 * (Math.max(...heights) - Math.min(...heights)) || 1e-12, at = new Map();
   marks.forEach((mark, place) => (at.get(mark.x) || at.set(mark.x, []).get(mark.x)).push(place));

@@ -12,13 +12,19 @@ class Panel {
     this.lineOf = cell && chart.line === "architecture" ? (row) => CELLS[cell(row)].label : this.field(chart.line);
     this.x = chart.kind === "points" ? this.lineOf : this.get[chart.x];
     this.y = this.get[chart.measured];
-    if (!plain) this.recall();
+    if (plain) this.begin(box.dataset.setting); else this.recall();
     this.controls();
     this.choose(0);
   }
   // A column, or a field of the cell that a row is of.
   fieldOf(get, name) {
     return get.cell && !get[name] ? (row) => CELLS[get.cell(row)][name] : get[name];
+  }
+  // The menus of a setting.
+  begin(setting) {
+    const cell = CELLS.find((one) => one.setting === setting);
+    this.asked = cell ? Object.fromEntries(this.chart.choose.map((name) => [name, name in cell ? (blank(cell[name]) ? "none" : written(cell[name])) : null])) : {};
+    this.only = [];
   }
   view(name) {
     return `${this.chart.name}.${name}`;
@@ -31,6 +37,7 @@ class Panel {
     this.only = VIEW.all(this.view("line"));
   }
   remember() {
+    if (this.plain) return;
     for (const menu of this.menus) VIEW.set(this.view(menu.name), blank(this.chosen[menu.name]) ? "none" : written(this.chosen[menu.name]));
     VIEW.set(this.view("seeds"), this.mode === "each" ? "each" : null);
     VIEW.set(this.view("scale"), this.scale === this.chart.scale ? null : this.scale);
@@ -253,6 +260,8 @@ class Panel {
     if (elsewhere.length) {
       say.append(make("br"), `${plural(elsewhere.length, this.chart.kind === "grid" ? "row" : "line")} only elsewhere: `);
       elsewhere.slice(0, 6).forEach(({ line, menus }, at) => say.append(at ? ", " : "", make("button", { type: "button", class: "inline", "data-elsewhere": line, onclick: () => this.go(menus) }, `${line === "null" ? "none" : line} (${menus.map(({ menu, value }) => `${menu.title} ${blank(value) ? "none" : written(value)}`).join(", ")})`)));
+      if (!say.roved) say.roved = rove(say, () => [[...say.querySelectorAll("button")]]);
+      say.roved();
       say.append(elsewhere.length > 6 ? `, and ${elsewhere.length - 6} more: choose above.` : ".");
     }
   }

@@ -23,7 +23,7 @@ function published() {
   };
   const heads = [
     { title: "verdict", get: (row) => row.verdict, cell: (row) => make("td", { class: row.verdict === "not measured" ? "unmeasured" : row.verdict }, { holds: "✓ holds", misses: "✗ misses", "not measured": "– not measured" }[row.verdict]) },
-    { title: "what", get: (row) => row.what }, { title: "source", get: (row) => `${row.source}, ${row.place}` }, { title: "published", get: (row) => row.published },
+    { title: "what", get: (row) => row.what }, { title: "source", get: (row) => `${row.source}, ${row.place}`, cell: (row) => make("td", {}, DATA.sources[row.source] ? make("a", { href: DATA.sources[row.source].link, title: DATA.sources[row.source].title }, DATA.sources[row.source].name) : row.source, `, ${row.place}`) }, { title: "published", get: (row) => row.published },
     { title: "ours", get: (row) => row.ours, cell: (row) => make("td", {}, written(row.ours), row.deviation ? make("span", { class: "spread" }, " ± " + written(row.deviation, 2)) : null) },
     { title: "how ours should lie", get: (row) => `${row.sense}, tolerance ${written(row.tolerance)}` }, { title: "seeds", get: (row) => row.seeds },
     { title: "our setting", get: (row) => row.setting }, { title: "remark", get: why },
@@ -31,6 +31,11 @@ function published() {
   const view = sortable(table, heads, rows);
   const choice = byId("published-verdict"), source = byId("published-source"), search = byId("published-search");
   source.append(...inOrder(unique(rows.map((row) => row.source))).map((name) => make("option", {}, name)));
+  for (const [name, one] of [["verdict", choice], ["source", source], ["text", search]]) {
+    const asked = VIEW.get(`published.${name}`);
+    if (asked) one.value = asked;
+    one.addEventListener("input", () => VIEW.set(`published.${name}`, one.value));
+  }
   const filter = () => {
     const text = search.value.toLowerCase();
     const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!source.value || row.source === source.value) && (!text || `${row.what} ${row.place} ${row.setting} ${row.name}`.toLowerCase().includes(text)));

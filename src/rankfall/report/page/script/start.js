@@ -38,6 +38,8 @@ new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty(
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 document.querySelectorAll("[data-csv]").forEach((button) => button.addEventListener("click", () => download(button.dataset.csv)));
 
+for (const table of document.querySelectorAll("#downloads table")) rove(table, () => [...table.rows].map((row) => [...row.querySelectorAll("button, a")]).filter((row) => row.length));
+
 (async () => {
   DATA = await unpacked("main");
   CELLS = records(DATA.cells);
@@ -46,7 +48,7 @@ document.querySelectorAll("[data-csv]").forEach((button) => button.addEventListe
   published();
   charts();
   document.documentElement.dataset.ready = "true";
-  window.rankfall = { data: DATA, cells: CELLS, panels, paint, showCell, inUnits, placeOf, view: VIEW };
+  window.rankfall = { data: DATA, cells: CELLS, panels, paint, shades, showCell, inUnits, placeOf, view: VIEW };
   VIEW.go();
   if (VIEW.get("network")) showCell(VIEW.get("network"));
 })();

@@ -1,0 +1,28 @@
+"""The page's first screen: what was asked, three findings with their uncertainty, and one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rankfall.report.page.findings import Finding
+
+ASKED = ("rank", "position", "identity")  # the three questions
+PICTURES = ("residual", "law", "models", "accuracy")  # the first of these charts that there is
+
+
+def choose_findings(found: Sequence[Finding]) -> list[Finding]:
+    """One for each question, before all others those of one setting, which are means over seeds with a deviation; then any, up to three."""
+    chosen: list[Finding] = []
+    for study in ASKED:
+        own = sorted((one for one in found if one.study == study), key=lambda one: not one.setting)
+        chosen += own[:1]
+    return (chosen + [one for one in found if one not in chosen])[:3]
+
+
+def choose_picture(charts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """A chart of lines or points that the run has."""
+    by_name = {chart["name"]: chart for chart in charts}
+    return next((by_name[name] for name in PICTURES if name in by_name), None) or next(
+        (chart for chart in charts if chart["kind"] != "grid"), None
+    )

@@ -1,0 +1,142 @@
+"""The page's sections as HTML: headings, explanations, and the places that the script fills."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rankfall.report.headlines import STUDIES
+from rankfall.report.page.charts import CHARTS
+from rankfall.report.page.findings import Finding
+from rankfall.report.page.words import SOURCES
+from rankfall.report.schema import schema
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
+SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
+         "published": "Published"}  # fmt: skip
+Link = Callable[[str], str]  # text to HTML, with links to the glossary
+
+
+def has(section: str, main: Mapping[str, Any]) -> bool:
+    if section in ("scorecard", "published"):
+        return main["scorecard" if section == "scorecard" else "reproduction"] is not None
+    return any(chart["study"] == section for chart in main["charts"])
+
+
+def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str], link: Link) -> str:
+    """The heading and the places that the script fills."""
+    title = html.escape(SECTIONS[name])
+    inner = {"scorecard": SCORECARD, "published": PUBLISHED}.get(name, "")
+    for chart in main["charts"]:
+        if chart["study"] == name:
+            text = {key: html.escape(str(chart[key])) for key in ("name", "title")}
+            inner += CHART.format(text=link(chart["text"]), **text)
+    if name == "scorecard" and figures:
+        inner += write_pictures(figures)
+    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>{inner}</section>'
+
+
+def write_pictures(figures: Mapping[str, str]) -> str:
+    """Links to the figures, which lie beside the page."""
+    count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
+    items = "".join(
+        f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
+        f'(<a href="../figures/{html.escape(name)}.pdf">PDF</a>, <a href="../figures/{html.escape(name)}.svg">SVG</a>, '
+        f'<a href="../figures/{html.escape(name)}.csv">CSV</a>): {html.escape(caption)}</li>'
+        for name, caption in sorted(figures.items())
+    )
+    return f"<details><summary>Pictures for print, {count} with captions</summary><ul>{items}</ul></details>"
+
+
+def write_finding(found: Finding, sections: Sequence[str], link: Link) -> str:
+    to = f' <a href="#{found.study}">{SHORT[found.study]}</a>' if found.study in sections else ""
+    return f"<div><dt>{html.escape(found.question)}</dt><dd>{link(found.answer)}{to}</dd></div>"
+
+
+def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:
+    """The first ones, and the others where they are asked for."""
+    shown = "".join(write_finding(one, sections, link) for one in first)
+    more = [one for one in found if one not in first]
+    rest = "".join(write_finding(one, sections, link) for one in more)
+    hidden = f'<details><summary>{len(more)} more</summary><dl class="findings">{rest}</dl></details>' if more else ""
+    return f'<dl class="findings">{shown}</dl>{hidden}' if found else ""
+
+
+def write_opening(chart: Mapping[str, Any] | None, setting: str) -> str:
+    """The picture of the first screen."""
+    if chart is None:
+        return ""
+    named = {key: html.escape(str(chart[key])) for key in ("name", "title")}
+    return OPENING.format(setting=html.escape(setting), **named)
+
+
+def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
+    """Papers that the page has numbers of, and what is beside it on this machine."""
+    papers = [SOURCES[name] for name in SOURCES if name in set(sources)]
+    items = [
+        f'<li><a href="{one.link}">{html.escape(one.name)}</a>: {html.escape(one.title)}</li>'
+        for one in papers or [SOURCES["paper"]]
+    ]
+    beside = [f'<li><a href="{html.escape(href)}">{html.escape(what)}</a></li>' for what, href in links.items()]
+    said = f"<p>Where this page was made:</p><ul>{''.join(beside)}</ul>" if beside else ""
+    return f"<ul>{''.join(items)}</ul>{said}"
+
+
+def uncharted(names: Iterable[str]) -> str:
+    """A sentence on the tables that nothing on the page is drawn from."""
+    shown = {"cells", "scorecard", "reproduction", *(chart.table for chart in CHARTS)}
+    left = sorted(set(names) - shown)
+    return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
+
+
+def write_download(name: str, frame: DataFrame, inside: bool) -> str:
+    """A row of the list of tables."""
+    csv = (
+        f'<button type="button" data-csv="{name}" aria-label="{name} as CSV">CSV</button> '
+        if inside
+        else "too large to be here "
+    )
+    parquet = f'<a href="../tables/{name}.parquet" download aria-label="{name} as Parquet">Parquet</a>'
+    row = html.escape(schema(name).row)
+    return f'<tr><th scope="row">{name}</th><td>{row}</td><td>{len(frame):,}</td><td>{csv}{parquet}</td></tr>'
+
+
+OPENING = (
+    '<figure class="chart plain" id="opening" data-opening="{name}" data-setting="{setting}"><figcaption><strong>{title}</strong>: '
+    '<span data-chosen></span>. <a href="#chart-{name}">Choose what it shows</a></figcaption><div class="controls" hidden></div>'
+    '<div class="chips" role="toolbar" aria-label="Lines of the first picture"></div><div class="view" role="group" '
+    'aria-label="Picture: {title}"></div><p class="says" aria-live="polite"></p></figure>'
+)
+SCORECARD = (
+    '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
+    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "
+    "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
+    "what the architecture is made of, a number for its definition, its networks and "
+    "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
+    "of Tab, then arrow keys.</p>"
+    '<div class="controls"><label>setting<select id="score-setting"></select></label>'
+    '<label>numbers<select id="score-part"></select></label>'
+    '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
+    '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
+    '<p class="hint" id="score-count" role="status"></p><p class="hint" id="score-engines"></p>'
+)
+PUBLISHED = (
+    "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "
+    "the side that the paper claims.</p>"
+    '<div class="controls"><label>verdict<select id="published-verdict"><option value="">all</option><option>holds</option>'
+    "<option>misses</option><option>not measured</option></select></label>"
+    '<label>source<select id="published-source"><option value="">all</option></select></label>'
+    '<label>text<input type="search" id="published-search" placeholder="what, place, setting"></label></div>'
+    '<p class="hint" id="published-count" role="status"></p>'
+    '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
+)
+CHART = (
+    '<div class="chart" id="chart-{name}" data-chart="{name}"><h3>{title}</h3><p>{text}</p><div class="controls"></div>'
+    '<div class="chips" role="toolbar" aria-label="Lines of {title}"></div><p class="hint" role="status"></p>'
+    '<div class="view" role="group" aria-label="Chart: {title}"></div><p class="says" aria-live="polite"></p>'
+    '<details><summary>Its numbers as a table</summary><div class="numbers"></div></details></div>'
+)
