@@ -300,23 +300,14 @@ def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> Non
 
 
 def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
-    chart = next(one for one in CHARTS if one.name == "own_share")
-    row = {
-        "key": "a",
-        "status": "done",
-        "layer": 1,
-        "method": "jacobian",
-        "kept_tokens": "all",
-        "quantity": "own share",
-        "samples": 1,
-        "tokens": 8,
-    }
-    table = pd.DataFrame(
-        [row | {"value": 0.5, "value_reason": ""}, row | {"layer": 2, "value": None, "value_reason": "0 / 0"}]
-    )
+    chart = next(one for one in CHARTS if one.name == "residual")
+    row = {"key": "a", "status": "done", **chart.where}
+    rows = [row | {"layer": 1, "value": 0.5, "value_reason": ""}]
+    rows.append(row | {"layer": 2, "value": None, "value_reason": "beyond float64"})
+    table = pd.DataFrame(rows)
     assert chart_rows(chart, table).layer.tolist() == [1]
     (lacking,) = lacking_rows(chart, table).itertuples()
-    assert (lacking.layer, lacking.why) == (2, "0 / 0")
+    assert (lacking.layer, lacking.why) == (2, "beyond float64")
 
 
 def test_what_is_possible_is_said_of_every_chart_of_shares_and_distances() -> None:

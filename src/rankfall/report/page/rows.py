@@ -112,7 +112,7 @@ def lacking_rows(chart: Chart, table: DataFrame) -> DataFrame:
     """Places at which a network's table has no value, with `why`."""
     table = of_chart(chart, prepare(chart, table))
     none = table[table[chart.measured].isna() & table[chart.x].notna()]
-    reasons = [name for name in (f"{chart.measured}_reason", "refused", "reason") if name in none]
+    reasons = [name for name in (f"{chart.measured}_reason", "value_reason", "refused") if name in none]
     why = none[reasons].astype("string").fillna("").apply(lambda row: next((text for text in row if text), ""), axis=1)
     none = none.assign(why=why if len(none) and reasons else "")
     return none[[*keys_of(chart, table), "why"]].drop_duplicates()
