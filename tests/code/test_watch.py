@@ -18,7 +18,7 @@ from helpers import config
 
 from rankfall import cli, components
 from rankfall.code import watch
-from rankfall.code.declared import NotInKey
+from rankfall.code.declared import Declared, NotInKey
 from rankfall.code.unchanged import proved
 from rankfall.plan import make_plan
 from rankfall.plan.cell import Cell
@@ -242,6 +242,21 @@ def test_a_helper_of_a_helper_is_named_and_so_is_the_component_it_helps(lab: Pat
     )
     del sys.modules["watched_deeper"]
     assert refusal().startswith("watched_deeper.py, line 3 (for watched_lab.py): runs watched_other/sub/a.py, ")
+
+
+def test_a_watch_that_fails_ends_the_job(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the component catches the error: what it read then was watched by nobody."""
+    write(lab, READS["caught"], top=f"DATA = [{FILE!r}]\n")
+
+    real = Declared.check
+
+    def check(self: Declared, path: str, loaded: bool = False) -> str | None:
+        if path.endswith(FILE):
+            raise ValueError("a fault of its own")
+        return real(self, path, loaded)
+
+    monkeypatch.setattr(Declared, "check", check)
+    assert re.search("the watch over what is read failed at open .*ValueError: a fault of its own; nothing", refusal())
 
 
 def test_what_is_declared_is_read(lab: Path) -> None:

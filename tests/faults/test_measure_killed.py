@@ -15,7 +15,7 @@ from rankfall.plan import make_plan
 from rankfall.report import tables
 from rankfall.store import Store
 
-# A measure whose value is a cell's seed; `TROUBLE` names what befalls it when it comes to a seed.
+# A measure whose value is a cell's seed; a file names what befalls it when it comes to a seed.
 PROBE = """
 import os, signal
 from pathlib import Path
@@ -25,7 +25,8 @@ def probe(context):
     for member, cell in enumerate(context.cells):
         with open("calls", "a") as calls:
             calls.write(f"{cell.seed} ")
-        trouble = os.environ.get(f"TROUBLE{cell.seed}")
+        kinds = ("term", "ctrl-c", "error", "edit", "nan")
+        trouble = next((kind for kind in kinds if Path(f"trouble{cell.seed}.{kind}").exists()), None)
         if trouble == "term":
             os.kill(os.getpid(), signal.SIGTERM)
         if trouble == "ctrl-c":
@@ -33,8 +34,8 @@ def probe(context):
         if trouble == "error":
             raise ValueError("no such number")
         if trouble == "edit":
-            Path(__file__).write_text(Path(__file__).read_text().replace("cell.seed)}", "cell.seed + 1)}"))
-        rows.append({"member": member, "kind": "whole", "accuracy": float(cell.seed)})
+            os.replace("edited.py", __file__)
+        rows.append({"member": member, "kind": "whole", "accuracy": float("nan" if trouble == "nan" else cell.seed)})
     return rows
 """
 FREE = """
@@ -98,17 +99,17 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 @pytest.mark.parametrize("interval", [1e-9, 3600.0])
-def test_ctrl_c_loses_the_running_cell_only(lab: Lab, monkeypatch: pytest.MonkeyPatch, interval: float) -> None:
+def test_ctrl_c_loses_the_running_cell_only(lab: Lab, interval: float) -> None:
     lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=interval)
-    monkeypatch.setenv("TROUBLE3", "ctrl-c")
+    Path("trouble3.ctrl-c").touch()
     assert lab.measure() == 130
     assert lab.kept() == 3
 
 
 def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("TROUBLE0", "term")
+    Path("trouble0.term").touch()
     assert lab.measure() == 75
     assert "SIGTERM between stacks; run again" in capsys.readouterr().err
     assert (lab.kept(), lab.calls()) == (1, ["0"])
@@ -118,22 +119,37 @@ def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
     assert lab.calls() == ["1", "2", "1", "3"]
 
 
-def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TROUBLE3", "error")
+def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("trouble3.error").touch()
     assert lab.measure() == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert "measure mine fails at sorting / net / short, depth 2, seed 3: ValueError: no such number (" in error
     assert lab.calls() == ["0", "1", "0", "2", "3"]
     assert lab.kept() == 3  # its neighbour's too
-    monkeypatch.delenv("TROUBLE3")
+    Path("trouble3.error").unlink()
     assert lab.measure() == 0
     assert lab.calls() == ["3"]
 
 
-def test_a_measure_that_is_edited_while_it_runs_is_the_planned_one(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TROUBLE2", "edit")  # not measured again, and so not read after the edit
+def test_a_nan_names_its_cell_and_is_not_kept(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of many cells could not say whose it is."""
+    text = PROBE.replace('"paths"', '"references"').replace('"kind": "whole"', '"predictor": "mine"')
+    (lab.folder / "probe_lab.py").write_text(text)
+    Path("trouble3.nan").touch()
+    assert lab.measure() == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert (
+        "measure mine gives NaN as 'accuracy' of sorting / net / short, depth 2, seed 3 (its row 0), so its rows"
+        in error
+    )
+    assert lab.kept() == 3
+    Path("trouble3.nan").unlink()
+    assert lab.measure() == 0 and lab.kept() == 4
+
+
+def test_a_measure_that_is_edited_while_it_runs_is_the_planned_one(lab: Lab) -> None:
+    Path("trouble2.edit").touch()  # not measured again, and so not read after the edit
+    Path("edited.py").write_text(PROBE.replace("else cell.seed)", "else cell.seed + 1)"))
     assert lab.measure() == 0
     assert sorted(tables.read(lab.folder / "out.parquet", "paths")["accuracy"].to_pylist()) == [0.0, 1.0, 2.0, 3.0]
     (lab.folder / "probe_lab.py").write_text(PROBE)

@@ -167,7 +167,7 @@ WRONG = [
     ({"shuffle": 1}, r"column 'shuffle' is not all bool"),
     ({"accuracy": None}, r"column 'accuracy' has a null"),
     ({"seed": None}, r"column 'seed' has a null"),
-    ({"lr": math.nan}, r"column 'lr' has a NaN"),
+    ({"lr": math.nan}, r"column 'lr' has a NaN, row \d+, task \S+, architecture .*, seed \d+"),
     (
         {"kind": "path", "evaluation": "frozen", "length": 2, "paths": 5, "repeat": 0},
         r"2 rows with the same key.*'length': 2",

@@ -22,10 +22,11 @@ from types import FrameType
 from typing import Any
 
 from rankfall.code.calls import CALLS, asking, line
-from rankfall.code.declared import MACHINERY, READER, Code, Declared, is_ours, shown, source_of
+from rankfall.code.declared import MACHINERY, READER, Code, Declared, Unproved, is_ours, shown, source_of
 from rankfall.code.loader import LOADED, Text
 from rankfall.code.outside import Outside
 from rankfall.code.process import components_of, unaltered
+from rankfall.errors import told
 
 
 class Watch:
@@ -39,9 +40,19 @@ class Watch:
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         declared = self.declared
-        if declared is None or getattr(self.busy, "now", False):
+        if declared is None or getattr(self.busy, "now", False) or (event not in EVENTS and event not in CALLS):
             return
-        if event in CALLS and (frame := asking(declared, event, arguments, sys._getframe(1))) is not None:
+        try:
+            self.look(declared, event, arguments)
+        except Unproved:
+            raise
+        except Exception as error:  # of the watch itself; a component might catch it, and go on unwatched
+            declared.forbid(
+                f"the watch over what is read failed at {event} {arguments[:1]}: {told(error)}; nothing is kept"
+            )
+
+    def look(self, declared: Declared, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in CALLS and (frame := asking(declared, event, arguments, sys._getframe(2))) is not None:
             declared.forbid(line(_place(frame, declared), event, arguments))
         if event not in EVENTS:
             return
@@ -189,7 +200,7 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
 def _innermost(declared: Declared) -> tuple[FrameType | None, set[str]]:
     """The frame that reads, if it takes part in the computation, and the files of Python and of packages that it reads through."""
     through: set[str] = set()
-    frame: FrameType | None = sys._getframe(3)
+    frame: FrameType | None = sys._getframe(4)
     while frame is not None:
         file = frame.f_code.co_filename
         kind = declared.reader(file)

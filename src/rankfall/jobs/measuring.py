@@ -21,6 +21,7 @@ from rankfall.measures._apply import apply
 from rankfall.measures._context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
+from rankfall.report.schema import schema
 from rankfall.store import join
 from rankfall.train.progress import Progress
 from rankfall.trial.candidate import Refused
@@ -81,9 +82,8 @@ class MeasuringWork:
         )
 
     def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
-        where = f"{' / '.join(cell.labels)}, depth {cell.architecture.depth}, seed {cell.seed}"
         raise RankfallError(
-            f"measure {self.measure.name} fails at {where}: {reason}; what was measured before is kept"
+            f"measure {self.measure.name} fails at {place_of(cell)}: {reason}; what was measured before is kept"
         ) from error
 
     def check(self, cells: "Sequence[Cell]") -> None:
@@ -114,6 +114,22 @@ def measured(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, of_cells.get(cell.key))]
 
 
+def place_of(cell: "Cell") -> str:
+    return f"{' / '.join(cell.labels)}, depth {cell.architecture.depth}, seed {cell.seed}"
+
+
+def check_numbers(cell: "Cell", rows: Rows, job: MeasuringWork) -> None:
+    """Raise if a cell has a NaN where its table has none, before it is kept: a table of many cells could not say whose it is."""
+    for column in schema(job.measure.table).columns:
+        for number, row in enumerate(rows):
+            value = row.get(column.name)
+            if column.type == "float" and not column.nan and value is not None and value != value:
+                raise RankfallError(
+                    f"measure {job.measure.name} gives NaN as {column.name!r} of {place_of(cell)} (its row {number}), so its rows are not "
+                    f"kept; give a number, or None with a reason where the column allows it"
+                )
+
+
 def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Rows]:
     """Rows by measure key. They are saved from time to time, and whatever ends the job."""
     fresh: dict[str, Rows] = {}
@@ -135,6 +151,7 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Ro
         for together in stacks(cells, job.settings.stack):  # what is read at once
             job.inputs.update(job.read(together))
             for cell, rows in zip(together, Engine(job, job.store, 1, job.stopped).run(together)):
+                check_numbers(cell, [row for some in rows.values() for row in some], job)
                 unsaved |= rows
                 finished.append(stack_id(rows))
                 repeats.look(cell, *rows.values())

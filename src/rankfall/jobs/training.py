@@ -65,7 +65,7 @@ def train_cells(
         refused = refused_cells(missing, store, progress.note, lambda cell: dataset_of(cell, store))
         for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
             fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
-        check_zeros([cell for cell in missing if cell.key not in refused], store)
+        check_zeros([cell for cell in missing if cell.key not in refused], store, progress.note)
         most = partial(members_at_once, settings=settings)
         for _ in Engine(job, store, most, stopped).run([c for c in missing if c.key not in refused]):
             pass

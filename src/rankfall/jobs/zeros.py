@@ -1,6 +1,6 @@
 """Whether the fast engine's kernels keep what cancels exactly in the cells of a job: looked at before any of them is trained."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -8,7 +8,7 @@ import torch
 from rankfall.code.declared import Unproved
 from rankfall.code.watch import numerics
 from rankfall.disk import StoreError
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, told
 from rankfall.jobs.cells import dataset_of, shape_of, stacked
 
 if TYPE_CHECKING:
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from rankfall.train.exact_zeros import Remainder
 
 
-def check_zeros(cells: "Sequence[Cell]", store: "Store") -> None:
-    """Raise if the kernels leave a remainder where a gradient is exactly 0, for the first cell of each group that they train."""
+def check_zeros(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> None:
+    """Raise if the kernels leave a remainder where a gradient is exactly 0, for the first cell of each group that they train. `note` is
+    told where that could not be looked at."""
     firsts: dict[str, Cell] = {}
     for cell in cells:
         if cell.engine == "fused":
@@ -28,7 +29,8 @@ def check_zeros(cells: "Sequence[Cell]", store: "Store") -> None:
             found = remainder_of(cell, store)
         except (StoreError, Unproved):
             raise
-        except Exception:  # what a component raises is its cells' own failure, and their training will say so
+        except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
+            note(f"{cell.key}: not looked at whether exact zeros stay zeros: {told(error)}")
             continue
         if found:
             raise RankfallError(

@@ -75,6 +75,13 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
         raise RankfallError(f"table {name}: column {column!r} is not all {wanted}: {line}") from None
 
 
+def _place(table: Table, data: pa.Table, bad: Any) -> str:
+    """The first such row, by what it is: cell and layer, say."""
+    index = pc.index(bad, True).as_py()
+    own = [column for column in table.order if column != "key"]
+    return ", ".join([f"row {index}", *(f"{column} {data[column][index].as_py()}" for column in own)])
+
+
 def _check_values(table: Table, data: pa.Table) -> None:
     exempt = None  # rows of cells that are not done, where only the cell's own columns are due
     if table.cells and len(data):
@@ -87,14 +94,12 @@ def _check_values(table: Table, data: pa.Table) -> None:
                 bad = pc.and_not(bad, exempt)
             if pc.any(bad).as_py():
                 raise RankfallError(
-                    f"table {table.name}: column {column.name!r} has a null, row {pc.index(bad, True).as_py()}"
+                    f"table {table.name}: column {column.name!r} has a null, {_place(table, data, bad)}"
                 )
         if column.type == "float" and not column.nan:
             bad = pc.fill_null(pc.is_nan(values), False)
             if pc.any(bad).as_py():
-                raise RankfallError(
-                    f"table {table.name}: column {column.name!r} has a NaN, row {pc.index(bad, True).as_py()}"
-                )
+                raise RankfallError(f"table {table.name}: column {column.name!r} has a NaN, {_place(table, data, bad)}")
     identity = list(table.identity)
     if identity:
         groups = data.select(identity).group_by(identity).aggregate([([], "count_all")])
