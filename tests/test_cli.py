@@ -70,3 +70,9 @@ def test_colours_reach_the_terminal() -> None:
     out = io.StringIO()
     Console(file=Cleaning(out), force_terminal=True, color_system="standard").print("[red]x[/]")  # type: ignore[arg-type]
     assert out.getvalue() == "\x1b[31mx\x1b[0m\n"
+
+
+def test_the_help_of_measure_names_the_way_to_measure_one_model(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["measure", "--help"])
+    assert "measure model NAME" in " ".join(capsys.readouterr().out.split())

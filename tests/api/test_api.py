@@ -1,12 +1,16 @@
 """Guards the functions that one imports: their numbers are those of the rank study, known answers, or computed here by another way."""
 
 import doctest
+import functools
 import math
+import random
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -158,6 +162,14 @@ class Counts:
         return x * self.calls
 
 
+class Remembers(nn.Module):
+    """Its first answer, for whatever comes after it."""
+
+    def forward(self, x):
+        self.first = getattr(self, "first", x)
+        return self.first
+
+
 def shrinks(x):
     common = x.mean(1, keepdim=True)
     return common + 0.3 * (x - common)
@@ -206,14 +218,43 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
         (lambda: residuals(nn.Identity(), torch.full((2, 7, 6), math.nan)), "states have values that are not finite"),
         (lambda: residuals(lambda x: x * math.nan), "layer 1 returns values that are not finite"),
         (lambda: collapse_law(lambda x: x / 0), "layer 1 returns values that are not finite"),
-        (lambda: collapse_law(lambda x: x.float()), "returns float32 for float64"),
-        (lambda: order_of_contraction(lambda x: x.half()), "returns float16 for float64"),
+        (
+            lambda: collapse_law(lambda x: x.type(torch.float32)),
+            "casts what it is given from float64 to float32 inside",
+        ),
+        (lambda: order_of_contraction(lambda x: x.half().double()), "casts what it is given from float64 to float16"),
         (lambda: residuals(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
         (lambda: collapse_law(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
         (lambda: order_of_contraction(Counts()), "gives two answers for the same input"),
         (lambda: collapse_law(samples=0), "samples is 0: it must be a whole number"),
         (lambda: collapse_law(depth=0), "depth is 0: it must be a whole number"),
         (lambda: order_of_contraction(draws=0), "draws is 0: it must be a whole number"),
+        (lambda: residuals([nn.Identity()] * 2, depth=6), "depth is 6, but 2 layers are given"),
+        (
+            lambda: residuals(nn.Identity(), torch.randn(2, 7, 6), width=6),
+            "width is 6, but the states that are given have",
+        ),
+        (lambda: residuals(nn.Identity(), torch.randn(2, 7, 6), seed=1), "seed is 1, but nothing is drawn"),
+        (lambda: residuals(nn.Identity(), heads=2), "heads is 2, but only attention functions"),
+        (lambda: order_of_contraction(nn.Identity(), heads=2), "heads is 2, but only attention functions"),
+        (lambda: collapse_law(nn.Identity(), heads=2), "heads is 2, but only attention functions"),
+        (lambda: residuals("bert", torch.randn(2, 7, 6)), "but a model has its own"),
+        (lambda: residuals("bert", depth=2), "depth is 2, but a model has its own"),
+        (lambda: collapse_law("bert", tokens=4), "tokens is 4, but a model has its own"),
+        (lambda: residuals("bert", variants="SAN"), "variants is 'SAN': it must be a list of names"),
+        (lambda: residuals("bert", phase="trained"), "phase is 'trained': it must be 'init' or 'pretrained'"),
+        (lambda: collapse_law(norm_placement="prre"), "no norm_placement 'prre'; the nearest is 'pre'"),
+        (lambda: collapse_law(normaliser=3), "normaliser is 3: it must be a name"),
+        (lambda: collapse_law(normaliser="l2", seed="a"), "seed is 'a': it must be a whole number of at least 0"),
+        (lambda: collapse_law(mlp_width="wide"), "mlp_width is 'wide': it must be a whole number"),
+        (lambda: residuals(nn.Identity(), norm=2), "no norm 2: composite, l1"),
+        (lambda: residuals(None), "None is not a function"),
+        (lambda: residuals(nn.Identity(), torch.ones(2, 7, 6) > 0), "torch.bool"),
+        (
+            lambda: residuals(nn.Sequential(nn.Linear(6, 9), nn.Linear(9, 6)), torch.randn(2, 7, 6)),
+            "each child of a Sequential is a layer: to measure it as one layer, give a list of it",
+        ),
+        (lambda: residuals(Remembers(), torch.randn(2, 7, 6)), "or does it keep something between two calls"),
         (
             lambda: collapse_law(normaliser={"name": "cosine", "tua": 1.0}),
             "no option of normaliser 'cosine' called 'tua'",
@@ -224,6 +265,115 @@ def test_what_cannot_be_measured_is_one_line(call, said):
     with pytest.raises(RankfallError, match=re.escape(said)) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def blocks(count=3, dropout=0.1):
+    torch.manual_seed(0)
+    return [nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=dropout) for _ in range(count)]
+
+
+def test_a_sequential_is_a_stack_of_its_children():
+    layers, x = blocks(), torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(1))
+    plain = residuals(layers, x)
+    assert len(plain) == 4
+    for stack in (
+        nn.Sequential(*layers),
+        nn.ModuleList(layers),
+        nn.Sequential(nn.Sequential(*layers[:2]), layers[2]),
+        torch.compile(nn.Sequential(*layers), backend="eager"),
+        [torch.compile(layer, backend="eager") for layer in layers],
+        [layer.forward for layer in layers],
+        [lambda x, layer=layer: layer(x) for layer in layers],
+        [functools.partial(lambda module, x: module(x), layer) for layer in layers],
+    ):
+        assert residuals(stack, x) == pytest.approx(plain, rel=1e-12)
+    assert residuals([nn.Sequential(*layers)], x)[-1] == pytest.approx(plain[-1], rel=1e-12)
+    assert plain.note == ""
+
+
+def test_what_is_repeated_is_said():
+    (layer,) = blocks(1)
+    with pytest.warns(UserWarning, match="TransformerEncoderLayer is applied 6 times, with the same weights"):
+        found = residuals(layer, width=16)
+    assert len(found) == 7 and "applied 6 times" in repr(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(residuals(layer, width=16, depth=2)) == 3
+
+
+def test_the_callers_modules_and_random_state_are_as_before():
+    layers = [*blocks(2), nn.Sequential(nn.Dropout(0.5), nn.Linear(16, 16))]
+    seen = []
+    layers[0].register_forward_hook(lambda module, given, output: seen.append(module))
+    layers[1].eval()
+    modes = [[module.training for module in layer.modules()] for layer in layers]
+    values = [{key: value.clone() for key, value in layer.state_dict().items()} for layer in layers]
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(1))
+
+    def noisy(x):
+        torch.manual_seed(3), random.seed(3), np.random.seed(3)
+        return x + 0.1 * torch.rand(x.shape, dtype=x.dtype)
+
+    residuals([*layers, lambda x: layers[2](x), noisy], x)
+    collapse_law([*layers, noisy], width=16)
+    order_of_contraction(layers[0], width=16)
+    assert [[module.training for module in layer.modules()] for layer in layers] == modes
+    for layer, before in zip(layers, values):
+        assert all(
+            torch.equal(value, before[key]) and value.dtype == before[key].dtype
+            for key, value in layer.state_dict().items()
+        )
+    assert all(module is not layers[0] for module in seen) and len(layers[0]._forward_hooks) == 1
+    assert torch.equal(torch.get_rng_state(), states[0]) and random.getstate() == states[2]
+    assert (np.random.get_state()[1] == states[1]).all()
+
+
+def test_values_at_the_floor_are_marked():
+    found = residuals(F.scaled_dot_product_attention, depth=5)
+    assert found.floor[:4] == [False] * 4 and found.floor[5]
+    assert "~" in repr(found) and repr(found).startswith("[0.5")
+    assert residuals(lambda x: x.mean(1, keepdim=True).expand_as(x), depth=1).floor == [False, True]
+
+
+def test_underflow_is_no_collapse():
+    """A cube of its size: homogeneous, so rows stay as far apart; with a constant that is too small to be seen, it has no value."""
+
+    def cube(x):
+        return x * x.square().mean((1, 2), keepdim=True)
+
+    x = 1e-3 * torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert not cube(cube(cube(cube(cube(cube(x)))))).any()
+    found = residuals(cube, x, depth=12)
+    assert found == pytest.approx([found[0]] * 13, rel=1e-9) and not any(found.floor)
+    with_constant = residuals(lambda x: cube(x) + 1e-320, x, depth=7)
+    assert with_constant[:5] == pytest.approx([found[0]] * 5, rel=1e-9)
+    assert with_constant[-1] is None and "underflow" in with_constant.reason[-1]
+    assert residuals(lambda x: 0 * x, x, depth=1)[1] is None
+    law = collapse_law(lambda x: 0 * x + 1e-320, depth=2)
+    assert law.lost == [False, True, True] and "out of range" in str(law)
+
+
+def test_what_casts_to_float32_inside_is_computed_in_float64_and_said():
+    def attention(q, k, v):
+        weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1, dtype=torch.float32)
+        return weights.to(v.dtype) @ v
+
+    plain, cast = order_of_contraction(F.scaled_dot_product_attention), order_of_contraction(attention)
+    assert cast.order == pytest.approx(plain.order, abs=1e-6)
+    assert "asks for float32 inside" in cast.reason and plain.reason == ""
+    law = collapse_law(attention, depth=2)
+    assert law.log10_residual == pytest.approx(collapse_law(F.scaled_dot_product_attention, depth=2).log10_residual)
+    assert "asks for float32 inside" in law.reason
+    assert "asks for float32 inside" in residuals(attention, depth=2).note
+    steps = torch.arange(8.0)  # float32 numbers that do not depend on what is given are no cast
+    assert residuals(lambda x: x + steps, depth=1, width=8).note == ""
+
+
+def test_the_seed_of_an_order_is_used():
+    one, other = (order_of_contraction(normaliser="softmax", draws=2, seed=seed) for seed in (0, 5))
+    assert one.uncertainty != other.uncertainty
+    assert one.order == pytest.approx(other.order, abs=0.01)
 
 
 def test_importing_the_package_imports_nothing():

@@ -3,15 +3,15 @@
 A function of three arguments is an attention function, called with queries, keys and values (N, H, T, d), like
 `torch.nn.functional.scaled_dot_product_attention`. Around it stand random maps: SA(X) = f(X W_Q, X W_K, X W_V) W_O, with entries from
 N(0, 1 / D). A function of one argument maps states (N, T, D) to states, with weights of its own. A function may change what it is
-given: it is given copies. It must give the same answer when it is asked again, and in float64: else what is measured is chance or rounding.
+given: it is given copies. It must give the same answer when it is asked again, and in float64: else what is measured is chance or rounding
+(`steady.py`).
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from rankfall import components
+from rankfall.api.functions import AS_ONE, functions_of, name
+from rankfall.api.steady import Steady
 from rankfall.design import Architecture, Component, declared
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
@@ -28,26 +30,53 @@ Function = Callable[..., Any]
 Layer = Callable[[Tensor], Tensor]
 
 
-def layers_of(
-    given: Function | Sequence[Function], depth: int, draws: int, width: int, heads: int, seed: int
-) -> list[Layer]:
-    """`depth` layers of one function, or one for each function of a list."""
-    whole_numbers(depth=depth, draws=draws, width=width, heads=heads)
-    functions: list[Any] = list(given) if isinstance(given, Sequence | nn.ModuleList) else [given] * depth
-    if not functions:
-        raise RankfallError("an empty list has no layers: give it a function for each layer")
-    return [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(functions)]
+@dataclass(frozen=True)
+class Layers:
+    """The layers of a stack, and what is to be said of them."""
+
+    layers: list[Layer]
+    drawn: bool  # whether there are random maps around them, of a seed and so many heads
+    parts: list[Steady]
+    repeated: str
+
+    def note(self) -> str:
+        """Known once they were called."""
+        return "; ".join(dict.fromkeys([self.repeated, *(part.note for part in self.parts)]).keys() - {""})
 
 
-def layer_of(function: Function, draws: int, width: int, heads: int, seed: int, number: int = 0) -> Layer:
-    """A function as a layer on (K, B, T, D), for K draws of weights where it has none of its own."""
+def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
+    """A layer for each function of a list or child of a Sequential; else one function, `depth` times."""
+    whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
+    functions, unrolled, repeated = functions_of(given, depth)
+    parts = [steady(one) for one in functions]
+    layers = [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(parts)]
+    if unrolled:
+        layers = [hinting(layer) for layer in layers]
+    return Layers(layers, any(arguments(part.function) == 3 for part in parts), parts, repeated)
+
+
+def hinting(layer: Layer) -> Layer:
+    """A layer that is a child of a module, whose error says so."""
+
+    def child(x: Tensor) -> Tensor:
+        try:
+            return layer(x)
+        except RankfallError as error:
+            raise RankfallError(f"{error}{AS_ONE}") from error
+
+    return child
+
+
+def steady(function: Any) -> Steady:
     if not callable(function):
         raise RankfallError(
             f"{function!r} is not a function of states, or of queries, keys and values; a model of Hugging Face is named by a text"
         )
-    if isinstance(function, nn.Module):
-        function = copy.deepcopy(function).double().eval()
-    function = Steady(function)
+    return Steady(function)
+
+
+def layer_of(function: Steady, draws: int, width: int, heads: int, seed: int, number: int = 0) -> Layer:
+    """A function as a layer on (K, B, T, D), for K draws of weights where it has none of its own."""
     if arguments(function.function) == 1:
         return lambda x: called(function, x.flatten(0, 1)).reshape(x.shape)
     if width % heads:
@@ -86,34 +115,6 @@ def arguments(function: Function) -> int:
     return needed
 
 
-class Steady:
-    """A function, given copies of its arguments; the first time it is asked twice, and must answer twice the same."""
-
-    def __init__(self, function: Function) -> None:
-        self.function, self.asked, self.__name__ = function, False, name(function)
-
-    def __call__(self, *given: Tensor) -> Any:
-        output = self.function(*(one.clone() for one in given))
-        if not self.asked:
-            self.asked = True
-            again = self.function(*(one.clone() for one in given))
-            if not same(output, again):
-                raise RankfallError(
-                    f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
-                    "or does it keep something between two calls?"
-                )
-        return output
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two outputs are equal but for rounding; what is not two tensors of one shape is told elsewhere."""
-    one, other = (output[0] if isinstance(output, tuple) and output else output for output in (one, other))
-    if not (isinstance(one, Tensor) and isinstance(other, Tensor) and one.shape == other.shape and one.numel()):
-        return True
-    size = float(one.abs().nan_to_num().max())
-    return torch.allclose(one, other, rtol=0.0, atol=1e-9 * size, equal_nan=True)
-
-
 def called(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
     """The output of a function, checked: a tensor of the right shape, in float64."""
     try:
@@ -131,7 +132,7 @@ def called(function: Steady, *given: Tensor, shape: torch.Size | None = None) ->
         found = str(output.dtype).removeprefix("torch.")
         raise RankfallError(
             f"{name(function)} returns {found} for float64, and small residuals would be its rounding: let it compute in the type that it "
-            "is given (a module: module.double())"
+            "is given"
         )
     return output
 
@@ -150,8 +151,18 @@ def whole_numbers(**given: Any) -> None:
             raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
 
 
-def name(function: Function) -> str:
-    return getattr(function, "__name__", type(function).__name__)
+def unused(why: str, **given: Any) -> None:
+    """An error if one that would not be used is given."""
+    for named, value in given.items():
+        if value is not None:
+            shown = "given" if isinstance(value, Tensor) else repr(value)
+            raise RankfallError(f"{named} is {shown}, but {why}: leave it out")
+
+
+def seeded(seed: Any) -> int:
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+        raise RankfallError(f"seed is {seed!r}: it must be a whole number of at least 0")
+    return seed or 0
 
 
 def drawn_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
@@ -173,6 +184,14 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     values: dict[str, Any] = {}
     for field, value in parts.items():
         _known("part of an architecture", field, list(vars(ALONE)))
+        if field in kinds and not (
+            isinstance(value, str) or (isinstance(value, dict) and isinstance(value.get("name"), str))
+        ):
+            raise RankfallError(f"{field} is {value!r}: it must be a name, or a dict with a name and options")
+        if field in ("head_width", "mlp_width") and value is not None:
+            whole_numbers(**{field: value})
+        if field == "norm_placement":
+            _known("norm_placement", value, ["post", "pre"])
         values[field] = Component.of(value) if field in kinds else value
         if field in kinds and ":" not in values[field].name:  # otherwise a component that lies elsewhere
             _known(field, values[field].name, components.names(field))
@@ -184,6 +203,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
 
 def _known(kind: str, name: str, names: Sequence[str]) -> None:
     if name not in names:
+        name = str(name)
         near = get_close_matches(name, names, 1)
         raise RankfallError(f"there is no {kind} {name!r}" + (f"; the nearest is {near[0]!r}" if near else ""))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rankfall.api.layers import seeded, unused, whole_numbers
+from rankfall.api.residuals import Residuals
+from rankfall.errors import RankfallError
 from rankfall.measures._models import requested
 from rankfall.pretrained.source import MINILM, ModelSource
 from rankfall.pretrained.subject import Request
@@ -16,16 +19,32 @@ from rankfall.pretrained.texts import Texts
 
 @contextmanager
 def request(
-    given: Any, samples: int, length: int, text: str, phase: str | None, variants: tuple[str, ...] | None, config: Any
+    given: Any,
+    samples: int,
+    length: int,
+    text: str,
+    phase: str | None,
+    variants: Sequence[str] | None,
+    config: Any,
+    seed: int | None,
 ) -> Iterator[Request]:
     """A request for a model; one that is an object is written to a folder first, with weights as they are."""
+    whole_numbers(samples=samples, length=length)
+    if phase not in (None, "init", "pretrained"):
+        raise RankfallError(f"phase is {phase!r}: it must be 'init' or 'pretrained'")
+    if not isinstance(text, str) or not (config is None or isinstance(config, dict)):
+        raise RankfallError("text must be a name or a file, and config a dict")
+    if variants is not None and (isinstance(variants, str) or not all(isinstance(one, str) for one in variants)):
+        raise RankfallError(f"variants is {variants!r}: it must be a list of names")
     with tempfile.TemporaryDirectory() as folder:
         name = given if isinstance(given, str) else folder
         if not isinstance(given, str):
             given.save_pretrained(folder)
         local = name in MINILM or Path(name).expanduser().is_dir()
         source = ModelSource(name, phase or ("pretrained" if local else "init"), config=config or {})
-        made = requested(source, Texts(text, samples, length), variants=variants)
+        if source.phase == "pretrained":
+            unused("pretrained weights have none", seed=seed)
+        made = requested(source, Texts(text, samples, length), variants=None if variants is None else tuple(variants))
         assert made is not None  # only an optional one is None
         yield made
 
@@ -35,22 +54,36 @@ def residuals_of(
     *,
     samples: int,
     norm: str,
+    seed: int | None = None,
     length: int = 128,
     text: str = "topics",
     phase: str | None = None,
-    variants: tuple[str, ...] | None = None,
+    variants: Sequence[str] | None = None,
     seeds: int = 1,
     config: dict[str, Any] | None = None,
-) -> dict[str, list[float]]:
+) -> dict[str, Residuals]:
     """Variant -> relative residual by layer, means over seeds and samples."""
     from rankfall.pretrained.profile import profile
 
-    with request(given, samples, length, text, phase, variants, config) as made:
-        rows = profile(made, range(seeds), norms=(norm,), best_samples=0, spectrum_samples=0, say=lambda line: None)
-    found: dict[str, dict[int, list[float]]] = {}
+    whole_numbers(seeds=seeds)
+    drawn = range(seeded(seed), seeded(seed) + seeds)
+    with request(given, samples, length, text, phase, variants, config, seed) as made:
+        rows = profile(made, drawn, norms=(norm,), best_samples=0, spectrum_samples=0, say=lambda line: None)
+    found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
-        found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row["value"])
-    return {name: [sum(values) / len(values) for _, values in sorted(by.items())] for name, by in found.items()}
+        found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
+    return {name: mean([rows for _, rows in sorted(by.items())]) for name, by in found.items()}
+
+
+def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
+    """Over the rows of each layer; none where one has no value."""
+    values, floor, reasons = [], [], []
+    for rows in layers:
+        lacking = [row["value_reason"] for row in rows if row["value"] is None]
+        values.append(None if lacking else sum(row["value"] for row in rows) / len(rows))
+        floor.append(not lacking and sum(row["floor"] for row in rows) > len(rows) / 2)
+        reasons.append(lacking[0] if lacking else "")
+    return Residuals(values, floor, reasons)
 
 
 def law_rows(
@@ -61,11 +94,11 @@ def law_rows(
     length: int = 128,
     text: str = "topics",
     phase: str | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of `model_law` of one variant; none for models whose layers are not plain post-norm attention."""
     from rankfall.pretrained.theory import law
 
-    with request(given, samples, length, text, phase, (variant,), config) as made:
-        return law(made, [seed], samples)
+    with request(given, samples, length, text, phase, (variant,), config, seed) as made:
+        return law(made, [seeded(seed)], samples)

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from rankfall.api.layers import architecture, drawn_states, layer_of, whole_numbers
+from rankfall.api.functions import as_before
+from rankfall.api.layers import architecture, arguments, drawn_states, layer_of, seeded, steady, unused, whole_numbers
 from rankfall.errors import RankfallError
 
 
@@ -37,27 +38,37 @@ def order_of_contraction(
     draws: int = 8,
     tokens: int = 6,
     width: int = 8,
-    heads: int = 2,
-    seed: int = 0,
+    heads: int | None = None,
+    seed: int | None = None,
     **parts: Any,
 ) -> Order:
     """3: rank is lost doubly exponentially with depth; 1: exponentially; 0: rows come out different however similar they went in.
 
-    `attention` is a function of queries, keys and values (N, H, T, d), or of states (N, T, D). Without one the layer is made of the
-    components that `parts` names, `normaliser="l2", position="rope"`, and measured without a rounding floor.
+    `attention` is a function of queries, keys and values (N, H, T, d), of 2 heads unless `heads` says so, or of states (N, T, D). Without
+    one the layer is made of the components that `parts` names, `normaliser="l2", position="rope"`, and measured without a rounding floor.
     """
     from rankfall.rank.centred.state import begin
     from rankfall.rank.order_slopes import measured, near_fit, relative
 
-    whole_numbers(draws=draws, tokens=tokens, width=width, heads=heads)
+    count = 2 if heads is None else heads
+    whole_numbers(draws=draws, tokens=tokens, width=width, heads=count)
+    note = ""
     if attention is None:
-        found = measured(architecture(parts, width=width, heads=heads, depth=1), True, draws, tokens)[0]
+        design = architecture(parts, width=width, heads=count, depth=1)
+        with as_before():
+            found = measured(design, True, draws, tokens, seeded(seed))[0]
     elif parts:
         raise RankfallError(
             f"parts of an architecture ({', '.join(parts)}) are for a layer made of components, not for a function"
         )
     else:
-        layer = layer_of(attention, draws, width, heads, seed)
-        state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, seed))  # type: ignore[arg-type]
-        found = near_fit(layer, state, relative)
-    return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method", "reason")})
+        with as_before():
+            given = steady(attention)
+            layer = layer_of(given, draws, width, count, seeded(seed))
+            if arguments(given.function) == 1:
+                unused("only attention functions f(q, k, v) have heads here", heads=heads)
+            state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, seeded(seed)))  # type: ignore[arg-type]
+            found = near_fit(layer, state, relative)
+        note = given.note
+    reason = "; ".join(filter(None, [found["reason"], note]))
+    return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
 
-from rankfall.api.layers import drawn_states, finite, layers_of
+from rankfall.api.functions import as_before
+from rankfall.api.layers import Layers, drawn_states, finite, layers_of, seeded, unused
 from rankfall.errors import RankfallError
-from rankfall.rank.residual import NORMS, relative_residual
+from rankfall.rank.carried import again, begin, through
+from rankfall.rank.powers import reason_of
+from rankfall.rank.residual import NORMS, at_floor, relative_residual, residual
+from rankfall.rank.rounding import NOISE, UNITS, apart
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+class Residuals(list[float | None]):
+    """|res(X)| / |X| at layers 0 .. L. None: the state is beyond the range of its number format, and `reason` says so."""
+
+    def __init__(
+        self, values: Iterable[float | None], floor: Iterable[bool], reason: Iterable[str], note: str = ""
+    ) -> None:
+        super().__init__(values)
+        self.floor = list(floor)  # whether a value is rounding
+        self.reason = list(reason)  # why there is none; empty where there is one
+        self.note = note  # what was done that was not asked for: a layer repeated, float64 kept
+
+    def __repr__(self) -> str:
+        """With ~ before what is rounding."""
+        shown = ["None" if value is None else f"{'~' * low}{value:.3g}" for value, low in zip(self, self.floor)]
+        return f"[{', '.join(shown)}]" + (f"  ({self.note})" if self.note else "")
+
+
 @overload
 def residuals(  # type: ignore[overload-overlap]  # a model can be called as well
     given: str | PreTrainedModel, **options: Any
-) -> dict[str, list[float]]: ...
+) -> dict[str, Residuals]: ...
 @overload
 def residuals(
     given: Callable[..., Any] | Sequence[Callable[..., Any]],
     states: Tensor | None = None,
     *,
-    depth: int = 6,
-    samples: int = 4,
-    tokens: int = 32,
-    width: int = 64,
-    heads: int = 4,
+    depth: int | None = None,
+    samples: int | None = None,
+    tokens: int | None = None,
+    width: int | None = None,
+    heads: int | None = None,
     norm: str = "composite",
-    seed: int = 0,
-) -> list[float]: ...
+    seed: int | None = None,
+) -> Residuals: ...
 
 
 @torch.no_grad()
@@ -40,50 +63,91 @@ def residuals(
     given: Any,
     states: Tensor | None = None,
     *,
-    depth: int = 6,
-    samples: int = 4,
-    tokens: int = 32,
-    width: int = 64,
-    heads: int = 4,
+    depth: int | None = None,
+    samples: int | None = None,
+    tokens: int | None = None,
+    width: int | None = None,
+    heads: int | None = None,
     norm: str = "composite",
-    seed: int = 0,
+    seed: int | None = None,
     **options: Any,
-) -> list[float] | dict[str, list[float]]:
+) -> Residuals | dict[str, Residuals]:
     """|res(X)| / |X| of the states at layers 0 .. L: 1 for unrelated tokens, 0 for equal ones; means over samples.
 
-    `given` is an attention function f(q, k, v), used `depth` times with random maps; a function of states, or a list of them, such as
-    the blocks of a network; or a model of Hugging Face, by name or as an object, for which the answer has a list for each variant: whole,
-    and without skip connections or MLPs (docs/models.md). `states` (B, T, D) are drawn if there are none; of a model, `samples` texts
-    of `length` tokens from `text`. All is computed in float64, where what is below 4e-15 is rounding.
+    `given` is an attention function f(q, k, v), used `depth` times (6) with random maps; a function of states, used `depth` times; a list
+    of functions, or an `nn.Sequential`, each a layer; or a model of Hugging Face, by name or as an object, for which the answer has a
+    list for each variant: whole, and without skip connections or MLPs (docs/models.md). `states` (B, T, D) are drawn if there are none:
+    `samples` (4), `tokens` (32), `width` (64); of a model, `samples` texts of `length` tokens from `text`. Modules are measured as copies.
+    All is computed in float64, and what is rounding is marked, by `floor` and by ~ where it is printed.
     """
+    if not isinstance(norm, str) or norm not in NORMS:
+        raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
     if is_model(given):
         from rankfall.api.models import residuals_of
 
-        return residuals_of(given, samples=samples, norm=norm, **options)
+        unused("a model has its own", states=states, depth=depth, tokens=tokens, width=width, heads=heads)
+        with as_before():
+            return residuals_of(given, samples=4 if samples is None else samples, norm=norm, seed=seed, **options)
     if options:
         raise TypeError(f"residuals() of functions has no option {next(iter(options))!r}")
-    if norm not in NORMS:
-        raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
     if states is not None:
+        unused("the states that are given have their own", samples=samples, tokens=tokens, width=width)
         states = checked(states)
         width = states.shape[-1]
-    layers = layers_of(given, depth, 1, width, heads, seed)
-    x = drawn_states(1, samples, tokens, width, seed) if states is None else states.unsqueeze(0)
-    found = [relative_residual(x, norm).mean().item()]
-    for number, layer in enumerate(layers, 1):
-        x = finite(layer(x), f"layer {number} returns")  # (1, B, T, D)
-        found.append(relative_residual(x, norm).mean().item())
-    return found
+    with as_before():
+        found = layers_of(given, depth, 1, 64 if width is None else width, 4 if heads is None else heads, seeded(seed))
+        if not found.drawn:
+            unused("only attention functions f(q, k, v) have heads here", heads=heads)
+        if not found.drawn and states is not None:
+            unused("nothing is drawn: there are states, and layers with weights of their own", seed=seed)
+        if found.repeated and depth is None:
+            warnings.warn(f"{found.repeated}; depth says how often, and a list is a stack", stacklevel=2)
+        sizes = (4 if samples is None else samples, 32 if tokens is None else tokens, 64 if width is None else width)
+        x = drawn_states(1, *sizes, seeded(seed)) if states is None else states.unsqueeze(0)
+        return by_layer(found, x, norm)
+
+
+def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
+    """Layer after layer, with a second pass that rounds differently. x (1, B, T, D)"""
+    state, other = begin(x), begin(shaken(x))
+    values, floor, reasons = [], [], []
+    for number, layer in enumerate([None, *found.layers]):
+        if layer is not None:
+            what = f"layer {number} returns"
+            after, step = through(lambda x, layer=layer, what=what: [finite(layer(x), what)], state)  # type: ignore[misc]
+            (other,) = again(lambda x, layer=layer: [layer(x)], other, step, after)  # type: ignore[misc]
+            (state,) = after
+        relative = state.known(relative_residual(state.unit, norm))  # (1, B)
+        noise = apart(residual(state.unit), residual(other.unit), norm) > NOISE
+        value = relative.mean().item()
+        values.append(value if math.isfinite(value) else None)
+        low = at_floor(relative, x.dtype) | (noise if layer is not None else torch.zeros_like(noise))
+        floor.append(values[-1] is not None and bool(low.double().mean() > 0.5))
+        reasons.append("" if values[-1] is not None else reason_of(state.unit[0], lost=state.lost[0]))
+    return Residuals(values, floor, reasons, found.note())
+
+
+def shaken(x: Tensor) -> Tensor:
+    """States (1, B, T, D) changed by a few units of rounding, of random sign."""
+    draws, samples, tokens, width = x.shape
+    signs = drawn_states(draws, samples, tokens, width, seed=1).sign()
+    return x * (1 + UNITS * torch.finfo(x.dtype).eps * signs)
 
 
 def checked(states: Any) -> Tensor:
     """States (B, T, D) in float64."""
-    if not isinstance(states, Tensor) or states.ndim != 3 or not states.numel() or states.is_complex():
+    if (
+        not isinstance(states, Tensor)
+        or states.ndim != 3
+        or not states.numel()
+        or states.is_complex()
+        or states.dtype == torch.bool
+    ):
         found = f"{tuple(states.shape)}, {states.dtype}" if isinstance(states, Tensor) else type(states).__name__
         raise RankfallError(
             f"states must be a tensor of real numbers (samples, tokens, width), at least one of each, not {found}"
         )
-    return finite(states.double(), "states have")
+    return finite(states.detach().double().cpu().contiguous(), "states have")
 
 
 def is_model(given: Any) -> bool:

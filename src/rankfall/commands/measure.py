@@ -1,4 +1,4 @@
-"""Measure the networks of one shard, except what the store has already."""
+"""Measure the networks of one shard, except what the store has already; `measure model NAME` measures one Hugging Face model."""
 
 import argparse
 import sys

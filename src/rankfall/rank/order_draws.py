@@ -15,11 +15,11 @@ from rankfall.rank.centred.tokenwise import norm
 from rankfall.streams import stream
 
 
-def networks(design: Architecture, tokens: int, draws: int, biases: bool) -> Network:
+def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: int = 0) -> Network:
     """One network a draw, in float64; parameters of one name and shape are the same in every design."""
     made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
     made.init = drawing(biases)
-    made.initialise(list(range(draws)))
+    made.initialise([seed + draw for draw in range(draws)])
     return made.requires_grad_(False)
 
 
@@ -36,10 +36,10 @@ def drawing(biases: bool) -> Any:
     return draw
 
 
-def start(network: Any, draws: int, tokens: int) -> State:
+def start(network: Any, draws: int, tokens: int, seed: int = 0) -> State:
     """Each draw's x and direction of R, one sample (K, 1, ...)."""
     width = network.embedding.map.weight.shape[2]
-    rngs = [stream(seed, "orders", tokens, width) for seed in range(draws)]
+    rngs = [stream(seed + draw, "orders", tokens, width) for draw in range(draws)]
     content = torch.from_numpy(np.stack([rng.normal(size=(1, 1, width)) for rng in rngs]))
     content = content + torch.from_numpy(np.stack([rng.normal(size=(1, tokens, width)) for rng in rngs]))
     return begin(network, content if network.sentinels is None else network.sentinels.add(content))

@@ -38,10 +38,12 @@ BESIDE = 1e-4  # the share of R that must be at right angles to x at all scales 
 RESOLVED = 1e-13  # the same share for MIDDLE: a thousand times the rounding of R
 
 
-def measured(design: Architecture, biases: bool, draws: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fits of res and of sigma_2 / sigma_1."""
-    network = networks(design, tokens, draws, biases)
-    state = start(network, draws, tokens)
+def measured(
+    design: Architecture, biases: bool, draws: int, tokens: int, seed: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fits of res and of sigma_2 / sigma_1; the first of the draws is `seed`."""
+    network = networks(design, tokens, draws, biases, seed)
+    state = start(network, draws, tokens, seed)
     wake(network, state)
     block = network.blocks[0]
     try:

@@ -1,0 +1,145 @@
+"""What is given, as functions that can be measured without a trace: copies of modules in float64 and evaluation mode, on the CPU.
+
+A function that reaches modules by its closure, its defaults, its arguments (`functools.partial`) or its globals is given copies of them
+too. The random state of Python, NumPy and torch is afterwards as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import random
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from rankfall.errors import RankfallError
+
+Function = Callable[..., Any]
+DEPTH = 6
+AS_ONE = "; each child of a Sequential is a layer: to measure it as one layer, give a list of it, [module]"
+
+
+@contextmanager
+def as_before() -> Iterator[None]:
+    """Restores the random state that the functions of others may draw from."""
+    python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        torch.set_rng_state(here)
+        if gpus:
+            torch.cuda.set_rng_state_all(gpus)
+
+
+def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
+    """The functions of a stack; whether they are the children of a module; and what is to be said where one is repeated."""
+    given = original(given)
+    if isinstance(given, nn.Sequential | nn.ModuleList):
+        functions = list(children(given))
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        functions = list(given)
+    else:
+        count = DEPTH if depth is None else depth
+        several = isinstance(given, nn.Module) and count > 1
+        return (
+            [given] * count,
+            False,
+            f"{name(given)} is applied {count} times, with the same weights" if several else "",
+        )
+    if not functions:
+        raise RankfallError("an empty list has no layers: give it a function for each layer")
+    if depth not in (None, len(functions)):
+        raise RankfallError(f"depth is {depth}, but {len(functions)} layers are given: leave it out")
+    return functions, isinstance(given, nn.Module), ""
+
+
+def children(module: Any) -> Iterator[Any]:
+    """The layers of a stack, and of the stacks in it."""
+    for child in map(original, module):
+        if isinstance(child, nn.Sequential | nn.ModuleList):
+            yield from children(child)
+        else:
+            yield child
+
+
+def original(function: Any) -> Any:
+    """What `torch.compile` was given: the same function, which has arguments that can be read and runs in any format."""
+    while True:
+        inner = getattr(function, "_orig_mod", None) or getattr(function, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            return function
+        function = inner
+
+
+def copied(function: Any) -> Any:
+    """A function whose modules are copies."""
+    function = original(function)
+    if isinstance(function, nn.Module):
+        try:
+            return copy.deepcopy(function).double().cpu().eval()
+        except Exception as error:  # whatever its own __deepcopy__ raises
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise RankfallError(f"{name(function)} cannot be copied, and is not measured itself: {line}") from error
+    if inspect.ismethod(function):
+        owner = copied_value(function.__self__)
+        return function if owner is function.__self__ else types.MethodType(function.__func__, owner)
+    if isinstance(function, functools.partial):
+        named = {key: copied_value(value) for key, value in function.keywords.items()}
+        return functools.partial(copied(function.func), *map(copied_value, function.args), **named)
+    if isinstance(function, types.FunctionType):
+        return copied_function(function)
+    return function
+
+
+def copied_function(function: types.FunctionType) -> Any:
+    """The same code with copies of the modules that it reaches; the function itself where it reaches none."""
+    cells = function.__closure__ or ()
+    reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
+    before = [
+        *(cell.cell_contents for cell in cells if filled(cell)),
+        *(function.__defaults__ or ()),
+        *reached.values(),
+    ]
+    after = [copied_value(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
+    if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
+        return function
+    values = iter(after)
+    closure = tuple(types.CellType(next(values)) if filled(cell) else cell for cell in cells)
+    defaults = tuple(next(values) for _ in function.__defaults__ or ())
+    names = {key: next(values) for key in reached}
+    made = types.FunctionType(
+        function.__code__, function.__globals__ | names, function.__name__, defaults or None, closure or None
+    )
+    made.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
+    return made
+
+
+def filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def copied_value(value: Any) -> Any:
+    """A module, or a list or tuple of modules, as copies; anything else as it is."""
+    if isinstance(original(value), nn.Module):
+        return copied(value)
+    if type(value) in (list, tuple) and any(isinstance(original(one), nn.Module) for one in value):
+        return type(value)(map(copied_value, value))
+    return value
+
+
+def name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)

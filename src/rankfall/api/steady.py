@@ -1,0 +1,104 @@
+"""A function of anyone's, called with copies of float64 states, and tried the first time: does it answer twice the same, and in float64?
+
+Where it asks for float32 inside (`x.float()`, `softmax(dtype=torch.float32)`), float64 is kept instead, and that is said: exponents of
+float32's rounding would look like a law. Where it casts in a way that cannot be kept, it is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from rankfall.api.functions import copied, name
+from rankfall.errors import RankfallError
+from rankfall.pretrained.forward import Wide
+
+KEPT = "asks for float32 inside; float64 was kept instead"
+
+
+class Steady:
+    """A function whose modules are copies. The first time it is asked again, also after something else, and must answer the same."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.asked, self.__name__, self.note = copied(function), False, name(function), ""
+        self.within: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    def __call__(self, *given: Tensor) -> Any:
+        if not self.asked:
+            self.asked = True
+            self.trial(given)
+        return self.answer(self.function, given)
+
+    def answer(self, function: Callable[..., Any], given: tuple[Tensor, ...]) -> Any:
+        with self.within():
+            return function(*(one.clone(memory_format=torch.contiguous_format) for one in given))
+
+    def trial(self, given: tuple[Tensor, ...]) -> None:
+        fresh = copy.deepcopy(self.function) if isinstance(self.function, nn.Module) else self.function
+        cast = self.casts(given)
+        if cast:
+            self.within, self.note = Wide, f"{self.__name__} {KEPT}"
+            cast = self.casts(given)
+        if cast:
+            raise RankfallError(
+                f"{self.__name__} casts what it is given from float64 to {cast} inside, and small residuals would be its rounding: let it "
+                "compute in the type that it is given"
+            )
+        others = tuple(one.flip(-1) for one in given)
+        first, elsewhere = self.answer(self.function, given), self.answer(self.function, others)
+        again = self.answer(self.function, given)
+        if not (same(first, again) and same(elsewhere, self.answer(fresh, others))):
+            raise RankfallError(
+                f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
+                "or does it keep something between two calls?"
+            )
+
+    def casts(self, given: tuple[Tensor, ...]) -> str:
+        """The narrower format that states are cast to inside, or nothing."""
+        clones = tuple(one.clone(memory_format=torch.contiguous_format) for one in given)
+        with self.within(), Casts(clones) as watched:
+            self.function(*clones)
+        return watched.found
+
+
+class Casts(TorchDispatchMode):
+    """Watches for operations that make of float64 numbers, which depend on what is given, numbers of fewer digits."""
+
+    def __init__(self, given: tuple[Tensor, ...]) -> None:
+        super().__init__()
+        self.depends = {id(one): weakref.ref(one) for one in given}
+        self.found = ""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor) and self.follows(one)]
+        made = [one for one in tree_leaves(output) if isinstance(one, Tensor)] if read else []
+        for one in made:
+            self.depends[id(one)] = weakref.ref(one)
+            narrow = one.is_floating_point() and one.dtype.itemsize < torch.float64.itemsize
+            if narrow and any(source.dtype == torch.float64 for source in read):
+                self.found = self.found or str(one.dtype).removeprefix("torch.")
+        return output
+
+    def follows(self, one: Tensor) -> bool:
+        known = self.depends.get(id(one))
+        return known is not None and known() is one
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two outputs are equal but for rounding; what is not two tensors of one shape is told elsewhere."""
+    one, other = (output[0] if isinstance(output, tuple) and output else output for output in (one, other))
+    if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+        return True
+    if one.shape != other.shape or not one.numel():
+        return one.shape == other.shape
+    size = float(one.abs().nan_to_num().max())
+    return torch.allclose(one, other, rtol=0.0, atol=1e-9 * size, equal_nan=True)
