@@ -29,7 +29,7 @@ FLOORS = (
     ("identity", "position"),
     ("report", "rank", "train"),
     ("tasks", "nets"),
-    ("components", "filters", "texts"),
+    ("caches", "components", "filters", "texts"),
     ("design", "disk", "streams", "yaml_text"),
     ("errors", "terminal"),
 )

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rankfall.caches import use
 from rankfall.code.imports import Imports
 from rankfall.code.loader import executed
 from rankfall.disk import StoreError, atomic, cache_home, odd
@@ -51,6 +52,8 @@ def keep() -> None:
 def _known() -> tuple[dict[str, Written], dict[str, Written]]:
     """All that this process knows, and what of it is new; both are filled."""
     path = _path()
+    if path is not None:
+        use(path)
     return (_from(path) if path else {}), {}
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home, odd
 from rankfall.errors import RankfallError
 
@@ -82,7 +83,8 @@ def _remembered(path: Path, state: State) -> str:
     entry = _entry(path)
     written = " ".join(map(str, state))
     known = _known(entry) if entry else None
-    if known is not None and known[0] == written:
+    if entry is not None and known is not None and known[0] == written:
+        use(entry)
         return known[1]
     found = _read(path)
     if entry is not None and _state(path) == state:

@@ -57,10 +57,12 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
 
     import rankfall.commands.status
     import rankfall.live.ending  # noqa: F401
+    from rankfall.caches import tidy
     from rankfall.config.types import parse, read
     from rankfall.errors import RankfallError
     from rankfall.live.record import RunRecord
 
+    tidy()
     try:
         found = parse(read(config))
     except RankfallError:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
+from rankfall.caches import use
 from rankfall.disk import atomic, cache_home, odd
 from rankfall.errors import RankfallError
 
@@ -16,7 +17,8 @@ def bundle() -> str:
 
     place = kept(version("vl-convert-python"))
     known = place and whole(place)
-    if known:
+    if place and known:
+        use(place)
         return known
     text = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
     if place:

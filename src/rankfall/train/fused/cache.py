@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import llvmlite
 import numba
@@ -30,6 +30,7 @@ from rankfall.train.fused.compiled import SETTINGS
 from rankfall.train.fused.tile import COLUMNS, LANES, ROWS
 
 PACKAGE = __name__.rpartition(".")[0]
+LOCK = "lock"
 SEAL = "seal"  # the file that says what was kept, byte by byte
 # Settings of numba that make other machine code of the same text, whose sums differ in their last digits.
 STEERING = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "ENABLE_AVX", "DISABLE_INTEL_SVML", "DISABLE_JIT")
@@ -41,7 +42,7 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
     """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it."""
     check_settings()
     folder = cache_folder() or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
-    with locked(folder / "lock"):
+    with locked(folder):
         entry._cache = cache_in(folder, entry.py_func)
         given = arguments()
         if not is_whole(folder):
@@ -182,8 +183,30 @@ def text_of(name: str) -> bytes:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    with path.open("a") as file:
+def locked(folder: Path) -> Iterator[None]:
+    """While this lasts the folder is there, and this process's alone. One that nobody has used for long may be removed by who holds the
+    lock (`caches.py`): who has waited for it makes the folder again.
+    """
+    file = None
+    while file is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            file = _opened(folder / LOCK)
+    with file:
+        yield
+
+
+def _opened(path: Path) -> TextIO | None:
+    """The lock's file, locked; None if it is another by now, or FileNotFoundError if there is none."""
+    file = path.open("a")
+    try:
         with suppress(OSError):  # a file system without locks: the same may be compiled twice, and either is kept
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            os.utime(path)  # it was used
+            return file
+    except BaseException:
+        file.close()
+        raise
+    file.close()
+    return None
