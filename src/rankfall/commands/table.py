@@ -17,6 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
     parser.add_argument("--csv", action="store_true", help="NAME: as CSV, to the screen or to --out")
+    parser.add_argument("--latex", action="store_true", help="scorecard: a table of one setting, for LaTeX (booktabs)")
+    parser.add_argument("--columns", metavar="A,B", help="scorecard: these numbers only, as docs/tables.md calls them")
+    parser.add_argument(
+        "--setting", default="", metavar="LABEL", help="scorecard: this setting only, as the column `setting` has it"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -39,9 +44,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     """One table of the results: a few rows for a terminal, or all of it in another form."""
+    from rankfall.errors import RankfallError
     from rankfall.report import export
 
     path = _folder(args) / "tables" / f"{args.shown}.parquet"
+    if args.shown == "scorecard" and not args.csv and (args.out is None or args.latex):
+        return _scorecard(args, path)
+    for option in ("latex", "columns", "setting"):
+        if getattr(args, option):
+            raise RankfallError(f"--{option} is for `rankfall table scorecard`, on the screen or as LaTeX")
     if args.csv and args.out is None:
         export.to_csv(export.named(path), sys.stdout.buffer)
     elif args.out is None:
@@ -50,6 +61,29 @@ def _show(args: argparse.Namespace) -> int:
         data = export.named(path)
         export.write(data, args.out, "csv" if args.csv else None)
         print(f"{args.out}: {len(data)} rows")
+    return 0
+
+
+def _scorecard(args: argparse.Namespace, path: Path) -> int:
+    """Setting by setting for a terminal, or one setting for LaTeX."""
+    from rankfall.disk import atomic
+    from rankfall.report import export, tables
+    from rankfall.report.score_text import as_latex, as_lines
+
+    export.named(path)  # or which tables there are
+    scores = tables.read_frame(path, "scorecard")
+    columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
+    text = (
+        as_latex(scores, columns, args.setting)
+        if args.latex
+        else "\n".join(as_lines(scores, columns, args.setting)) + "\n"
+    )
+    if args.out is None:
+        print(text, end="")
+        return 0
+    with atomic(args.out) as file:
+        file.write(text.encode())
+    print(f"{args.out}: {text.count(chr(10))} lines")
     return 0
 
 

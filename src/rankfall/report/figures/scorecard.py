@@ -6,15 +6,15 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.headlines import HEADLINES, STUDIES, Headline
-from rankfall.report.part_numbers import missing
+from rankfall.report.headlines import STUDIES, Headline
 from rankfall.report.ranking import shade
-from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
+from rankfall.report.score_text import choose, name_row, notes, say_seeds, write_chance, write_score
+from rankfall.report.settings import Setting, rows_at
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 TABLES = ["scorecard"]
 KEEPS = 0.5  # residual at the last layer
@@ -32,17 +32,11 @@ def scorecard(
     """All architectures and all numbers if none are named; a number that no architecture has is left out. `setting`: as the table's column
     of this name has it; by default the one with most of these numbers. `most`: rows that are drawn."""
     table = read("scorecard")
-    known = {headline.name: headline for headline in HEADLINES}
-    for name in numbers:
-        if name not in known:
-            raise RankfallError(f"figure scorecard: there is no number {name!r}; allowed: {', '.join(known)}")
-    chosen = [known[name] for name in numbers] or list(HEADLINES)
     if architectures:
         table = table[table.architecture.isin(architectures)]
     if not len(table):
         raise RankfallError("figure scorecard: it has no architecture, so there is nothing to draw")
-    own = [headline for headline in chosen if not headline.components] or chosen
-    at = find_setting(table, setting, "figure scorecard: setting") if setting else settings_in(table, own)[0]
+    at, chosen = choose(table, numbers, setting, "figure scorecard")
     others = table.setting.nunique() - 1
     table = rows_at(table, at)
     shown = [headline for headline in chosen if table[headline.name].notna().any()]
@@ -63,7 +57,7 @@ def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Sett
     import seaborn
 
     shades = np.array([shade(table, headline, setting) for headline in shown]).T
-    words: np.ndarray = np.array([[written(row, headline) for headline in shown] for _, row in table.iterrows()])
+    words: np.ndarray = np.array([[write_score(row, headline) for headline in shown] for _, row in table.iterrows()])
     seaborn.heatmap(
         shades,
         ax=panel,
@@ -74,7 +68,7 @@ def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Sett
         linewidths=0.6,
         linecolor="white",
         xticklabels=[fill(headline.title, 13) for headline in shown],
-        yticklabels=[name_of(row) for _, row in table.iterrows()],
+        yticklabels=[name_row(row) for _, row in table.iterrows()],
     )
     for y, line in enumerate(words):
         for x, word in enumerate(line):
@@ -89,36 +83,23 @@ def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Sett
             panel.axvline(of_study[0], color="#444444", linewidth=1)
 
 
-def name_of(row: "Series") -> str:
-    return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
-
-
-def written(row: "Series", headline: Headline) -> str:
-    value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
-    if value != value:
-        measured = row[f"{headline.name}_{'at' if headline.components else 'of'}"]
-        return "" if missing(measured) else "–"
-    number = f"{value:.{headline.digits}f}"
-    number = number.removeprefix("-") if float(number) == 0 else number
-    spread = f"{deviation:.{headline.digits}f}" if deviation == deviation else ""
-    return f"{number}±{spread}" if spread.strip("0.") else number
-
-
 def caption(table: "DataFrame", setting: Setting, shown: list[Headline], left: int, others: int) -> str:
     """What is shown, and what is not."""
     count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
     more = f" {left} more of this setting are in the table." if left else ""
     more += f" {others} other setting{'s are' if others > 1 else ' is'} in the table." if others else ""
-    lost = [f"{name_of(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
-    counted = [table[f"{headline.name}_seeds"].dropna() for headline in shown if not headline.components]
-    seeds = sorted({int(count) for counts in counted for count in counts}) or [0]
-    spread = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    lost = [f"{name_row(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
+    chances = [f"{headline.title} {said}" for headline in shown if (said := write_chance(table, headline))]
+    beside = f" Chance: {'; '.join(chances)}." if chances else ""
+    beside += "".join(
+        f" {note}." for note in notes(table, [headline for headline in shown if headline.compared_within])
+    )
     gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
-        f"Headline numbers of {count} at {setting.label} ({setting.sizes}), means and deviations over {spread} "
-        f"seed{'s' * (seeds != [1])}; darker where more is kept than by the others of this setting (grey where neither end is better, and "
-        "where there is nothing to compare with, as a time with those of another engine), a dash where there is no such number, blank "
-        f"where nothing was measured.{kept}{gone}{more}"
+        f"Headline numbers of {count} at {setting.label} ({setting.sizes}), {say_seeds(table, shown)}; darker where more is kept than by "
+        "the others of this setting (grey where neither end is better, and where there is nothing to compare with, as a time with those of "
+        "another engine), a dash where there is no such number, blank where nothing was measured, floor where all is rounding noise of "
+        f"float64.{kept}{beside}{gone}{more}"
     )

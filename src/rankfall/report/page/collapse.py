@@ -122,5 +122,5 @@ def say_tenth(rows: DataFrame, setting: Setting, several: bool) -> str:
     said = f"{'; '.join(each)}{count_seeds(below, by_name('depth_below_tenth'))}. " if each else ""
     stay = len(asked) - len(below)
     if stay:
-        said += f"Of {stay} of {many(len(asked), 'architecture')} at least one seed never is; the scorecard says why."
+        said += f"In {stay} of {many(len(asked), 'architecture')} at least one seed never falls below it; the scorecard says why."
     return at(setting, several) + said.strip()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
 from rankfall.report.part_numbers import missing
+from rankfall.report.score_text import name_row as name
 from rankfall.report.settings import Setting
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
 Write = Callable[[float], str]
 NAMED = 6
-
-
-def name(row: Series) -> str:
-    return f"{row.architecture} ({row.variant})" if row.variant else str(row.architecture)
 
 
 def many(count: int, what: str) -> str:

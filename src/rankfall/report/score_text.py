@@ -1,0 +1,167 @@
+"""The scorecard of one setting as text: numbers as figures write them, lines for a terminal, and a table for LaTeX (booktabs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError, nearest
+from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.looks import label
+from rankfall.report.part_numbers import missing
+from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+AT_FLOOR, ABSENT = "floor", "–"
+LARGE = 1e4  # from here on decimals say nothing
+SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}",
+    "|": r"\textbar{}", "\n": " ",
+}  # fmt: skip
+
+
+def name_row(row: Series) -> str:
+    """An architecture, and its variant where it has several."""
+    return f"{label(row.architecture)} ({row.variant})" if row.variant else label(row.architecture)
+
+
+def write_score(row: Series, headline: Headline, between: str = "±") -> str:
+    """A number with its deviation where that can be seen; a dash where it was measured and there is none, nothing where it was not; `floor`
+    where it is rounding noise in every sample."""
+    value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
+    if missing(value):
+        return "" if missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
+    if "floor" in headline.beside and row[f"{headline.name}_floor"] == 1:
+        return AT_FLOOR
+    digits = 0 if abs(value) >= LARGE else headline.digits
+    number, spread = (write_float(one, digits) for one in (value, 0.0 if missing(deviation) else deviation))
+    return f"{number}{between}{spread}" if spread.strip("0.") else number
+
+
+def write_chance(rows: DataFrame, headline: Headline) -> str:
+    """What chance gives to these rows, nothing where that is not known."""
+    known = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else []
+    if not len(known):
+        return ""
+    least, most = (write_float(one, headline.digits) for one in (min(known), max(known)))
+    return least if least == most else f"{least} to {most}"
+
+
+def write_float(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
+    """The setting with this label (by default that with most of these numbers), and the numbers: those named, or all that it has."""
+    known = {headline.name: headline for headline in HEADLINES}
+    for name in columns:
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"; the nearest is {near!r}" if near else ""
+            raise RankfallError(f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{hint}")
+    chosen = [known[name] for name in columns] or list(HEADLINES)
+    if not len(scores):
+        raise RankfallError(f"{where}: the scorecard has no row")
+    own = [headline for headline in chosen if not headline.components] or chosen
+    at = find_setting(scores, setting, where) if setting else settings_in(scores, own)[0]
+    if not columns:
+        rows = rows_at(scores, at)
+        chosen = [headline for headline in chosen if rows[headline.name].notna().any()]
+    return at, chosen
+
+
+def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
+    """Setting by setting, or one: a line an architecture, a column a number."""
+    from pandas import DataFrame
+
+    found = settings_in(scores)
+    yield f"scorecard: {len(scores)} rows at {len(found)} setting{'s' * (len(found) != 1)}; numbers of one setting are comparable"
+    for at in [choose(scores, columns, setting, "--setting")[0]] if setting else found:
+        _, shown = choose(scores, columns, at.label, "--columns")
+        rows = rows_at(scores, at)
+        yield ""
+        yield f"{at.label} ({at.sizes}); {say_seeds(rows, shown)}"
+        cells = {headline.name: [write_score(row, headline) for _, row in rows.iterrows()] for headline in shown}
+        names = [name_row(row) for _, row in rows.iterrows()]
+        chances = {headline.name: write_chance(rows, headline) for headline in shown}
+        if any(chances.values()):
+            names.append("(chance)")
+            cells = {name: [*values, chances[name]] for name, values in cells.items()}
+        lines = DataFrame(cells, index=names)
+        yield from (f"  {line}" for line in lines.to_string(line_width=158).splitlines() if line.strip())
+        yield from (f"  {note}" for note in notes(rows, shown))
+    yield ""
+    yield f"{ABSENT} measured, and there is no such number: column NAME_reason says why; empty: not measured; {AT_FLOOR}: rounding noise"
+    yield "`--setting LABEL` and `--columns a,b` choose, `--latex` makes a table for a paper, `--csv` prints all columns"
+
+
+def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
+    """What a reader of the numbers must know: which seeds are lost, and which times may be compared."""
+    lost: dict[str, list[str]] = {}
+    for headline in shown:
+        if not headline.components:
+            for _, row in rows[rows[f"{headline.name}_lost"] != ""].iterrows():
+                lost.setdefault(f"{name_row(row)}: {row[f'{headline.name}_lost']}", []).append(headline.name)
+        if headline.compared_within:
+            by = rows[rows[headline.name].notna()].groupby(f"{headline.name}_by")
+            yield from (
+                f"{headline.name}: {said}: {', '.join(name_row(row) for _, row in part.iterrows())}"
+                for said, part in by
+            )
+    yield from lost
+
+
+def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
+    """How many seeds the numbers are means of."""
+    counts = {int(count) for one in shown if not one.components for count in rows[f"{one.name}_seeds"].dropna()}
+    if not counts:
+        return "no number of networks"
+    many = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    return f"mean ± deviation over {many} seed{'s' * (counts != {1})}"
+
+
+def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> str:
+    """A table (booktabs) of one setting. What a caption has to say stands above it as comments."""
+    at, shown = choose(scores, columns, setting, "--latex")
+    rows = rows_at(scores, at)
+    lines = [f"% {escape_comment(f'{at.label} ({at.sizes}); {say_seeds(rows, shown)}')}", r"% \usepackage{booktabs}"]
+    lines += [f"% {escape_comment(note)}" for note in notes(rows, shown)]
+    by = [headline for headline in shown if headline.compared_within]  # such numbers stand beside what they belong to
+    lines += [rf"\begin{{tabular}}{{l{'r' * len(shown)}{'l' * len(by)}}}", r"\toprule"]
+    heads = ["architecture", *(headline.title for headline in shown), *(f"{headline.title}: by" for headline in by)]
+    lines += [write_line(map(escape, heads)), r"\midrule"]
+    for _, row in rows.iterrows():
+        cells = [math(write_score(row, headline, r" \pm ")) for headline in shown]
+        said = [row[f"{headline.name}_by"] for headline in by]
+        lines.append(
+            write_line([escape(name_row(row)), *cells, *("" if missing(one) else escape(one) for one in said)])
+        )
+    chances = [write_chance(rows, headline) for headline in shown]
+    if any(chances):
+        lines += [r"\midrule", write_line(["chance", *chances, *("" for _ in by)])]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def write_line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def math(text: str) -> str:
+    """A number in mathematical mode, where its minus and its ± are signs; words as they are."""
+    if text in ("", AT_FLOOR):
+        return text
+    return "--" if text == ABSENT else f"${text.replace(',', '{,}')}$"
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    return "".join(SPECIAL.get(letter, letter) for letter in text)
+
+
+def escape_comment(text: str) -> str:
+    return " ".join(text.split())

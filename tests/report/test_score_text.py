@@ -1,0 +1,110 @@
+"""Guards the scorecard on a terminal and in LaTeX: one setting at a time, names as they are, chance and engines beside numbers."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rankfall import cli
+from rankfall.report import tables
+from rankfall.report.conform import conform
+from rankfall.report.headlines import HEADLINES
+from rankfall.report.score_text import as_latex, as_lines, escape
+
+AT = {"task": "sorting", "training": "long", "trained": True, "width": 48, "heads": 2, "dtype": "float32"}
+PARTS = ["block", "attention", "position", "residual", "norm", "norm_placement", "sentinels", "mlp"]
+
+
+def row(architecture: str, depth: int = 6, **numbers: Any) -> dict[str, Any]:
+    """A row of the scorecard; what is not given was not measured."""
+    one: dict[str, Any] = {
+        "architecture": architecture,
+        "variant": "",
+        "setting": f"sorting, long, depth {depth}",
+        "depth": depth,
+        **AT,
+    }
+    one |= dict.fromkeys(PARTS, "none") | {"cells": 3, "done": 3}
+    for headline in HEADLINES:
+        one |= {f"{headline.name}_reason": "not measured"} | (
+            {} if headline.components else {f"{headline.name}_lost": ""}
+        )
+    for name, value in numbers.items():
+        one |= {name: value, f"{name}_reason": "", f"{name}_seeds": 3, f"{name}_of": 3} if not name.count("__") else {}
+    return one | {name.replace("__", "_"): value for name, value in numbers.items() if "__" in name}
+
+
+CHANCE = {"accuracy__chance": 0.125}
+ROWS = [
+    row("a_b & 50%", residual_last=0.5, residual_last__deviation=0.25, accuracy=0.125, step_ms=2.0, step_ms__by="fused on cpu", **CHANCE),
+    row("x^2 {#1} ~$\\", residual_last=0.25, residual_last__floor=1.0, accuracy=1.0, step_ms=3.0, step_ms__by="plain on cpu", **CHANCE),
+    row("none", residual_last__of=3, residual_last__reason="it underflowed", log_residual=-2044948.0, log_residual__deviation=17747.2),
+    row("flat", depth=2, residual_last=0.9),
+]  # fmt: skip
+
+
+@pytest.fixture
+def scores() -> pd.DataFrame:
+    return conform("scorecard", ROWS).to_pandas()
+
+
+def test_a_table_for_latex(scores: pd.DataFrame) -> None:
+    text = as_latex(scores, ["residual_last", "accuracy", "step_ms", "log_residual"], "sorting, long, depth 6")
+    lines = [line for line in text.splitlines() if not line.startswith("%")]
+    assert lines[0] == r"\begin{tabular}{lrrrrl}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    assert lines[2].startswith("architecture & residual at the last layer & test accuracy & ")
+    assert lines[4:-2] == [
+        r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.12$ & $2.00$ &  & fused on cpu \\",
+        r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ &  \\",
+        r"x\textasciicircum{}2 \{\#1\} \textasciitilde{}\$\textbackslash{} & floor & $1.00$ & $3.00$ &  & plain on cpu \\",
+        r"\midrule",
+        r"chance &  & 0.12 &  &  &  \\",
+    ]
+    assert "flat" not in text and "mean ± deviation over 3 seeds" in text.splitlines()[0]
+
+
+def test_nothing_of_a_name_is_markup() -> None:
+    letters = '\\&%$#_{}~^<>"|'
+    assert re.sub(r"\\[&%$#_{}]|\\text[a-z]+\{\}", "", escape(letters)) == ""
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
+def test_it_compiles(scores: pd.DataFrame, tmp_path: Path) -> None:
+    body = as_latex(scores)
+    text = rf"\documentclass{{article}}\usepackage[T1]{{fontenc}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
+    (tmp_path / "t.tex").write_text(text)
+    subprocess.run(["pdflatex", "-interaction=batchmode", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True)
+
+
+def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
+    text = "\n".join(as_lines(scores))
+    deep, flat = (
+        text.index("sorting, long, depth 6 (width 48, 2 heads, float32)"),
+        text.index("sorting, long, depth 2 ("),
+    )
+    assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
+    assert re.search(r"\(chance\) +0\.12", text)
+    assert "step_ms: fused on cpu: a_b & 50%" in text and "step_ms: plain on cpu: x^2" in text
+    alone = "\n".join(as_lines(scores, ["residual_last"], "sorting, long, depth 2"))
+    assert "a_b" not in alone and "0.900" in alone
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables.write("scorecard", ROWS, tmp_path / "tables" / "scorecard.parquet", {"made": "digest"})
+    words = ["table", "scorecard", "--results", str(tmp_path)]
+    assert cli.main([*words, "--latex", "--columns", "residual_last,order", "--out", str(tmp_path / "t.tex")]) == 0
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+    capsys.readouterr()
+    assert cli.main([*words, "--setting", "sorting, long, depth 2"]) == 0
+    assert "flat" in capsys.readouterr().out
+    for wrong, said in (
+        (["--columns", "residual"], "there is no number 'residual'; allowed: order, "),
+        (["--setting", "sorting, long, depth 3"], "there is no setting 'sorting, long, depth 3'; there is: "),
+        (["--setting", "x", "--csv"], "--setting is for `rankfall table scorecard`, on the screen or as LaTeX"),
+    ):
+        assert cli.main([*words, *wrong]) == 2
+        assert said in capsys.readouterr().err
