@@ -90,7 +90,7 @@ def test_law(read: Read, tmp_path: Path) -> None:
     clear = table[(table.architecture == "single") & ~table.floor]
     assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 9
     assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
-    assert "1 seeds" in picture.caption and picture.numbers is not None
+    assert "1 seed" in picture.caption and picture.numbers is not None
     about = picture.numbers.groupby("architecture")[["method", "why"]].first()
     assert about.method.to_dict() == method.to_dict()
     assert about.why["single"].startswith("mylab:single computes in single precision")

@@ -52,7 +52,7 @@ def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     assert [text.get_text() for text in legend.texts] == ["soft", "learned", "gated", "chance"]
     assert line(left, colour("soft")) == line(right, colour("gated")) == pytest.approx([0.11, 0.21])
     assert line(right, CHANCE) == pytest.approx([0.05, 0.05])
-    assert "chance, the best guess without the input, is 0.050" in picture.caption
+    assert "chance (dashed), the best guess without the input, is 0.050" in picture.caption
     assert picture.numbers is not None
     end = picture.numbers.set_index(["architecture", "epoch"]).loc[("soft", 2)]
     assert (end["mean"], end["seeds"]) == (pytest.approx(0.21), 2) and end["deviation over seeds"] == pytest.approx(
@@ -74,7 +74,10 @@ def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> N
     assert line(axis, colour("soft")) == pytest.approx([0.41, 0.41 * 0.75])
     assert line(axis, colour("learned")) == pytest.approx([0.41])
     assert line(axis, CHANCE) == pytest.approx([0.05, 0.05])
-    assert picture.caption.endswith("; learned cannot run at all lengths.") and picture.numbers is not None
+    assert (
+        picture.caption.endswith("Not drawn: 2 values of learned (position learned admits no more).")
+        and picture.numbers is not None
+    )
     refused = picture.numbers[picture.numbers.refused.notna()]
     assert list(refused.architecture) == ["learned"] and list(refused.refused) == ["position learned admits no more"]
     share = drawn("extrapolation", read, tmp_path, quantity="kept")

@@ -14,12 +14,14 @@ from rankfall.report.figures.model_law import model_law
 
 def table(*variants: str) -> Any:
     rows = [
-        {"model": "bert", "phase": "init", "variant": variant, "layer": layer}
+        {"model": "bert", "phase": "init", "seed": 0, "variant": variant, "layer": layer}
         | {"log10_residual": -0.1 * 3.0**layer, "direct": 10 ** max(-16, -0.1 * 3.0**layer), "exponent": 3.0}
         for variant in variants
         for layer in range(5)
     ]
-    return pd.DataFrame(rows, columns=["model", "phase", "variant", "layer", "log10_residual", "direct", "exponent"])
+    return pd.DataFrame(
+        rows, columns=["model", "phase", "seed", "variant", "layer", "log10_residual", "direct", "exponent"]
+    )
 
 
 def labels(picture: Any) -> list[str]:

@@ -25,7 +25,7 @@ def tables(task: str = "places") -> dict[str, pd.DataFrame]:
             for seed in range(3):
                 options = f"length=8, repeated=null, rho={share}, symbols=10, test=9, train=90"
                 about = {"key": f"{task}{name}{share}{seed}", "task": task, "architecture": name, "seed": seed, "status": "done",
-                         "training": "short", "task_component": f"{task}({options})"}  # fmt: skip
+                         "training": "short", "depth": 1, "task_component": f"{task}({options})"}  # fmt: skip
                 good = {
                     "epoch": 2,
                     "split": "test",
@@ -73,7 +73,7 @@ def terms(which: str, values: list[list[float]], seed: int = 0) -> list[dict[str
     reach = len(values[0]) // 2
     return [
         {"which": which, "of_head": head, "offset": index - reach, "value": value, "seed": seed, "layer": None, "task": "places",
-         "architecture": "URPE", "training": "short", "status": "done", "key": f"k{seed}"}
+         "architecture": "URPE", "training": "short", "status": "done", "depth": 1, "key": f"k{seed}"}
         for head, line in enumerate(values, 1)
         for index, value in enumerate(line)
     ]  # fmt: skip

@@ -75,7 +75,7 @@ def test_sweep(tmp_path: Path) -> None:
     # Pure attention cubes; the more skip, the more is kept.
     caption = saved(layers, tmp_path)
     assert re.search(
-        r"depth 4: geometric means over 1 seeds.* is 10\^-[\d.]+ for none .* and 0\.\d+ for scaled 1.0 .* at layer 4\.$",
+        r"depth 4: geometric means over 1 seed.* is 10\^-[\d.]+ for none .* and 0\.\d+ for scaled 1.0 .* at layer 4\.$",
         caption,
     )
     (drawn,) = [axis for axis in layers.figure.axes if axis.lines]
@@ -136,9 +136,14 @@ def test_a_plain_pass_is_in_the_caption_where_it_is_in_the_picture(tmp_path: Pat
 
 
 def test_decomposition(tmp_path: Path) -> None:
-    read = reader(tmp_path, "decomposition", rows_of("decomposition"))
+    rows = rows_of("decomposition")
+    measured = reader(tmp_path, "decomposition", rows)
+    chance = pd.DataFrame({"key": [rows[0]["key"]], "chance": [0.25]})
+    read = {"decomposition": measured("decomposition"), "cells": chance}.__getitem__
     picture = components.load("figure", "decomposition")(read, architecture="net")
-    assert "Paths of length 0 and 1 make up" in saved(picture, tmp_path)
+    assert "Paths of length 0 and 1 make up" in saved(picture, tmp_path) and "(dotted: chance, 0.25)" in picture.caption
+    dotted = [line for line in picture.figure.axes[1].lines if line.get_linestyle() == ":"]
+    assert [list(line.get_ydata()) for line in dotted] == [[0.25, 0.25]]
 
 
 def test_path_counts(tmp_path: Path) -> None:

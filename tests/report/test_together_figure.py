@@ -65,7 +65,7 @@ def test_rank_correlation_by_hand() -> None:
 def test_networks_that_a_table_has_not_are_left_out() -> None:
     found = tables()
     found["attribution"] = found["attribution"][found["attribution"].seed == 1]
-    assert "means over 1 seeds" in together(found.__getitem__).caption
+    assert "means over 1 seed" in together(found.__getitem__).caption
     found["residuals"] = found["residuals"][found["residuals"].seed == 0]
     with pytest.raises(
         RankfallError, match="no network of task 'sorting' is in all of the tables residuals, token_identity"

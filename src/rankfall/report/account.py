@@ -38,11 +38,11 @@ def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = 
     return Account(seeds(shown, by), f" Not drawn: {'; '.join(listed)}." if gone else "")
 
 
-def seeds(drawn: DataFrame, by: Sequence[str], unit: str = "seed") -> str:
+def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
     """How many seeds lines have: the commonest number, and the lines that have another."""
     counts = drawn.groupby(list(by), observed=True).seed.nunique()
     if counts.empty:
-        return f"0 {unit}s"
+        return "0 seeds"
     common = int(counts.mode().max())
     varied = [level for level in counts.index.names if counts.index.get_level_values(level).nunique() > 1]
     others = [
@@ -52,7 +52,7 @@ def seeds(drawn: DataFrame, by: Sequence[str], unit: str = "seed") -> str:
     ]
     said = others[:NAMED] + [f"{len(others) - NAMED} more with other numbers"] * (len(others) > NAMED)
     exceptions = f" ({', '.join(said)})" if said else ""
-    return f"{common} {unit}{'s' * (common != 1)}{exceptions}"
+    return f"{common} seed{'s' * (common != 1)}{exceptions}"
 
 
 def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -69,11 +69,11 @@ def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[
         many = f"all {len(part)}" if len(part) == len(among) else f"{len(part)} of {len(among)}"
         at_depth = f" of depth {depth}" if other else ""
         if fate:
-            yield f"{many} {what}{at_depth} of", name, f"({fate})"
+            yield f"{many} {what}{at_depth}", name, f"({fate})"
         elif other and depth not in set(drawn[drawn.key.isin(same.key)].depth):
-            yield f"{len(part)} {what}{at_depth} of", name, "(another depth is drawn)"
+            yield f"{len(part)} {what}{at_depth}", name, "(another depth is drawn)"
         else:
-            yield f"{many} {what}{at_depth} of", name, "(nothing of it can be drawn)"
+            yield f"{many} {what}{at_depth}", name, "(nothing of it can be drawn)"
 
 
 def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -85,7 +85,7 @@ def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str,
     for at, part in rows.assign(why=reasons).groupby([*by, "why"], sort=True, observed=True):
         *names, why = at
         what = "value" if len(part) == 1 else "values"
-        yield f"{len(part)} {what} of", name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"
+        yield f"{len(part)} {what}", name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"
 
 
 def together(gone: list[tuple[str, str, str]]) -> list[str]:
@@ -94,7 +94,7 @@ def together(gone: list[tuple[str, str, str]]) -> list[str]:
     for before, name, after in gone:
         found.setdefault((before, after), []).append(name)
     return [
-        f"{before} {'each of ' * (len(names) > 1)}{', '.join(names)} {after}".replace("of each of", "each of")
+        f"{before} {'each of' if len(names) > 1 else 'of'} {', '.join(names)} {after}"
         for (before, after), names in found.items()
     ]
 

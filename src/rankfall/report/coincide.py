@@ -37,7 +37,7 @@ def coincide(
     parts = means.groupby(list(panels), observed=True) if panels else [((), means)]
     for at, part in parts:
         for names in groups(part.pivot(index=x, columns=line, values="height"), near):
-            found.setdefault(" and ".join(map(label, names)), []).append(", ".join(label(one) for one in at))
+            found.setdefault(listed(names), []).append(", ".join(label(one) for one in at))
     if not found:
         return ""
     said = [f"{names}{where(places, len(list(parts)))}" for names, places in found.items()]
@@ -45,11 +45,16 @@ def coincide(
     return f" On each other lie {'; '.join(said[:NAMED])}{more}."
 
 
+def listed(names: Sequence[Any]) -> str:
+    *first, last = map(label, names)
+    return f"{', '.join(first)} and {last}"
+
+
 def where(places: list[str], panels: int) -> str:
     """Of which panels that is said, unless of all."""
     if len(places) == panels:
         return ""
-    return f" ({'; '.join(places[:NAMED])}{'; ...' if len(places) > NAMED else ''})"
+    return f" ({'; '.join(places)})" if len(places) <= NAMED else f" (in {len(places)} of {panels} panels)"
 
 
 def groups(heights: Any, near: float) -> Iterator[list[Any]]:

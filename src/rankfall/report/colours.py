@@ -10,13 +10,27 @@ import colorsys
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rankfall.report.looks import own_colour
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
 
 BLUE, ORANGE, GREEN, PINK, RED, SKY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 BLACK, OLIVE, PURPLE, TEAL, LIME, MAROON = "#222222", "#A89200", "#7B4EA3", "#2A9D8F", "#8DB600", "#882255"
 NAVY, BROWN, GREY = "#332288", "#8C564B", "#888888"
 WHOLE, CHANCE = BLACK, GREY  # a whole network, and a guess: no architecture's, but lines of every study
+# In maps of colours blue keeps and orange loses, whatever is measured: the direction follows the better end of the quantity.
+KEEPS, KEEPS_SOME, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN = (
+    "#3d85c0",
+    "#b9dcf2",
+    "#f0a202",
+    "#c86414",
+    "#7a2e00",
+    "#eeeeee",
+)
+DIRECTION = "blue keeps, orange loses"
 COLOURS = (
     BLUE,
     ORANGE,
@@ -84,6 +98,13 @@ def plain(architecture: str) -> str:
     for prefix in SERIES:
         architecture = architecture.removeprefix(prefix)
     return architecture
+
+
+def kept_map() -> "Colormap":
+    """From what loses all to what keeps all."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("kept", [LOSES, "#f9e6bd", KEEPS_SOME, KEEPS])
 
 
 def spares(taken: set[str]) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK
-from rankfall.report.lines import below, labelled, on
+from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
+from rankfall.report.lines import SHARE, below, labelled, on
+from rankfall.report.looks import label
 from rankfall.report.style import WIDTH, canvas
 
 if TYPE_CHECKING:
@@ -39,13 +40,15 @@ def panels(table: "DataFrame", networks: list[str], candidates: list[str], trans
             rates(panel, own(part[part.candidates == name]), **band)
             panel.set(
                 ylim=(-0.03, 1.05),
-                title=network if row == 0 else "",
+                title=label(network) if row == 0 else "",
                 xlabel="layer" if row == rows - transfer - 1 else "",
             )
             panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
         if transfer:
             between(axes[-1][column], part)
     if transfer:
+        bar = figure.colorbar(axes[-1][0].collections[0], ax=axes[-1], label=f"rate:\n{DIRECTION}", pad=0.02)
+        bar.ax.tick_params(labelsize=6.5)
         axes[-1][0].set_ylabel("layer that the\nlinear map is trained on")
     below(figure, labelled(axes[0], ("map", "distance")), 4)
     return figure
@@ -55,7 +58,7 @@ def rates(panel: "Axes", table: "DataFrame", **band: Any) -> None:
     """A line for each map: solid by cosine, dashed by L2."""
     table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
     on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
-       style="distance", style_order=list(DASHES), dashes=DASHES, **band)  # fmt: skip
+       style="distance", style_order=list(DASHES), dashes=DASHES, bounds=SHARE, **band)  # fmt: skip
     place = table[(table["map"] == "position") & (table.distance == "cosine")]
     if len(place):
         panel.axhline(place.rate.mean(), color=PINK, linewidth=1.2, linestyle="-.", label="position alone, cosine")
@@ -71,7 +74,7 @@ def between(panel: "Axes", table: "DataFrame") -> None:
     grid = part.assign(rate=part.rate.astype(float)).pivot_table(index="trained_layer", columns="layer", values="rate")
     few = len(grid) <= 8
     sns.heatmap(
-        grid, ax=panel, vmin=0, vmax=1, cmap="viridis", cbar=False, annot=few, fmt=".2f", annot_kws={"fontsize": 5.5}
+        grid, ax=panel, vmin=0, vmax=1, cmap=kept_map(), cbar=False, annot=few, fmt=".2f", annot_kws={"fontsize": 5.5}
     )
     panel.invert_yaxis()
     panel.tick_params(length=0, rotation=0)
@@ -93,9 +96,10 @@ def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
     )
     last = last[[name for name in networks if name in last.index]].sort_values(kind="stable")
     said = (
-        [f"{name} ({last[name]:.2f})" for name in dict.fromkeys((last.index[-1], last.index[0]))]
+        [f"{label(name)} ({last[name]:.2f})" for name in dict.fromkeys((last.index[-1], last.index[0]))]
         if len(last)
         else ["no network"]
     )
-    among = CANDIDATES[candidates]
-    return f"After the last layer a linear map finds the token among the {among} most often in {' and least in '.join(said)}."
+    among, guess = CANDIDATES[candidates], part.chance.astype(float).mean()
+    chance = f"; a guess (dotted) finds {guess:.2g}" if guess == guess else ""
+    return f"After the last layer a linear map finds the token among the {among} most often in {' and least in '.join(said)}{chance}."

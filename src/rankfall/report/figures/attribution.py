@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY
+from rankfall.report.account import account
+from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
 from rankfall.report.lines import below, labelled, on
-from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-TABLES = ["attribution"]
+TABLES = ["attribution", "datasets"]
 METHODS = {
     "jacobian": BLACK,
     "jacobian without outliers": SKY,
@@ -26,6 +28,7 @@ METHODS = {
     "ablation": RED,
 }
 SHARES = ("own share", "distance 1", "distance 2", "distance 3", "distance 4-5", "distance 6-10", "distance 11+")
+DRAWN = [*SHARES, "not first", "spearman of others"]
 QUANTILES = {"med": "median", "q1": "lower", "q3": "upper", "whislo": "low", "whishi": "high"}
 TITLES = ("own share", "share by distance", "own token\nnot first", "rank correlation\nwith the Jacobian")
 PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-base, second-hand (Brunner et al. 2020)
@@ -43,13 +46,24 @@ def attribution(
     table, _ = one_of(finished(read("attribution"), "attribution", where), "attribution", "task", task)
     table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
     one_a_seed(table, "attribution", ["architecture", "training"])
-    return drawn(
-        {f"{name}, {training}": part for (name, training), part in table.groupby(["architecture", "training"])}
+    known = account(
+        asked(read("attribution"), where, task=task, architecture=architectures, training=trainings),
+        table[table.quantity.isin(DRAWN)],
+        ["architecture", "training"],
+        "value",
     )
+    sizes = read("datasets")
+    length = sizes[(sizes.task == task) & (sizes.split == "test")]["length"].max()
+    networks = {
+        f"{label(name)}, {label(training)}": part
+        for (name, training), part in table.groupby(["architecture", "training"])
+    }
+    return drawn(networks, f" Means over {known.seeds}.{known.left_out}", length)
 
 
-def drawn(networks: "dict[str, DataFrame]", published: bool = False) -> Picture:
-    """One row of panels for each network; numbers are means over its seeds. `published`: with the medians of Brunner et al."""
+def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False) -> Picture:
+    """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
+    of the texts; `published`: with the medians of Brunner et al."""
     from pandas import concat
 
     if not networks:
@@ -66,6 +80,8 @@ def drawn(networks: "dict[str, DataFrame]", published: bool = False) -> Picture:
         ]
         methods(row[3], others.assign(method=others.other.where(others.method == "jacobian", others.method)), "method")
         row[2].set_ylim(-0.03, 1.03)
+        if length:
+            row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
         for axis in row:
             axis.set_xticks(layers, [str(layer) if layer in ticks(layers) else "" for layer in layers])
             axis.set(xlabel="", ylabel="")
@@ -77,18 +93,18 @@ def drawn(networks: "dict[str, DataFrame]", published: bool = False) -> Picture:
         axis.set_title(title)
     for axis in axes[-1]:
         axis.set_xlabel("layer")
-    below(figure, labelled([axes[0][1], axes[0][2], axes[0][3]]), 5)
+    below(figure, labelled([axes[0][1], axes[0][2], axes[0][3], axes[0][0]]), 5)
+    equal = f"; dotted: equal shares of {length:g} tokens, {1 / length:.1%}" if length else ""
     caption = (
         "Where each token's state comes from, by layer: share of its own input in norms of whole Jacobian blocks (box: "
         "quartiles, whiskers: 5 "
-        f"and 95% of tokens{'; crosses: published medians, second-hand' * published}), shares of other tokens by distance, how "
+        f"and 95% of tokens{'; crosses: published medians, second-hand' * published}{equal}), shares of other tokens by distance, how "
         "often another token has the largest share, and how alike methods and the Jacobian rank the other tokens. "
     )
-    quantities = [*SHARES, "not first", "spearman of others"]
-    parts = [part[part.quantity.isin(quantities)].assign(network=name) for name, part in networks.items()]
+    parts = [part[part.quantity.isin(DRAWN)].assign(network=name) for name, part in networks.items()]
     by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
     means = concat(parts).groupby(by, dropna=False)[["value", *QUANTILES.values()]].mean().reset_index()
-    return Picture(figure, caption + finding(means), means)
+    return Picture(figure, caption + finding(means) + about, means)
 
 
 def quantity(table: "DataFrame", name: str) -> "DataFrame":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.figures.models import short
 from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
+from rankfall.report.looks import label
 from rankfall.report.measured import measured
 from rankfall.report.style import Picture
 
@@ -17,7 +18,9 @@ TABLES = ["chains"]
 def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Median over paths with the middle half as a band; values that are rounding are left out."""
     table = measured(read("chains"), "chains", models)
-    shown = table[~table.floor].assign(line=lambda rows: [f"{short(m)}, {p}" for m, p in zip(rows.model, rows.phase)])
+    shown = table[~table.floor].assign(
+        line=lambda rows: [f"{label(short(m))}, {p}" for m, p in zip(rows.model, rows.phase)]
+    )
     grid = lines(
         shown, "chain", "residual", "line", steps(sorted(shown.line.unique())), height=2.6, log="y",
         estimator="median", errorbar=MIDDLE_HALF,
@@ -28,10 +31,11 @@ def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = Non
     legend_below(grid)
     points = shown.groupby(["line", "chain"]).residual.describe(percentiles=[0.25, 0.5, 0.75]).reset_index()
     noise = int(table.floor.sum())
+    left_out = f" ({noise} values are left out as rounding noise of float64)" if noise else ""
     caption = (
         "Products of attention matrices of whole models along random paths, one random head in each of the chosen layers: "
         "median and middle "
-        f"half over paths of what the best rank-one part leaves{f' ({noise} values are left out as rounding noise)' * bool(noise)}. "
+        f"half over paths of what the best rank-one part leaves{left_out}. "
     )
     return Picture(grid.figure, caption + finding(points), points)
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import MIDDLE_HALF, below, labelled, on, steps
-from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.lines import MIDDLE_HALF, SIZE, below, labelled, on, steps
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -42,14 +44,24 @@ def circle(
     wide = WIDTH if columns > 2 else 2.2 * columns + 1.0
     figure, axes = canvas(2 * rows, columns, wide, 3.3 * rows + 0.4, height_ratios=[1.2, 1.0] * rows)
     shown = int(among(table, "circle", "width", [] if width is None else [width]).width.min())
-    seed = int(among(table, "circle", "seed", [] if seed is None else [seed]).seed.min())
+    of_seed = among(table, "circle", "seed", [] if seed is None else [seed])
+    of_seed = of_seed[of_seed.width == shown]
+    first = of_seed.groupby(["task", "architecture"]).seed.min()
+    known = account(
+        asked(read("circle"), where, training=training, task=tasks, architecture=architectures),
+        table,
+        ["architecture", "task", "width"],
+    )
     table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
     widths = steps(sorted(table.width.unique()))
+    drawn = None
     for number, (task, architecture) in enumerate(pairs):
         top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
         chosen = table[(table.task == task) & (table.architecture == architecture)]
-        drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit)
-        top.set_title(architecture if len({one for one, _ in pairs}) == 1 else f"{architecture}\n{task}")
+        seed = first.get((task, architecture), -1)
+        drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
+        name = label(architecture) + ("" if seed == first.min() or seed < 0 else f", seed {seed}")
+        top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
         on(
             bottom,
             chosen[chosen.token == 0],
@@ -60,6 +72,7 @@ def circle(
             estimator="median",
             errorbar=MIDDLE_HALF,
             marker=None,
+            bounds=SIZE,
         )
         bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
         bottom.set(ylabel="distance of the points\nover that at the start" if number % columns == 0 else "")
@@ -71,14 +84,16 @@ def circle(
         for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
             left.set_visible(False)
     handles = {f"width {name}": handle for name, handle in labelled(axes[1]).items()}
-    figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
+    if drawn is not None:
+        figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     below(figure, handles)
     last = met(table)
     caption = (
-        f"Roll-outs on the circle, training {training}: above, both points at width {shown}, seed {seed}, light to dark with "
-        "time (circle and square: open at the start, filled at the end, one in the other where "
-        f"the points have met); below, their distance, median and quartiles over {table.seed.nunique()} seeds. "
-        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{most(last)}."
+        f"Roll-outs on the circle, training {label(training)}: above, both points at width {shown}, seed "
+        f"{first.min()} unless a title has another, light to dark with time (circle and square: open at the start, filled at the "
+        "end, one in the other where "
+        f"the points have met); below, their distance, median and quartiles over {known.seeds}. "
+        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{most(last)}.{known.left_out}"
     )
     return Picture(figure, caption, last)
 
@@ -100,13 +115,17 @@ def met(table: "DataFrame") -> "DataFrame":
 def most(last: "DataFrame") -> str:
     """Which architecture ends so most often."""
     by = last.groupby("architecture").met.sum()
-    return f", most often of {by.idxmax()} ({by.max()})" if by.max() else ""
+    return f", most often of {label(by.idxmax())} ({by.max()})" if by.max() else ""
 
 
-def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
+def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection | None":
     """Both tokens' places, those outside the frame left out."""
     import numpy as np
 
+    panel.set(xlim=(-limit, limit), ylim=(-limit, limit))
+    panel.set_aspect("equal")
+    if table.empty:
+        return None
     turn = np.linspace(0, 2 * np.pi, 200)
     start = table[table.step == 0]
     radius = float(np.hypot(start.x, start.y).mean()) if len(start) else 0.0
@@ -118,7 +137,4 @@ def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection":
     end = table[table.step == table.step.max()].sort_values("token", ascending=False)
     for (marker, colour, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
         panel.plot([one.x], [one.y], marker, color=colour, markeredgecolor="black", markersize=size, zorder=4)
-    panel.set_xlim(-limit, limit)
-    panel.set_ylim(-limit, limit)
-    panel.set_aspect("equal")
     return drawn

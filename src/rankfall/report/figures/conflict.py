@@ -8,9 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.colours import DIRECTION
 from rankfall.report.figures.orders import look
 from rankfall.report.joins import beside
-from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -49,6 +52,8 @@ def conflict(
     table, training = one_of(table, "conflict", "training", training)
     table = among(table, "conflict", "architecture", architectures)
     one_a_seed(table, "conflict", ["architecture"])
+    whole = asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
+    known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
     orders = read("orders")
     orders = orders[(orders.block == BARE) & orders.biases & (orders.quantity == "res")]
@@ -62,8 +67,15 @@ def conflict(
     figure, axes = canvas(1, 1, WIDTH, 4.2)
     (axis,) = axes[0]
     for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
+        down = min(point["deviation"], point["kept"])  # nothing keeps less than 0
         axis.errorbar(
-            point["rows"], point["kept"], point["deviation"], color="#999999", linewidth=1, capsize=4, zorder=1
+            point["rows"],
+            point["kept"],
+            [[down], [point["deviation"]]],
+            color="#999999",
+            linewidth=1,
+            capsize=4,
+            zorder=1,
         )
         size = area(best - point["accuracy"])
         colour = look(point["order"])[0]
@@ -77,7 +89,7 @@ def conflict(
     named(axis, points)
     keys(figure, {look(point["order"])[0]: point["order"] for point in points})
     numbers = DataFrame(found).sort_values("kept", ascending=False, na_position="last")
-    return Picture(figure, caption(found, times, best, task), numbers)
+    return Picture(figure, caption(found, times, best, task, known.seeds) + unplaced(found) + known.left_out, numbers)
 
 
 def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = False) -> "DataFrame":
@@ -128,7 +140,7 @@ def named(axis: "Axes", points: list[dict[str, Any]]) -> None:
         x = max(one["rows"] for one in column) + 0.06
         for one, y in zip(column, spread([one["kept"] for one in column], HIGH * (high - low))):
             axis.plot([one["rows"], x - 0.005], [one["kept"], y], color="#bbbbbb", linewidth=0.6, zorder=0)
-            axis.text(x, y, one["name"], fontsize=8, va="center")
+            axis.text(x, y, label(one["name"]), fontsize=8, va="center")
         column = []
 
 
@@ -154,21 +166,27 @@ def keys(figure: "Figure", orders: dict[str, float]) -> None:
     )
 
 
-def caption(found: list[dict[str, Any]], times: float, best: float, task: str) -> str:
+def unplaced(found: list[dict[str, Any]]) -> str:
+    """Architectures that lack a coordinate, and why."""
+    said = [f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"]]
+    return f" Without a place here: {'; '.join(said)}." if said else ""
+
+
+def caption(found: list[dict[str, Any]], times: float, best: float, task: str, seeds: str) -> str:
     points = [point for point in found if not point["missing"]]
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = max((p for p in points if p["rows"] < 0.5), key=lambda point: point["kept"], default=None)
     text = (
         f"Which of {len(points)} architectures tells equal tokens apart at random weights (to the right) and keeps its masked "
-        f"accuracy on {task} at {times:g} times "
-        "the trained length (up; bars: one standard deviation over seeds); larger points are further below the best accuracy, "
-        f"{best:.3f}. "
+        f"accuracy on {label(task)} at {times:g} times "
+        f"the trained length (up; bars: one standard deviation over {seeds}; colours: {DIRECTION}); larger points are further "
+        f"below the best accuracy, {best:.3f}. "
     )
     if not both:
         return text + f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best."
     top = max(both, key=lambda point: point["kept"])
     text += (
-        f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, {top['name']} keeps most, "
-        f"{top['kept']:.2f}; of those with fewer than half their rows distinct "
+        f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, "
+        f"{label(top['name'])} keeps most, {top['kept']:.2f}; of those with fewer than half their rows distinct "
     )
-    return text + (f"{alone['name']}, {alone['kept']:.2f}." if alone else "there is none.")
+    return text + (f"{label(alone['name'])}, {alone['kept']:.2f}." if alone else "there is none.")

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.report.coincide import coincide
 from rankfall.report.figures.models import short
 from rankfall.report.lines import legend_below, lines, steps
+from rankfall.report.looks import label
 from rankfall.report.measured import measured
 from rankfall.report.style import Picture
 
@@ -28,7 +30,9 @@ def effective_attention(
         longest if tokens is None else longest.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
     )
     table = table[table.tokens == wanted]
-    titles = [f"{short(model)}, {phase}, {n} tokens" for model, phase, n in zip(table.model, table.phase, table.tokens)]
+    titles = [
+        f"{label(short(model))}, {phase}, {n} tokens" for model, phase, n in zip(table.model, table.phase, table.tokens)
+    ]
     table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
     points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
     grid = lines(
@@ -36,8 +40,6 @@ def effective_attention(
         style="weight", style_order=["effective", "raw"], dashes={"effective": "", "raw": (2, 1.5)}, shared=(False, True),
     )  # fmt: skip
     grid.set(ylim=(0, 1), ylabel="share of absolute weight")
-    for panel in grid.axes.flat:
-        panel.xaxis.get_major_locator().set_params(integer=True)
     legend_below(grid, 6, skip=("kind", "weight"))
     first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
     said = "; ".join(f"{name}: {row.raw:.2f} raw and {row.effective:.2f} effective" for name, row in first.iterrows())
@@ -46,5 +48,6 @@ def effective_attention(
         "not reach the "
         "output), means over heads and samples; separators are special tokens other than the first. The first token has, over "
         f"all layers, {said}."
+        + coincide(points.assign(one=points.kind + ", " + points.weight), "one", "layer", "value", ["panel"], span=1.0)
     )
     return Picture(grid.figure, caption, points)

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.colours import BLUE, RED, WHOLE
+from rankfall.report.account import account
+from rankfall.report.colours import BLUE, CHANCE, RED, WHOLE
 from rankfall.report.lines import below, labelled, on, steps, summary
-from rankfall.report.selection import init_first
+from rankfall.report.looks import label
+from rankfall.report.selection import asked, init_first
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -42,20 +44,25 @@ def influence(
     titles = (
         f"(1 - a) X + a SA(X), a = {alpha:g},\n{depth} layers",
         f"pre-norm transformer,\n{depth} layers",
-        f"{chosen} on {cells.task.iloc[0]},\nlast layer",
+        f"{label(chosen)} on {label(cells.task.iloc[0])},\nlast layer",
     )
     for axis, title in zip(axes[0], titles):
         axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
+    for axis, many in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
+        axis.axhline(1 / many, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
     left.set_ylabel("share of the influence\non the last token")
     below(figure, labelled(axes[0], ("training",)), 3)
     found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
     early = cells[cells.x <= 0.5].groupby(["training", "key"]).share.sum().groupby("training").mean()
-    halves = ", ".join(f"{name} {early[name]:.2f}" for name in init_first(cells.training))
+    known = account(asked(read("cell_influence"), {}, architecture=chosen), cells, ["training"])
+    halves = ", ".join(f"{label(name)} {early[name]:.2f}" for name in init_first(cells.training))
     caption = (
         "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
         "the band on the right "
-        f"is one standard deviation over {cells.seed.nunique()} seeds. On the left the rank correlation with uniform averaging is "
-        f"{found.spearman.mean():.3f}; on the right the first half of the places has this share of the influence: {halves}."
+        f"is one standard deviation over {known.seeds}; dotted: equal shares of all places. "
+        f"On the left the rank correlation with uniform averaging is {found.spearman.mean():.3f}; "
+        "on the right the first half of the places has this share of the "
+        f"influence: {halves}.{known.left_out}"
     )
     return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.figures.models import short
 from rankfall.report.lines import below, labelled, on, steps
+from rankfall.report.looks import label
 from rankfall.report.measured import measured
 from rankfall.report.style import WIDTH, Picture, canvas, spaced
 
@@ -28,22 +29,22 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
     table = measured(read("model_attention_identity"), "model_attention_identity", models)
     table = table[(table.left_out == "nothing") & table.value.notna()]
-    names = [f"{short(model)}, {phase}" for model, phase in zip(table.model, table.phase)]
+    names = [f"{label(short(model))}, {phase}" for model, phase in zip(table.model, table.phase)]
     table = table.assign(line=names, value=table.value.astype(float))
     exact = table[table.tolerance.isna() | (table.tolerance == TOLERANCE)]
     longest = table[table.tokens == table.groupby("line").tokens.transform("max")]
     palette = steps(sorted(set(names)))
     figure, axes = canvas(2, 3, WIDTH, 4.2)
     panels = [panel for row in axes for panel in row]
-    for panel, (quantity, label) in zip(panels, PANELS.items()):
+    for panel, (quantity, title) in zip(panels, PANELS.items()):
         on(panel, exact[exact.quantity == quantity], "tokens", "value", "line", palette, errorbar=MOST)
-        panel.set(xlabel="tokens", ylabel=label)
+        panel.set(xlabel="tokens", ylabel=title)
     on(panels[4], longest[longest.quantity == "distance"], "layer", "value", "line", palette, errorbar=MOST)
     rank = longest[(longest.quantity == "rank") & longest.tolerance.isin([TOLERANCE, LOOSE])]
     on(panels[5], rank.assign(tolerance=rank.tolerance.map("{:g}".format)), "layer", "value", "line", palette, errorbar=None,
        style="tolerance", style_order=[f"{TOLERANCE:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
-    for panel, label in zip(panels[4:], ("farthest distribution", "rank of T")):
-        panel.set(xlabel="layer", ylabel=label, xticks=spaced(1, int(table.layer.max()) if len(table) else 1))
+    for panel, title in zip(panels[4:], ("farthest distribution", "rank of T")):
+        panel.set(xlabel="layer", ylabel=title, xticks=spaced(1, int(table.layer.max()) if len(table) else 1))
     limits(panels[0], panels[5], table, palette)
     below(figure, labelled([panels[0]], ("line",)), 4)
     points = exact.groupby(["line", "tokens", "layer", "quantity"]).value

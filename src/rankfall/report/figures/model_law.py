@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import seeds
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.figures.law import towered, twice
 from rankfall.report.figures.models import VARIANTS, short
 from rankfall.report.lines import legend_below, lines
+from rankfall.report.looks import label
 from rankfall.report.style import Picture, power
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
             raise RankfallError(f"figure model_law: variant {name} was not measured; there is: {', '.join(measured)}")
     variants = variants or measured
     table = whole[whole.variant.isin(variants)]
-    titles = [f"{short(model)}, {phase}" for model, phase in zip(table.model, table.phase)]
+    titles = [f"{label(short(model))}, {phase}" for model, phase in zip(table.model, table.phase)]
     table = table.assign(panel=titles, direct=np.log10(table.direct.clip(lower=1e-300)))
     points = (
         table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
@@ -57,10 +60,14 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
         panel.set_ylabel("residual |res(X)| / |X|")
     legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
     caption = (
-        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over seeds and samples, on an axis "
-        "of log10(-log10 residual), on which a cubic law is a line of the grey slope. "
+        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over "
+        f"{seeds(table.assign(seed=table.seed.fillna(-1)), ['panel'])} and samples, on an axis "
+        "of log10(-log10 residual), on which a cubic law is a line of the grey slope; grey, across: where float32 and float64 end. "
     )
-    return Picture(grid.figure, caption + finding(points), points)
+    drawn = long[long["pass"] == "log10_residual"]
+    return Picture(
+        grid.figure, caption + finding(points) + coincide(drawn, "variant", "layer", "height", ["panel"]), points
+    )
 
 
 def finding(points: "DataFrame") -> str:
@@ -71,7 +78,7 @@ def finding(points: "DataFrame") -> str:
     pace = low.exponent.astype(float).median()
     known = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
     end = power(float(lowest.log10_residual))
-    return f"{lowest.variant} of {lowest.panel} ends lowest, at {end} after {int(lowest.layer)} layers{known}."
+    return f"{label(lowest.variant)} of {lowest.panel} ends lowest, at {end} after {int(lowest.layer)} layers{known}."
 
 
 def slope(panel: "Axes", points: "DataFrame") -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
+from rankfall.report.coincide import coincide
 from rankfall.report.figures.models import short
-from rankfall.report.rates import CANDIDATES, finding, numbers, panels
+from rankfall.report.looks import label
+from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -33,18 +35,21 @@ def model_token_identity(
         raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
     candidates = [name for name in CANDIDATES if name in candidates and (table.candidates == name).any()]
     titles = {
-        one: f"{short(one[0])}, {one[1]}\n{one[2]}" for one in sorted(set(zip(*(table[name] for name in NETWORK))))
+        one: f"{label(short(one[0]))}, {one[1]}\n{label(one[2])}"
+        for one in sorted(set(zip(*(table[name] for name in NETWORK))))
     }
     table = table.assign(network=[titles[one] for one in zip(*(table[name] for name in NETWORK))])
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     names = list(titles.values())
+    drawn = own(table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)])
     return Picture(
         panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100)),
         f"Share of tokens whose embedding is the nearest to their mapped state, on at least {int(table.sentences.min())} "
         "sentences that no map "
         "was trained on; bands are 95% intervals over sentences (of initialised models, means over seeds)"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + finding(table, names, candidates[-1]).replace("\n", ", "),
+        + finding(table, names, candidates[-1]).replace("\n", ", ")
+        + coincide(drawn, "map", "layer", "rate", ["network", "candidates"], span=1.0).replace("\n", ", "),
         numbers(table.assign(network=table.network.str.replace("\n", ", "))),
     )
 

@@ -7,8 +7,11 @@ one standard deviation over samples (within a seed). A published curve, where th
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.report.account import seeds
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import colour, colours
-from rankfall.report.lines import legend_below, lines
+from rankfall.report.lines import SIZE, legend_below, lines
+from rankfall.report.looks import label
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ def models(
     shown = [name for name in VARIANTS if name in set(table.variant)]
     grid = lines(
         each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.values()), col_wrap=columns,
-        log="y" if log else "", marker=None, shared=(False, True),
+        log="y" if log else "", marker=None, shared=(False, True), bounds=SIZE,
     )  # fmt: skip
     overlay = published()
     for (model, phase, _), title in panels.items():
@@ -57,7 +60,7 @@ def models(
             for sign in (-1, 1):
                 panel.plot(
                     line.layer,
-                    line["mean"] + sign * line.samples,
+                    (line["mean"] + sign * line.samples).clip(lower=0.0),  # on a logarithmic axis 0 is not drawn
                     color=colour(str(variant)),
                     linewidth=0.6,
                     linestyle=":",
@@ -74,19 +77,23 @@ def models(
         known = overlay[(overlay.model == PUBLISHED.get(model, model)) & (overlay.phase == phase)]
         for variant, line in known.groupby("variant") if metric == "composite" else ():
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
-        panel.xaxis.get_major_locator().set_params(integer=True)
-    grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, 1.05)}))
+    top = float((points["mean"] + points.samples).max())
+    grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, max(1.05, min(top, 1.5)))}))
     legend_below(grid, 5)
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
-        f"Relative residual ({metric} norm, from the {taken}) by layer, means; filled bands are one standard deviation over seeds, where "
-        "there are several, dotted lines one over samples, and dashed lines published curves. "
+        f"Relative residual ({metric} norm, from the {taken}) by layer, means over {seeds(each, ['panel'])}; "
+        "filled bands are one standard deviation over these, where there are several, dotted lines one over samples, and dashed "
+        "lines published curves. "
     )
-    return Picture(grid.figure, caption + finding(points), points)
+    unknown = table.value.isna()
+    why = f" Not drawn: {unknown.sum()} values that are null." if unknown.any() else ""
+    alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
+    return Picture(grid.figure, caption + finding(points) + alike + why, points)
 
 
 def titled(model: str, phase: str, definition: str) -> str:
-    return f"{short(model)}, {phase}" + ("" if definition == "clean" else f" ({definition})")
+    return f"{label(short(model))}, {phase}" + ("" if definition == "clean" else f" ({definition})")
 
 
 def short(model: str) -> str:
@@ -110,7 +117,7 @@ def finding(points: "DataFrame") -> str:
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
     parts = [f"{title} from layer {layer}" for title, layer in lost.items()]
-    said = f"Less than {LOST:g} is left of SAN in {len(lost)} of {san.panel.nunique()} panels ({', '.join(parts) or 'none'})"
+    said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({', '.join(parts) or 'none'})"
     whole = points[points.variant == "transformer"]
     ends = whole[whole.layer == whole.groupby("panel").layer.transform("max")].set_index("panel")["mean"]
     return said + (f"; the whole model keeps at least {ends.min():.2g}." if len(ends) else ".")

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import below, labelled, on, steps
-from rankfall.report.selection import among, finished, one_of
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -31,8 +33,12 @@ def offsets(
     column."""
     table, training = one_of(finished(read("offsets"), "offsets", where), "offsets", "training", training)
     table = among(table, "offsets", "architecture", architectures)
-    seed = int(among(table, "offsets", "seed", [] if seed is None else [seed]).seed.min())
-    one = table[(table.seed == seed) & table.layer.isna()]
+    one = among(table, "offsets", "seed", [] if seed is None else [seed])
+    one = one[(one.seed == one.groupby(["task", "architecture"]).seed.transform("min")) & one.layer.isna()]
+    known = account(
+        asked(read("offsets"), where, training=training, architecture=architectures), table, ["architecture", "task"]
+    )
+    others = "" if one.seed.nunique() == 1 else ", the lowest that ended"
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
     figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)
@@ -46,19 +52,19 @@ def offsets(
                 continue
             left.axhline(NEUTRAL[which], color=CHANCE, linestyle="--", linewidth=0.8)
             on(left, part, "offset", "value", "of_head", steps(sorted(part.of_head.unique())), marker=None)
-            left.set(title=f"{task}, {architecture}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
+            left.set(title=f"{label(task)}, {label(architecture)}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
             matrix(right, part, which)
     lines = [panel for row in axes for panel in row[::2]]
     below(figure, {f"head {name}": handle for name, handle in labelled(lines, ("of_head",)).items()}, 8)
     spans = table.groupby(["task", "architecture", "which"]).value.agg(["min", "max"])
     widest = (spans["max"] - spans["min"]).idxmax()
     caption = (
-        f"What networks have learned about each offset i - j, training {training}: a line a head of seed {seed}, shared by all "
-        "layers (dashed: "
+        f"What networks have learned about each offset i - j, training {label(training)}: a line a head of seed "
+        f"{one.seed.min()}{others}, shared by all layers (dashed: "
         "what has no effect), and the matrix of the head whose values differ most. "
-        f"{widest[2]} of {widest[1]} on {widest[0]} differs most, from {spans['min'][widest]:.2f} to "
+        f"{widest[2]} of {label(widest[1])} on {label(widest[0])} differs most, from {spans['min'][widest]:.2f} to "
         f"{spans['max'][widest]:.2f} over all heads "
-        f"and {table.seed.nunique()} seeds."
+        f"and {known.seeds}.{known.left_out}"
     )
     columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
@@ -75,7 +81,8 @@ def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
     values = line[places[:, None] - places + length - 1]  # (T, T)
     every = max(1, -(-length // 5))
     sns.heatmap(
-        values, ax=panel, cmap="RdBu_r", center=NEUTRAL[which], square=True, cbar_kws={"shrink": 0.7}, xticklabels=every, yticklabels=every
+        values, ax=panel, cmap="PRGn", center=NEUTRAL[which], square=True, xticklabels=every, yticklabels=every,
+        cbar_kws={"shrink": 0.7, "label": "white: no effect"},
     )  # fmt: skip
     panel.set(title=f"{which}, head {head}", xlabel="place j", ylabel="place i")
     panel.tick_params(length=0, rotation=0)

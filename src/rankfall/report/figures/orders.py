@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
+from rankfall.report.colours import DIRECTION, KEEPS, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN
+from rankfall.report.looks import label
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
 
 TABLES = ["orders"]
 
-# Dark means fast, warm not at all; lightness differs too, for print and colour-blind readers.
-FAST, MIDDLE, SLOW, NEVER, UNKNOWN = "#08457e", "#3d85c0", "#9fd0f0", "#f0a202", "#eeeeee"
+# Blue keeps and orange loses, the darker the faster; lightness differs too, for print and colour-blind readers.
+FAST, MIDDLE, SLOW, NEVER = LOSES_FASTEST, LOSES_FASTER, LOSES, KEEPS
 NAMES = {
     "softmax": "softmax",
     "l2": "l2 of exp",
@@ -84,7 +86,7 @@ def orders(
     side = (WIDTH - 1.7) / sum(wide)  # of a square, in inches
     figure, axes = canvas(1, 2, WIDTH, side * len(rows) + 2.2, gridspec_kw={"width_ratios": wide}, sharey=True)
     left, right = axes[0]
-    names = [NAMES.get(column[2], column[2]) for column in columns]
+    names = [word(column[2]) for column in columns]
     squares(
         left,
         rows,
@@ -104,12 +106,22 @@ def orders(
     return Picture(figure, text, shown.assign(mask=masks[shown.index])[kept])
 
 
+def word(name: str) -> str:
+    """A component's name as words: its label in the configuration, or ours."""
+    return NAMES.get(name, name) if label(name) == name else label(name)
+
+
 def called(name: str) -> str:
     """A row's name as words."""
     attention, _, normaliser = name.partition(" ")
-    if attention in NAMES:
-        return NAMES[attention]
-    return f"{ATTENTIONS.get(attention, attention)}{', ' if normaliser else ''}{NAMES.get(normaliser, normaliser)}"
+    if attention in NAMES or not normaliser:
+        return (
+            word(attention)
+            if label(attention) != attention
+            else NAMES.get(attention, ATTENTIONS.get(attention, attention))
+        )
+    first = label(attention) if label(attention) != attention else ATTENTIONS.get(attention, attention)
+    return f"{first}, {word(normaliser)}"
 
 
 def named(table: "DataFrame") -> list[str]:
@@ -179,7 +191,7 @@ def look(order: float) -> tuple[str, str, str]:
     number = f"{order:.0f}" if abs(order - round(order)) < 0.05 else f"{order:.1f}"
     if order > 1.5:
         return FAST if order > 2.5 else MIDDLE, "white", number
-    return (SLOW, "#10304a", number) if order > 0.5 else (NEVER, "#4a3000", "0" if number == "-0" else number)
+    return (SLOW, "#4a3000", number) if order > 0.5 else (NEVER, "white", "0" if number == "-0" else number)
 
 
 def groups(panel: "Axes", columns: list[tuple[str, str, str]]) -> None:
@@ -187,7 +199,7 @@ def groups(panel: "Axes", columns: list[tuple[str, str, str]]) -> None:
     shared = [column[:2] for column in columns]
     for group in dict.fromkeys(shared):
         places = [i for i, each in enumerate(shared) if each == group]
-        text = " + ".join(NAMES.get(part, part) for part in reversed(group) if part != "none") or "no mask, no token"
+        text = " + ".join(word(part) for part in reversed(group) if part != "none") or "no mask, no token"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)
         panel.text(
@@ -211,6 +223,7 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
         handles=[Patch(color=colour, label=text) for colour, text in meanings.items() if colour in colours],
         loc="outside lower center",
         ncols=min(2, len(colours)),
+        title=DIRECTION,
     )
 
 
@@ -223,7 +236,7 @@ def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> 
     missing = int(both.order.isna().sum())
     none = "1 entry (–) has" if missing == 1 else f"{missing} entries (–) have"
     return (
-        f"Order of contraction p of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
+        f"Order of contraction p ({DIRECTION}) of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
         f"({heads} head{'s' * (heads > 1)}): out ~ C in^p{apart if len(stated) else ''}. Of {len(grid)} attention layers "
         f"{counts[0]} are cubic "
         f"({'; '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0"

@@ -7,8 +7,11 @@ import numpy as np
 
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
+from rankfall.report.account import account
+from rankfall.report.colours import DIRECTION, KEEPS, KEEPS_SOME, LOSES, UNKNOWN
 from rankfall.report.figures.orders import NAMES
 from rankfall.report.joins import MADE_OF
+from rankfall.report.looks import label
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 TABLES = ["probe", "probe_trained"]
 
-ALL, SOME, ONE, UNKNOWN = "#3d85c0", "#b9dcf2", "#f0a202", "#eeeeee"
+ALL, SOME, ONE = KEEPS, KEEPS_SOME, LOSES
 APART = "#c1121f"  # theory and measurement differ
 
 ATTENTIONS = {"gau": "gated", "linear": "linear"}
@@ -70,7 +73,9 @@ def probe(
     numbers = table.assign(
         **{"seeds that find the places": [one[0] for one in found], "trained seeds": [one[1] for one in found]}
     )
-    return Picture(figure, caption(table, n, learned), numbers.drop(columns="row"))
+    networks = read("probe_trained")
+    gone = account(networks, networks[networks.status == "done"], ["architecture", "task"]).left_out if learned else ""
+    return Picture(figure, caption(table, n, learned) + gone, numbers.drop(columns="row"))
 
 
 def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
@@ -85,7 +90,7 @@ def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
 def row_name(attention: str, normaliser: Any) -> str:
     """The normaliser, behind the attention where that is another than multi-head."""
     name = parts(attention)[0]
-    words = [] if name == "multihead" else [ATTENTIONS.get(name, name)]
+    words = [] if name == "multihead" else [label(name) if label(name) != name else ATTENTIONS.get(name, name)]
     return " ".join(words + ([short(normaliser)] if isinstance(normaliser, str) else []))
 
 
@@ -93,7 +98,8 @@ def short(component: str) -> str:
     """A component's name in words, with its options."""
     name, options = parts(component)
     said = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
-    return " ".join([NAMES.get(name, name.replace("_", " ")), *said])
+    word = label(name) if label(name) != name else NAMES.get(name, name.replace("_", " "))
+    return " ".join([word, *said])
 
 
 def ordered(table: "DataFrame", column: str) -> list[str]:
@@ -209,7 +215,7 @@ def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
         entries.append(
             Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds find the places", **style)
         )
-    figure.legend(handles=entries, loc="outside lower center", ncols=2)
+    figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 
 
 def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:
@@ -218,8 +224,9 @@ def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> 
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
     apart = measured[~measured.agreement.isin(["agree"])]
     text = (
-        f"Of {len(measured)} kinds of attention, given {n} equal tokens in {int(table.depth.iloc[0])} layers, {whole} can tell all places "
-        f"apart, {one} none, {len(measured) - whole - one} some; theory and random weights agree in {len(measured) - len(apart)}. "
+        f"Which attention tells places apart ({DIRECTION}). Of {len(measured)} kinds of attention, given {n} equal tokens in "
+        f"{int(table.depth.iloc[0])} layers, {whole} can tell all places apart, {one} none, {len(measured) - whole - one} some; "
+        f"theory and random weights agree in {len(measured) - len(apart)}. "
     )
     if learned:
         possible = {index: pair for index, pair in learned.items() if table.theory_rows.get(index) == n}

@@ -99,5 +99,6 @@ def finding(each: "DataFrame", names: list[str]) -> str:
             for name in names
             if name in lost.index
         ]
-        parts.append(f"after {layers} layer{'s' * int(layers != 1)} in {', '.join(said)}")
-    return f"Less than 1% of it is left {'; '.join(parts)}."
+        what = "" if parts else " less than 1% of it is left"
+        parts.append(f"after {layers} layers{what} in {', '.join(said)}")
+    return f"A{'; '.join(parts)[1:]}."

@@ -46,10 +46,10 @@ def sweep(
     for needed in (*lines, *panels, x):
         if needed not in data:
             raise RankfallError(f"figure sweep: {needed!r} is not a column of the table law")
+    whole = whole.assign(line=joined(whole, lines), panel=joined(whole, panels, named=True))
+    data = whole[whole.status == "done"]
     if x != "layer":
         data = data[data.layer == data.depth]
-    whole = whole.assign(line=joined(whole, lines), panel=joined(whole, panels, named=True))
-    data = whole.loc[data.index]
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
     left_out, data = data[lacking(data)], without_gaps(data, x)
     if data.empty:
@@ -79,7 +79,8 @@ def sweep(
         f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
         f"{known.seeds}, "
         f"bands one standard deviation over seeds of the logarithm. {dropped}{finding(data, x)}"
-        f"{coincide(each, 'line', x, 'log10_residual', ['panel'] if panels else [])}{known.left_out}"
+        f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
+        f"{known.left_out}"
     )
     points = summary(each, ["panel", "line", x], "log10_residual")
     return Picture(grid.figure, text, points)
@@ -91,6 +92,11 @@ def without_gaps(data: "DataFrame", x: str) -> "DataFrame":
     if x == "layer":
         return data[clear(data, line)]
     return data[~lacking(data).groupby([data[column] for column in (*line, x)]).transform("any")]
+
+
+def height(log10: "Series") -> "Series":
+    """Of a residual on its axis: linear above 10^-1, in the logarithm below."""
+    return log10.where(log10 > -1, -1 - np.log10((-log10).clip(lower=1)))
 
 
 def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.lines import below, floored, labelled, on, summary
-from rankfall.report.selection import among, finished, init_first, one_a_seed, one_of
+from rankfall.report.lines import FLOOR, SHARE, SIZE, below, floored, labelled, on, summary
+from rankfall.report.looks import label
+from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ NAMES = {
     "identity": "identity rate\n(linear map, cosine)",
     "own share": "own share\nof attribution",
 }
+BOUNDS = {"residual": SIZE, "rank of T": SIZE, "identity": SHARE, "own share": SHARE}
 CELL = ["key", "architecture", "training", "seed"]
 
 
@@ -35,6 +39,8 @@ def together(
     """The deepest networks of one task that are in all four tables, of all architectures if none is named; one column a training.
     `tolerance`: relative, of the rank of T.
     """
+    from pandas import concat
+
     tables = {name: finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
@@ -52,33 +58,44 @@ def together(
         "own share": own_share(tables["attribution"]),
     }
     cells = table[CELL].drop_duplicates()
+    known = account(
+        asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures),
+        table,
+        ["architecture", "training"],
+    )
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
-    shown = trainings or init_first(cells.training)
+    shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
     values = {
         name: cells.merge(one, on="key").groupby([*CELL, "layer"]).value.mean().astype(float).reset_index()
         for name, one in found.items()
     }
     figure, axes = canvas(len(NAMES), len(shown), WIDTH, 1.45 * len(NAMES) + 0.6, sharex=True, sharey="row")
-    for (row, (name, label)), (column, training) in itertools.product(enumerate(NAMES.items()), enumerate(shown)):
+    for (row, (name, title)), (column, training) in itertools.product(enumerate(NAMES.items()), enumerate(shown)):
         panel, part = axes[row][column], values[name]
         if name == "residual":
             panel.set_yscale("log")
         if name == "residual":
             part = part.assign(value=floored(part.value))
         part = part[part.training == training]
-        on(panel, part, "layer", "value", "architecture", colours(architectures))
+        on(panel, part, "layer", "value", "architecture", colours(architectures), bounds=BOUNDS[name])
+        if name == "residual":
+            panel.axhline(FLOOR, color=CHANCE, linewidth=1, linestyle=":")
         if row >= 2:
             guess = table[(table.training == training) & (table.candidates == "sentence")].chance.mean()
             panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
-        panel.set(xlabel="layer", ylabel=label, title=training if row == 0 else "")
+        panel.set(xlabel="layer", ylabel=title, title=label(training) if row == 0 else "")
     below(figure, labelled(axes[2]), 5)
-    seeds = cells.groupby(["architecture", "training"]).seed.nunique().max()
+    guesses = table[table.candidates == "sentence"].chance.astype(float).mean()
+    every = concat(
+        [one.assign(quantity=NAMES[name].replace("\n", " ")) for name, one in values.items() if name != "residual"]
+    )
     caption = (
-        f"Four ways to lose a token on {task}, by depth of the state: means over {seeds} seeds (of residuals, the geometric "
+        f"Four ways to lose a token on {label(task)}, by depth of the state: means over {known.seeds} (of residuals, the geometric "
         "mean, with 0 as the smallest value above it), bands one "
         f"standard deviation over seeds; the rank of T, which a head's weights are multiplied "
-        f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of. "
-        f"{finding(values, shown)}"
+        f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
+        f"below, a guess among the tokens, and equal shares ({guesses:.3g}). {finding(values, shown)}"
+        f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
     )
     return Picture(figure, caption, numbers(values))
 
@@ -109,7 +126,7 @@ def halved(line: "Series") -> Any:
 def finding(values: "dict[str, DataFrame]", shown: list[str]) -> str:
     """How closely the residual goes with the identity of tokens, by training."""
     found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")["mean"]
-    said = " and ".join(f"{found[training]:.2f} ({training})" for training in shown if training in found.index)
+    said = " and ".join(f"{found[training]:.2f} ({label(training)})" for training in shown if training in found.index)
     return f"Rank correlation of residual and identity rate over layers and architectures: {said or 'there is no common layer'}."
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.rates import CANDIDATES, finding, numbers, panels
-from rankfall.report.selection import among, finished, one_a_seed, one_of
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.looks import label
+from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -30,16 +33,26 @@ def token_identity(
     table = among(table, "token_identity", "architecture", architectures)
     table = table[table.depth == table.groupby("architecture").depth.transform("max")]
     one_a_seed(table, "token_identity", ["architecture"])
-    names = architectures or sorted(str(name) for name in table.architecture.unique())
+    there = sorted(str(name) for name in table.architecture.unique())
+    names = [name for name in architectures or there if name in there]
+    known = account(
+        asked(read("token_identity"), where, task=task, training=training, architecture=architectures),
+        table[table.candidates.isin(candidates)],
+        ["architecture"],
+        "rate",
+    )
     candidates = [name for name in CANDIDATES if name in candidates and (table.candidates == name).any()]
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     table = table.assign(network=table.architecture)
+    drawn = own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
     return Picture(
         panels(table, names, candidates, transfer),
-        f"Share of tokens whose embedding is the nearest to their mapped state, {training} networks on {task}, on sentences "
+        f"Share of tokens whose embedding is the nearest to their mapped state, {label(training)} networks on {label(task)}, on sentences "
         "that no map was "
-        f"trained on: means over {table.seed.nunique()} seeds, bands one standard deviation over seeds"
+        f"trained on: means over {known.seeds}, bands one standard deviation over seeds"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + finding(table, names, candidates[-1]),
+        + finding(table, names, candidates[-1])
+        + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
+        + known.left_out,
         numbers(table.drop(columns=["low", "high"], errors="ignore")),
     )
