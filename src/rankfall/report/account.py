@@ -80,9 +80,11 @@ def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str,
     """Values that do not exist: how many of each line, and why where the table says."""
     if rows.empty:
         return
-    column = next((name for name in (REASON.format(value), "value_reason", "refused") if name in rows), None)
-    reasons = rows[column].fillna("") if column else ""
-    for at, part in rows.assign(why=reasons).groupby([*by, "why"], sort=True, observed=True):
+    rows = rows.assign(why="")
+    for column in (REASON.format(value), "value_reason", "refused"):
+        if column in rows:
+            rows["why"] = rows.why.where(rows.why != "", rows[column].fillna(""))
+    for at, part in rows.groupby([*by, "why"], sort=True, observed=True):
         *names, why = at
         what = "value" if len(part) == 1 else "values"
         yield f"{len(part)} {what}", name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"

@@ -91,7 +91,7 @@ def finding(each: "DataFrame", names: list[str]) -> str:
     lines = each.dropna(subset="value").sort_values("layer").groupby(network)
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
     ends = ends.assign(lost=ends.end < 0.01 * ends.start)
-    parts = []
+    parts: list[str] = []
     for layers, deep in ends.astype({"layers": int}).groupby("layers"):
         lost = deep.groupby("architecture").lost.agg(["sum", "size"])
         said = [
