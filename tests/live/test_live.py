@@ -14,7 +14,7 @@ from rankfall.live.left import TRUST, TYPICAL, seconds_left
 from rankfall.live.logs import Reached, of_text, reached
 from rankfall.live.screen import view
 from rankfall.live.state import RunState
-from rankfall.live.words import clock, error_in
+from rankfall.live.words import SILENT, clock, error_in
 from rankfall.train.progress import Progress
 
 TABLE = TYPICAL["table"]  # seconds
@@ -170,7 +170,17 @@ def test_the_view_says_what_runs_and_what_failed() -> None:
     assert "tiny: 0 of 3 jobs, 1 min, 1 min to 3 min left" in text
     assert "15 of 30 networks of the running jobs are trained, 1,234 training steps a second" in text
     assert "train sorting 0, 1 min: 15 of 30 cells, 1,234 steps a second, loss 1 to 2" in text
-    assert "1 job failed, last train sorting 1: it ended before it began a log" in text
+    assert "1 job failed, last train sorting 1: it ended without a word" in text
+
+
+def test_a_job_whose_log_is_gone_is_told_when_it_has_been_tried_again(tmp_path: Path) -> None:
+    """Snakemake removes the log of a job that it tries again; that nothing is left of it is no news."""
+    found = state(info(1, "train", "a/0"))
+    assert found.take(event("job_error", 7.0, jobid=1)) is None
+    assert found.failed["a/0"].error == SILENT, "at the end of the run it is told: nothing may have come after it"
+    found.take(info(1, "train", "a/0"))
+    job = found.take(event("job_error", 9.0, jobid=1, error="no ink left"))
+    assert job is not None and job.error == found.failed["a/0"].error == "no ink left"
 
 
 def test_a_run_can_be_written_down_and_read_again() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rankfall.live.words import error_in
+from rankfall.live.words import SILENT, error_in
 
 STAGES = {  # rule -> what its jobs do
     "data": "data sets",
@@ -117,9 +117,10 @@ class RunState:
         if self.stopping:
             return None
         job.place = self.count
+        # Snakemake takes away the log of a job that it tries again, often before it is read here: the next attempt will say why.
         job.error = str(event.get("error") or (error_in(Path(job.log)) if job.log else "it has no log"))
         self.failed[job.output] = job
-        return job
+        return None if job.error == SILENT else job
 
     def _error(self, event: Mapping[str, Any]) -> None:
         self.refused = str(event.get("exception") or "error")

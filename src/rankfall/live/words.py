@@ -24,18 +24,17 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
+SILENT = "it ended without a word: killed, or taken away by the scheduler"
+
+
 def error_in(log: Path) -> str:
-    """Why a job ended, in one line: the last error that its log names, or else its last line."""
+    """Why a job ended, in one line: the last error that its log names, or else its last line; SILENT where it has none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - READ))
             text = file.read().decode(errors="replace")
     except OSError:
-        return "it ended before it began a log; the machine or the scheduler may have ended it"
+        return SILENT
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if ERROR.match(line)]
-    return clean(
-        (named or lines or ["it ended without a word: killed, or taken away by the scheduler"])[-1].removeprefix(
-            "error: "
-        )
-    )
+    return clean((named or lines or [SILENT])[-1].removeprefix("error: "))
