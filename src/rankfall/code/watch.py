@@ -124,7 +124,11 @@ def numerics(*codes: Code) -> Iterator[None]:
         yield
         return
     code = union(codes)
-    with _only(WATCH[0], before.within(code)), unaltered(lambda: components_of(code)):
+    foreign = components_of(code)
+    with (
+        _only(WATCH[0], before.within(code)),
+        unaltered(lambda: " or ".join(foreign) or "a component of this package", names=bool(foreign)),
+    ):
         yield
 
 
