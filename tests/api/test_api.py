@@ -162,6 +162,9 @@ class Counts:
         return x * self.calls
 
 
+KEPT = {}  # by `setdefault`: the first answer
+
+
 class Remembers(nn.Module):
     """Its first answer, for whatever comes after it."""
 
@@ -255,6 +258,17 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
             "each child of a Sequential is a layer: to measure it as one layer, give a list of it",
         ),
         (lambda: residuals(Remembers(), torch.randn(2, 7, 6)), "or does it keep something between two calls"),
+        (lambda: residuals(lambda x: KEPT.setdefault(0, x)), "or does it keep something between two calls"),
+        (
+            lambda: residuals(lambda x: torch.from_numpy(x.numpy().astype("f4")).double(), depth=1),
+            "casts what it is given",
+        ),
+        (
+            lambda: residuals(lambda x: (x.float() @ torch.ones(6, 6)).double(), torch.randn(2, 7, 6)),
+            "casts what it is given",
+        ),
+        (lambda: residuals(lambda x: x @ torch.ones(6, 6), torch.randn(2, 7, 6)), "must be float64 too"),
+        (lambda: residuals(nn.MultiheadAttention(6, 2)), "MultiheadAttention fails on float64"),
         (
             lambda: collapse_law(normaliser={"name": "cosine", "tua": 1.0}),
             "no option of normaliser 'cosine' called 'tua'",
@@ -289,6 +303,11 @@ def test_a_sequential_is_a_stack_of_its_children():
         assert residuals(stack, x) == pytest.approx(plain, rel=1e-12)
     assert residuals([nn.Sequential(*layers)], x)[-1] == pytest.approx(plain[-1], rel=1e-12)
     assert plain.note == ""
+
+
+def test_scripted_modules_are_layers():
+    layer, x = nn.Linear(8, 8), torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))
+    assert residuals([torch.jit.script(layer)], x) == pytest.approx(residuals([layer], x), rel=1e-12)
 
 
 def test_what_is_repeated_is_said():

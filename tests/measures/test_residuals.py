@@ -1,11 +1,14 @@
 """The residual table: places, floors and values against a computation by hand."""
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from helpers import cells, data_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rankfall.measures._context import Context
 from rankfall.measures.law import law
@@ -185,3 +188,48 @@ def test_what_cannot_be_carried_has_a_reason_from_there_on() -> None:
     for row in chosen(rows, place="state"):
         if row["quantity"] != "absolute_residual":
             assert (row["value"] is None) is (row["value_reason"] != "") is (row["layer"] >= 7)
+
+
+SHAPES: list[dict[str, Any]] = [
+    {"residual": "none"},
+    {"residual": "none", "mlp": "relu"},
+    {"residual": "none", "normaliser": "l2", "mask": "causal", "sentinels": "bos"},
+    {"residual": "none", "attention": {"name": "gau", "key_width": 8}, "normaliser": "relu2"},
+    {"residual": "add", "mlp": "gelu"},
+]
+INWARD = {"query", "key", "value", "gate", "shared", "inner"}
+
+
+@given(
+    st.sampled_from(range(len(SHAPES))), st.lists(st.sampled_from([-500, -90, -1, 3, 90, 500]), min_size=3, max_size=3)
+)
+@settings(max_examples=12, deadline=None)
+def test_states_of_any_size_have_the_same_values_or_none(shape: int, powers: list[int]) -> None:
+    """The state after each layer is multiplied by a power of two, which the next layer's maps take back."""
+    made = network(depth=2, norm="none", position="none", **SHAPES[shape]).double()
+    if SHAPES[shape]["residual"] == "add":
+        powers = powers[:1] * 3
+    scaled = copy.deepcopy(made)
+    scaled_by(scaled.embedding, powers[0])
+    if scaled.sentinels is not None:
+        scaled_by(scaled.sentinels, powers[0])
+    for block, before, after in zip(scaled.blocks, powers, powers[1:]):
+        for part, size in ((block.attention, before), (block.mlp, after)):
+            for name, child in part.named_children() if part is not None else ():
+                if name in INWARD:
+                    child.weight.data.mul_(2.0**-size)
+                elif name in ("output", "outer"):
+                    scaled_by(child, after)
+    plain, found = (residuals(Context(one, DATA), samples=1, norms=["composite"], best=False) for one in (made, scaled))
+    for one, other in zip(plain, found, strict=True):
+        if other["value"] is None:
+            assert other["value_reason"]
+        elif one["quantity"] != "absolute_residual":
+            assert other["value"] == one["value"], (SHAPES[shape], powers, other)
+    if max(map(abs, powers)) < 128:
+        assert all(row["value"] is not None for row in found if row["place"] == "state")
+
+
+def scaled_by(module: torch.nn.Module, power: int) -> None:
+    for value in module.parameters():
+        value.data.mul_(2.0**power)

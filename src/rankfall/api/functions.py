@@ -88,7 +88,7 @@ def copied(function: Any) -> Any:
         try:
             return copy.deepcopy(function).double().cpu().eval()
         except Exception as error:  # whatever its own __deepcopy__ raises
-            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
             raise RankfallError(f"{name(function)} cannot be copied, and is not measured itself: {line}") from error
     if inspect.ismethod(function):
         owner = copied_value(function.__self__)

@@ -102,6 +102,10 @@ def split(x: Tensor, heads: int) -> Tensor:
 
 def arguments(function: Function) -> int:
     """One (states) or three (queries, keys, values); a function of C that does not say is taken for an attention function."""
+    schema = getattr(getattr(function, "forward", function), "schema", None)  # of TorchScript
+    if schema is not None:
+        inputs = [one for one in schema.arguments if one.name != "self" and not one.has_default_value()]
+        return 1 if len(inputs) == 1 else 3
     try:
         parameters = inspect.signature(function.forward if isinstance(function, nn.Module) else function).parameters
     except (TypeError, ValueError):
@@ -119,9 +123,13 @@ def called(function: Steady, *given: Tensor, shape: torch.Size | None = None) ->
     """The output of a function, checked: a tensor of the right shape, in float64."""
     try:
         output = function(*given)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        line = (str(error).strip().splitlines() or [""])[0]
+    except RankfallError:
+        raise
+    except Exception as error:  # whatever a function may raise
+        line = (str(error).strip().splitlines() or [""])[0][:200]
         shapes = ", ".join(str(tuple(one.shape)) for one in given)
+        if "dtype" in line:
+            line += " (weights beside modules must be float64 too, for example weight.to(x.dtype))"
         raise RankfallError(f"{name(function)} fails on float64 of shape {shapes}: {line}") from error
     output = output[0] if isinstance(output, tuple) else output
     wanted = shape or given[0].shape

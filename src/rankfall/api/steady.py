@@ -46,20 +46,29 @@ class Steady:
         cast = self.casts(given)
         if cast:
             self.within, self.note = Wide, f"{self.__name__} {KEPT}"
-            cast = self.casts(given)
-        if cast:
-            raise RankfallError(
-                f"{self.__name__} casts what it is given from float64 to {cast} inside, and small residuals would be its rounding: let it "
-                "compute in the type that it is given"
-            )
-        others = tuple(one.flip(-1) for one in given)
+            try:
+                wide = self.casts(given)
+            except RuntimeError:  # float32 numbers of its own meet float64
+                wide = cast
+            if wide:
+                raise RankfallError(self.refusal(wide))
+        others = tuple(one.flip(-1) / 3 for one in given)  # not numbers of float32
         first, elsewhere = self.answer(self.function, given), self.answer(self.function, others)
         again = self.answer(self.function, given)
-        if not (same(first, again) and same(elsewhere, self.answer(fresh, others))):
+        kept = isinstance(first, Tensor) and first is elsewhere  # one object for whatever is given
+        if kept or not (same(first, again) and same(elsewhere, self.answer(fresh, others))):
             raise RankfallError(
                 f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
                 "or does it keep something between two calls?"
             )
+        if rounded(elsewhere):
+            raise RankfallError(self.refusal("float32"))
+
+    def refusal(self, cast: str) -> str:
+        return (
+            f"{self.__name__} casts what it is given from float64 to {cast} inside, and small residuals would be its rounding: let it "
+            "compute in the type that it is given"
+        )
 
     def casts(self, given: tuple[Tensor, ...]) -> str:
         """The narrower format that states are cast to inside, or nothing."""
@@ -91,6 +100,15 @@ class Casts(TorchDispatchMode):
     def follows(self, one: Tensor) -> bool:
         known = self.depends.get(id(one))
         return known is not None and known() is one
+
+
+def rounded(output: Any) -> bool:
+    """Whether float64 numbers have the digits of float32, not fewer: what is computed out of torch's sight, as by NumPy."""
+    output = output[0] if isinstance(output, tuple) and output else output
+    if not isinstance(output, Tensor) or output.dtype != torch.float64 or not output.numel():
+        return False
+    fewer = (output == output.bfloat16().double()).double().mean()
+    return bool((output == output.float().double()).all()) and bool(fewer < 0.5)
 
 
 def same(one: Any, other: Any) -> bool:
