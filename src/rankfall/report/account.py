@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.looks import label
+from rankfall.report.processors import describe_mixture
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,7 +36,8 @@ def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = 
     gone = [*absent(cells, drawn, varied), *(valueless(drawn[drawn[value].isna()], value, varied) if value else ())]
     listed = together(gone)
     listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
-    return Account(seeds(shown, by), f" Not drawn: {'; '.join(listed)}." if gone else "")
+    kinds = describe_mixture(shown)
+    return Account(seeds(shown, by) + f" {kinds}" * bool(kinds), f" Not drawn: {'; '.join(listed)}." if gone else "")
 
 
 def seeds(drawn: DataFrame, by: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from rankfall.report.headlines import Headline, by_name
 from rankfall.report.page.by_depth import say_depth
 from rankfall.report.page.collapse import say_fastest, say_tenth
 from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, is_are, many, percent, write_tie
+from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import find_extreme, split_comparable
 from rankfall.report.settings import Setting, rows_at, settings_in
 from rankfall.report.style import power
@@ -81,10 +82,12 @@ def was_run(cells: DataFrame) -> str:
     ended = "All are done" if done == len(cells) else f"{done} {is_are(done)} done, {', '.join(ends)}"
     left = " and the others left at their random initial weights (training init)" if trained < len(cells) else ""
     how = f"{trained} of them" if left else "all"
+    kinds = describe_mixture(cells)
+    mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
     return (
         f"{many(len(cells), 'small network')} of {many(cells.architecture.nunique(), 'architecture')} on "
         f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{left}. "
-        f"{ended}; training took {minutes:.1f} minutes of computing ({hosts})."
+        f"{ended}; training took {minutes:.1f} minutes of computing ({hosts}).{mixed}"
     )
 
 
