@@ -100,5 +100,5 @@ def finding(each: "DataFrame", names: list[str]) -> str:
             if name in lost.index
         ]
         what = "" if parts else " less than 1% of it is left"
-        parts.append(f"after {layers} layers{what} in {', '.join(said)}")
+        parts.append(f"after {layers} layer{'' if layers == 1 else 's'}{what} in {', '.join(said)}")
     return f"A{'; '.join(parts)[1:]}."

@@ -1,0 +1,229 @@
+"""What a figure says of networks that it does not draw: one seed of an architecture diverged, all of another, and no caption is silent."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.text import Text
+
+from rankfall import components
+from rankfall.report import style
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.looks import looks
+from rankfall.report.selection import asked
+
+WHOLE, WARM, COLD = "net_whole", "net_warm", "net_cold"
+LABELS = {WHOLE: "Complete", WARM: "Warm", COLD: "Frozen"}
+SEEDS = (0, 1, 2)
+LAYERS = range(3)
+TASK = "places(length=8, repeated=null, rho=0.5, symbols=10, test=9, train=90)"
+Row = dict[str, Any]
+
+
+def networks() -> Iterator[Row]:
+    for name, seed in itertools.product((WHOLE, WARM, COLD), SEEDS):
+        lost = name == COLD or (name == WARM and seed == 1)
+        yield {"key": f"{name} {seed}", "task": "places", "task_component": TASK, "architecture": name, "training": "short",
+               "depth": 2, "width": 8, "heads": 2, "seed": seed, "status": "diverged" if lost else "done", "reason": ""}  # fmt: skip
+
+
+def rows(made: Callable[[float], Iterable[Row]]) -> pd.DataFrame:
+    """As tables have them: what was measured of networks that are done, and one row of each that is not."""
+    found = [about | row for about in networks()
+             for row in (made(0.05 * about["seed"]) if about["status"] == "done" else [{}])]  # fmt: skip
+    return pd.DataFrame(found).convert_dtypes()
+
+
+def residuals(off: float) -> Iterator[Row]:
+    for layer in LAYERS:
+        yield {"place": "state", "quantity": "residual", "matrix_norm": "composite", "centre": "mean", "layer": layer,
+               "value": 0.5 ** layer + off, "floor_share": 0.0}  # fmt: skip
+
+
+def law(off: float) -> Iterator[Row]:
+    for layer in LAYERS:
+        yield {"layer": layer, "sample": 0, "log10_residual": -1.0 - 2 * layer + off, "floor": False, "method": "centred",
+               "method_reason": "", "exponent": 1.0, "lemma_slack": 1.0, "proven_slack": 2.0, "log10_float64": -1.0,
+               "log10_float32": -1.0}  # fmt: skip
+
+
+def training(off: float) -> Iterator[Row]:
+    for epoch in (1, 2):
+        yield {"epoch": epoch, "split": "test", "metric": "accuracy", "value": 0.97 + off / 4}
+
+
+def paths(off: float) -> Iterator[Row]:
+    for kind in ("whole", "chance"):
+        yield {"kind": kind, "accuracy": 0.97 if kind == "whole" else 0.02 + off}
+    for length, repeat in itertools.product(LAYERS, (0, 1)):
+        yield {
+            "kind": "path",
+            "evaluation": "recomputed",
+            "length": length,
+            "paths": 5,
+            "repeat": repeat,
+            "accuracy": 0.01 + off,
+        }
+
+
+def circle(off: float) -> Iterator[Row]:
+    for step, token in itertools.product(range(3), (0, 1)):
+        yield {
+            "step": step,
+            "token": token,
+            "x": 0.3 * (1 - 2 * token),
+            "y": off,
+            "distance": 0.6 / (step + 1),
+            "error": off,
+        }
+
+
+def extrapolation(off: float) -> Iterator[Row]:
+    for length in (8, 16):
+        yield {"trained_length": 8, "length": length, "times": length / 8, "accuracy": 0.02 + off, "kept": 1.0, "loss": 1.0,
+               "chance": 0.05, "refused": ""}  # fmt: skip
+
+
+def token_identity(off: float) -> Iterator[Row]:
+    for layer, name in itertools.product(LAYERS, ("naive", "linear", "mlp")):
+        trained = {} if name == "naive" else {"loss": "cosine", "trained_layer": layer}
+        yield {"layer": layer, "map": name, "candidates": "sentence", "distance": "cosine", "rate": 0.97 + off / 4, "chance": 0.125,
+               "low": 0.9, "high": 1.0, "rate_reason": ""} | trained  # fmt: skip
+
+
+def attention_identity(off: float) -> Iterator[Row]:
+    for layer in (1, 2):
+        yield {
+            "quantity": "rank",
+            "left_out": "nothing",
+            "attention_head": 1,
+            "tolerance": 1e-6,
+            "tokens": 8,
+            "layer": layer,
+            "value": 2.0,
+        }
+
+
+def attribution(off: float) -> Iterator[Row]:
+    for layer, (quantity, method) in itertools.product(
+        (1, 2), (("own share", "jacobian"), ("not first", "norms"), ("distance 1", "jacobian"))
+    ):
+        yield {"layer": layer, "method": method, "kept_tokens": "all", "quantity": quantity, "other": None, "value": 0.3 + off,
+               "median": 0.3, "low": 0.1, "lower": 0.2, "upper": 0.4, "high": 0.5, "value_reason": ""}  # fmt: skip
+
+
+def offsets(off: float) -> Iterator[Row]:
+    for head, offset in itertools.product((1, 2), (-1, 0, 1)):
+        yield {"which": "B", "layer": None, "of_head": head, "offset": offset, "value": 0.1 * offset * head + off}
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    made = (
+        residuals,
+        law,
+        training,
+        paths,
+        circle,
+        extrapolation,
+        token_identity,
+        attention_identity,
+        attribution,
+        offsets,
+    )
+    found = {one.__name__: rows(one) for one in made}
+    cells = pd.DataFrame(list(networks())).assign(chance=0.125)
+    return found | {"cells": cells, "datasets": pd.DataFrame([{"task": "places", "split": "test", "length": 8}])}
+
+
+FIGURES: dict[str, Row] = {
+    "residuals": {}, "law": {}, "sweep": {"lines": ["architecture"]}, "curves": {}, "paths": {}, "circle": {}, "extrapolation": {},
+    "token_identity": {}, "together": {}, "attribution": {}, "offsets": {}, "rho": {},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FIGURES)
+def picture(request: pytest.FixtureRequest) -> style.Picture:
+    with style.applied(), looks(LABELS, {WARM: "#123456"}):
+        made: style.Picture = components.load("figure", request.param)(tables().__getitem__, **FIGURES[request.param])
+    return made
+
+
+def test_seeds_are_counted_by_line_and_what_diverged_is_named(picture: style.Picture) -> None:
+    said = picture.caption
+    assert "3 seeds (Warm 2" in said or "2 seeds (Complete 3" in said or "3 seeds (Warm, 5 paths" in said, said
+    assert "1 of 3 networks of Warm (diverged)" in said and "all 3 networks of Frozen (diverged)" in said, said
+
+
+def test_a_label_stands_wherever_its_name_would(picture: style.Picture) -> None:
+    texts = [text.get_text() for text in picture.figure.findobj(Text)]
+    assert not [text for text in [*texts, picture.caption] if any(name in text for name in LABELS)]
+
+
+def test_no_band_leaves_the_range_of_its_quantity(picture: style.Picture) -> None:
+    """Means of .02 and .97 with deviations of .04: all quantities here but the law, offsets and ranks are shares or sizes."""
+    for panel in picture.figure.axes:
+        about = panel.get_ylabel()
+        if panel.yaxis_inverted() or panel.get_yscale() == "symlog" or "offset" in panel.get_xlabel():
+            continue
+        for band in panel.collections:
+            for path in band.get_paths() if isinstance(band, PolyCollection) else ():
+                low, high = path.vertices[:, 1].min(), path.vertices[:, 1].max()  # type: ignore[index]
+                assert low >= 0, about
+                assert high <= 1 or not any(word in about for word in ("accuracy", "rate", "own share")), about
+
+
+def test_marks_of_layers_are_whole_numbers(picture: style.Picture) -> None:
+    for panel in picture.figure.axes:
+        if panel.get_xlabel() in ("layer", "epoch", "step", "path length (layers)"):
+            assert all(float(mark).is_integer() for mark in panel.get_xticks()), panel.get_xlabel()
+
+
+def test_an_architecture_that_diverged_wholly_may_be_asked_for_by_name() -> None:
+    found = components.load("figure", "residuals")(tables().__getitem__, architectures=[COLD, WHOLE])
+    assert f"all 3 networks of {COLD} (diverged)" in found.caption
+
+
+def test_networks_are_counted_at_their_own_last_layer() -> None:
+    """Networks with fewer layers than others were counted as having lost nothing; other depths of the same name vanished."""
+    short = tables()["residuals"].query("architecture == @WHOLE").assign(architecture="shallow")
+    short = short[short.layer < 2].assign(key="s" + short.key, depth=1, value=[1.0, 0.001] * 3)
+    other = short[short.layer < 1].assign(architecture=WHOLE, key="o" + short.key)
+    table = pd.concat([tables()["residuals"].query("architecture == @WHOLE"), short, other])
+    said = components.load("figure", "residuals")(lambda name: table).caption
+    assert (
+        f"After 1 layer less than 1% of it is left in 3 of 3 networks of shallow; after 2 layers in 0 of 3 networks of {WHOLE}."
+        in said
+    )
+    assert f"3 networks of depth 1 of {WHOLE} (another depth is drawn)" in said
+
+
+def test_values_that_do_not_exist_are_left_out_and_counted_with_their_reason() -> None:
+    table = tables()["residuals"].query("architecture == @WHOLE")
+    gone = (table.seed == 1) & (table.layer == 2)
+    table = table.assign(value=table.value.mask(gone), value_reason=gone.map({True: "beyond float64", False: ""}))
+    picture = components.load("figure", "residuals")(lambda name: table)
+    assert f"1 value of {WHOLE} (beyond float64)" in picture.caption
+    assert picture.numbers.set_index("layer").seeds.to_dict() == {0: 3, 1: 3, 2: 2}
+
+
+def test_nothing_is_said_where_all_is_drawn() -> None:
+    table = tables()["residuals"].query("architecture == @WHOLE")
+    found = account(table, table, ["architecture"], "value")
+    assert (found.seeds, found.left_out) == ("3 seeds", "")
+    one = table[table.seed == 0]
+    assert account(one, one, ["architecture"]).seeds == "1 seed"
+    assert len(asked(table, {"seed": [0, 2]}, training="short", architecture=[])) == 6
+
+
+def test_lines_on_each_other_are_named_and_others_are_not() -> None:
+    table = pd.DataFrame(
+        [{"line": line, "x": x, "y": y, "panel": panel} for panel in "pq" for x in range(3)
+         for line, y in (("a", x), ("b", x + (0.5 if panel == "q" else 0.001)), ("c", 2.0 - x))]
+    )  # fmt: skip
+    assert coincide(table, "line", "x", "y", ["panel"]) == " On each other lie a and b (p)."
+    assert coincide(table[table.panel == "q"], "line", "x", "y") == ""
+    assert coincide(table[table.line != "b"], "line", "x", "y", ["panel"]) == ""
