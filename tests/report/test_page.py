@@ -26,12 +26,12 @@ from rankfall.report.page.behind import behind
 from rankfall.report.page.build import Given, page
 from rankfall.report.page.charts import CHARTS
 from rankfall.report.page.findings import findings
-from rankfall.report.page.glossary import terms
+from rankfall.report.page.glossary import say_architecture, say_training, terms
 from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, packed, shared, unpacked
 from rankfall.report.page.rows import DERIVED, chart_rows, encoded, lacking_rows
 from rankfall.report.page.specs import spec
-from rankfall.report.page.words import SOURCES
+from rankfall.report.page.words import SOURCES, WORDS
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import placed
 
@@ -347,6 +347,28 @@ def test_an_architecture_of_ones_own_is_explained_by_its_parts(tmp_path: Path, m
     found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
     assert "normaliser mylab:sharp" in found["architecture", "mine"] and "no MLPs" in found["architecture", "mine"]
     assert found["normaliser", "mylab:sharp"] == "Weights that sharpen with depth."
+    assert say_architecture("MLM-mine", pd.DataFrame(rows)).startswith(WORDS["MLM"])
+    assert "float32" in say_training(
+        pd.DataFrame([cell_rows(6)[5]]).assign(dtype="float32", optimizer="adam", schedule="constant")
+    )
+
+
+def test_equal_shares_of_a_model_are_of_all_its_tokens() -> None:
+    """Only some of the tokens of a text are asked for their share."""
+    chart = next(one for one in CHARTS if one.name == "model_own_share")
+    row = {
+        "model": "m",
+        "layer": 1,
+        "method": "jacobian",
+        "quantity": "own share",
+        "value": 0.5,
+        "samples": 1,
+        "tokens": 4,
+        "length": 64,
+    }
+    about = dict.fromkeys(chart.choose, "x") | row
+    table = pd.DataFrame([about | {"kept_tokens": "all"}, about | {"kept_tokens": "without first"}])
+    assert chart_rows(chart, table).equal_shares.tolist() == [1 / 64, 1 / 63]
 
 
 def test_the_opening_has_three_findings_with_their_uncertainty(text: str, folder: Path) -> None:

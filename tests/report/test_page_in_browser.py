@@ -473,6 +473,18 @@ def test_lines_of_other_choices_are_named_and_lead_there(opened: Opened) -> None
     )
 
 
+def test_values_that_there_are_not_are_named_with_their_reason(opened: Opened) -> None:
+    box = opened.chart("residual")
+    gone = (
+        "panel.chart.lacking = { rows: 2, columns: { cell: { values: [0, 1] }, layer: { values: [5, 6] },"
+        " why: { of: ['beyond the range of float64'], values: [0, 0] } } };"
+    )
+    opened.page.evaluate(AGAIN, ["residual", gone])
+    box.locator("[data-choose=training]").select_option("init")
+    said = box.locator("[role=status]").first.inner_text()
+    assert "2 values of SAN cannot be drawn: beyond the range of float64." in said
+
+
 def test_no_axis_has_a_label_twice(opened: Opened) -> None:
     """One read 0, 1, 1."""
     box = opened.chart("residual")

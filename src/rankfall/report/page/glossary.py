@@ -28,7 +28,6 @@ LACKS = {
     "mask": "mask",
     "sentinels": "special tokens",
 }
-NAMED = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z]\w*)?")
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,8 @@ def terms(cells: DataFrame) -> list[Term]:
 
 def say_architecture(name: str, cells: DataFrame) -> str:
     """What an architecture's name stands for, and what it is made of: all values of a part where the grid sets it."""
-    own = [
-        WORDS[word] for word in dict.fromkeys([name, *re.split(r"[+ ]", name), *NAMED.findall(name)]) if word in WORDS
-    ]
+    words = [name] if name in WORDS else [word for part in re.split(r"[+ ]", name) for word in words_in(part)]
+    own = [WORDS[word] for word in dict.fromkeys(words)]
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
     lacks = [f"no {what}" for kind, what in LACKS.items() if values[kind] == ["none"]]
     has = [
@@ -70,7 +68,12 @@ def say_architecture(name: str, cells: DataFrame) -> str:
         for kind, found in values.items()
         if found not in ([], ["none"])
     ]
-    return "; ".join([*own[:3], f"here: {', '.join([*has, *lacks])}"])
+    return "; ".join([*own, f"here: {', '.join([*has, *lacks])}"])
+
+
+def words_in(part: str) -> list[str]:
+    """A known word, or those that hyphens join."""
+    return [part] if part in WORDS else [word for word in part.split("-") if word in WORDS]
 
 
 def short(value: str) -> str:
@@ -96,7 +99,7 @@ def say_component(kind: str, value: str) -> str:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in described.location.attributes
     ]
     told = next((text for node in (tree, *named) if (text := ast.get_docstring(node))), "")
-    first = re.split(r"(?<=[^.\d][.:?])\s+(?=[A-Z`\n])|\n\n", told, maxsplit=1)[0]
+    first = re.split(r"(?<=[^.\d][.?])\s+(?=[A-Z`\n])|\n\n", told, maxsplit=1)[0]
     return " ".join(first.split()) or f"{name}: its file says nothing of it"
 
 
@@ -107,7 +110,7 @@ def say_training(cells: DataFrame) -> str:
         return "not trained: random initial weights"
     optimizer, schedule = parts(one.optimizer)[0], parts(one.schedule)[0]
     dropout = f", dropout {one.dropout:g}" if one.dropout else ""
-    return f"{optimizer}, learning rate {one.lr:g} ({schedule}), {one.epochs} epochs, batches of {one.batch}{dropout}, {one.dtype}"
+    return f"{optimizer}, learning rate {one.lr:g} ({schedule}), {one.epochs} epochs, batches of {one.batch}{dropout}, {one['dtype']}"
 
 
 def write_glossary(found: Iterable[Term]) -> str:

@@ -33,7 +33,11 @@ def curve(table: DataFrame) -> Series:
 
 def equal_shares(table: DataFrame) -> Series:
     """Where every token of a sample has the same share."""
-    return table.samples / table.tokens
+    if "length" not in table:
+        return table.samples / table.tokens
+    return 1 / (
+        table["length"] - (table.kept_tokens == "without first")
+    )  # of models, of whose tokens only some are asked
 
 
 def equal_places(table: DataFrame) -> Series:

@@ -32,8 +32,8 @@ WORDS = {
     "softmax": "the usual attention weights: powers of e, divided by their sum",
     "published": "as the published code has it; of numbers: those of papers",
     "probed": "of the experiment that asks whether places can be told apart",
-    "attention": "what the theorem on rank collapse speaks of: attention alone, without skip connections, MLPs, norms"
-    " and position encoding, where an architecture has this name",
+    "attention": "attention alone, of which the theorem on rank collapse speaks: no skip connections, MLPs, norms or "
+    "position encoding",
     # what is measured, and how it is said
     "residual": "what is left of the tokens' vectors without their mean, as a share of their size: about 1 where they"
     " have nothing in common, 0 where all are one vector",

@@ -10,7 +10,7 @@ function shown(colour) {
   const parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const light = (0.299 * parts[0] + 0.587 * parts[1] + 0.114 * parts[2]) / 255;
   if (light > 0.45) return colour;
-  const mix = light < 0.2 ? 0.75 : 0.4;
+  const mix = light < 0.2 ? 0.75 : 0.25;
   return "#" + parts.map((part) => Math.round(part + (255 - part) * mix).toString(16).padStart(2, "0")).join("");
 }
 // Colour number `at` of any number: hues by the golden angle, so that neighbours are far apart, in three lightnesses.

@@ -259,10 +259,10 @@ class Panel {
     const elsewhere = this.elsewhere();
     if (elsewhere.length) {
       say.append(make("br"), `${plural(elsewhere.length, this.chart.kind === "grid" ? "row" : "line")} only elsewhere: `);
-      elsewhere.slice(0, 6).forEach(({ line, menus }, at) => say.append(at ? ", " : "", make("button", { type: "button", class: "inline", "data-elsewhere": line, onclick: () => this.go(menus) }, `${line === "null" ? "none" : line} (${menus.map(({ menu, value }) => `${menu.title} ${blank(value) ? "none" : written(value)}`).join(", ")})`)));
+      elsewhere.slice(0, 6).forEach(({ line, menus }, at) => say.append(make("button", { type: "button", class: "inline", "data-elsewhere": line, onclick: () => this.go(menus) }, `${line === "null" ? "none" : line} (${menus.map(({ menu, value }) => `${menu.title} ${blank(value) ? "none" : written(value)}`).join(", ")})`)));
       if (!say.roved) say.roved = rove(say, () => [[...say.querySelectorAll("button")]]);
       say.roved();
-      say.append(elsewhere.length > 6 ? `, and ${elsewhere.length - 6} more: choose above.` : ".");
+      if (elsewhere.length > 6) say.append(`and ${elsewhere.length - 6} more: choose above.`);
     }
   }
   // What the menus say, as a sentence.
