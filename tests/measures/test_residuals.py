@@ -1,6 +1,5 @@
 """The residual table: places, floors and values against a computation by hand."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from helpers import cells, data_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resized import resized
 
 from rankfall.measures._context import Context
 from rankfall.measures.law import law
@@ -197,7 +197,6 @@ SHAPES: list[dict[str, Any]] = [
     {"residual": "none", "attention": {"name": "gau", "key_width": 8}, "normaliser": "relu2"},
     {"residual": "add", "mlp": "gelu"},
 ]
-INWARD = {"query", "key", "value", "gate", "shared", "inner"}
 
 
 @given(
@@ -209,17 +208,7 @@ def test_states_of_any_size_have_the_same_values_or_none(shape: int, powers: lis
     made = network(depth=2, norm="none", position="none", **SHAPES[shape]).double()
     if SHAPES[shape]["residual"] == "add":
         powers = powers[:1] * 3
-    scaled = copy.deepcopy(made)
-    scaled_by(scaled.embedding, powers[0])
-    if scaled.sentinels is not None:
-        scaled_by(scaled.sentinels, powers[0])
-    for block, before, after in zip(scaled.blocks, powers, powers[1:]):
-        for part, size in ((block.attention, before), (block.mlp, after)):
-            for name, child in part.named_children() if part is not None else ():
-                if name in INWARD:
-                    child.weight.data.mul_(2.0**-size)
-                elif name in ("output", "outer"):
-                    scaled_by(child, after)
+    scaled = resized(made, powers)
     plain, found = (residuals(Context(one, DATA), samples=1, norms=["composite"], best=False) for one in (made, scaled))
     for one, other in zip(plain, found, strict=True):
         if other["value"] is None:
@@ -228,8 +217,3 @@ def test_states_of_any_size_have_the_same_values_or_none(shape: int, powers: lis
             assert other["value"] == one["value"], (SHAPES[shape], powers, other)
     if max(map(abs, powers)) < 128:
         assert all(row["value"] is not None for row in found if row["place"] == "state")
-
-
-def scaled_by(module: torch.nn.Module, power: int) -> None:
-    for value in module.parameters():
-        value.data.mul_(2.0**power)

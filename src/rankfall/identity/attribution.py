@@ -17,6 +17,7 @@ from rankfall.identity.jacobian import JACOBIAN, SUMMED
 from rankfall.identity.mixing import Mixing, mixing, rolled
 from rankfall.identity.shares import NOT_FIRST, correlations, quantities, shares
 from rankfall.identity.views import AttentionView
+from rankfall.rank.powers import least
 
 ABLATION = "ablation"
 ALL, WITHOUT_FIRST = "all", "without first"
@@ -155,5 +156,6 @@ def _jackknife(values: list[float | None]) -> float | None:
 
 
 def _is_rounding(summed: Tensor, jacobian: Tensor) -> bool:
-    limit = torch.finfo(jacobian.dtype).eps ** 0.5
-    return float(summed.mean(0).sum()) <= limit**2 * float(jacobian.mean(0).sum())
+    """Whether the gradient of a sum is zero but for rounding; of gradients that are too small to be squared nobody can say."""
+    limit, whole = torch.finfo(jacobian.dtype).eps ** 0.5, float(jacobian.mean(0).sum())
+    return whole >= least(jacobian.dtype) / limit**2 and float(summed.mean(0).sum()) <= limit**2 * whole
