@@ -35,6 +35,7 @@ from rankfall.schedule.announcing import announce_plan
 from rankfall.schedule.estimates import estimates
 from rankfall.schedule.workflow import forget_timers, kind_of
 from rankfall.schedule.wiring import Wiring, check_paths, telling
+from rankfall.terminal import clean
 
 try:
     check_paths([*PACKAGES, BIN])
@@ -48,7 +49,7 @@ try:
         update_config(config, workflow.config_settings.config)
     WIRING = Wiring(config, workflow.is_main_process)
 except RankfallError as error:
-    sys.exit(f"error: {error}")
+    sys.exit(f"error: {clean(str(error))}")
 
 os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [*PACKAGES, os.environ.get("PYTHONPATH", "")])),

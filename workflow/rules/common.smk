@@ -14,7 +14,7 @@ def begin():
     try:
         WIRING.begin()
     except RankfallError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {clean(str(error))}")
     announce_plan(WIRING, WIRING.plan, RESULTS)
 
 
