@@ -11,7 +11,7 @@ from matplotlib.text import Text
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.account import account
+from rankfall.report.account import account, lacking
 from rankfall.report.coincide import coincide
 from rankfall.report.looks import looks
 from rankfall.report.selection import asked
@@ -227,3 +227,10 @@ def test_lines_on_each_other_are_named_and_others_are_not() -> None:
     assert coincide(table, "line", "x", "y", ["panel"]) == " On each other lie a and b (p)."
     assert coincide(table[table.panel == "q"], "line", "x", "y") == ""
     assert coincide(table[table.line != "b"], "line", "x", "y", ["panel"]) == ""
+
+
+def test_values_that_a_model_lacks_are_counted_with_their_reason() -> None:
+    table = pd.DataFrame({"panel": "bert", "variant": ["SAN", "SAN", "transformer"], "value": [None, 1.0, 1.0],
+                          "value_reason": ["beyond float64", "", ""]}).convert_dtypes()  # fmt: skip
+    assert lacking(table, "value", ["panel", "variant"]) == " Not drawn: 1 value of bert (SAN) (beyond float64)."
+    assert lacking(table.iloc[1:], "value", ["panel", "variant"]) == ""

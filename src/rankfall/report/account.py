@@ -40,6 +40,12 @@ def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = 
     return Account(seeds(shown, by) + f" {kinds}" * bool(kinds), f" Not drawn: {'; '.join(listed)}." if gone else "")
 
 
+def lacking(rows: DataFrame, value: str, by: Sequence[str]) -> str:
+    """Of a table without cells, such as one of models: a sentence on the values that do not exist, with a space before it, or nothing."""
+    gone = together(list(valueless(rows[rows[value].isna()], value, list(by))))
+    return f" Not drawn: {'; '.join(gone)}." if gone else ""
+
+
 def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
     """How many seeds lines have: the commonest number, and the lines that have another."""
     counts = drawn.groupby(list(by), observed=True).seed.nunique()
@@ -105,6 +111,6 @@ def together(gone: list[tuple[str, str, str]]) -> list[str]:
 
 def name_of(line: dict[Any, Any], by: Sequence[str]) -> str:
     """A line in words, `SAN (converged)`: architectures, tasks and trainings by name, other columns with theirs."""
-    plain = ("architecture", "task", "training", "panel", "line", "network")
+    plain = ("architecture", "task", "training", "panel", "line", "network", "variant")
     first, *others = (label(line[name]) if name in plain else f"{name} {label(line[name])}" for name in by)
     return f"{first} ({', '.join(others)})" if others and all(others) else first

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.account import seeds
+from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.figures.law import towered, twice
@@ -64,9 +64,10 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
         f"{seeds(table.assign(seed=table.seed.fillna(-1)), ['panel'])} and samples, on an axis "
         "of log10(-log10 residual), on which a cubic law is a line of the grey slope; grey, across: where float32 and float64 end. "
     )
+    why = lacking(table, "log10_residual", ["panel", "variant"])
     drawn = long[long["pass"] == "log10_residual"]
     return Picture(
-        grid.figure, caption + finding(points) + coincide(drawn, "variant", "layer", "height", ["panel"]), points
+        grid.figure, caption + finding(points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why, points
     )
 
 

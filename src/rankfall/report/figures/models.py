@@ -7,7 +7,7 @@ one standard deviation over samples (within a seed). A published curve, where th
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.report.account import seeds
+from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colour, colours
 from rankfall.report.lines import SIZE, legend_below, lines
@@ -86,8 +86,7 @@ def models(
         "filled bands are one standard deviation over these, where there are several, dotted lines one over samples, and dashed "
         "lines published curves. "
     )
-    unknown = table.value.isna()
-    why = f" Not drawn: {unknown.sum()} values that are null." if unknown.any() else ""
+    why = lacking(table, "value", ["panel", "variant"])
     alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
     return Picture(grid.figure, caption + finding(points) + alike + why, points)
 
