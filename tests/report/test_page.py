@@ -135,7 +135,7 @@ def test_findings_are_computed(folder: Path) -> None:
     # exp(-l (1 + 0.1 u)) is 0.9 * exp(-6) or less after 6 layers, and below 0.1 from layer 3 on at the latest
     fastest = said["Which architecture collapses fastest?"]
     assert fastest.startswith(
-        "At sorting, init, depth 6, where most architectures have this number: no order of a block is known;"
+        "At sorting, init, depth 6 (of 2 settings, one with most architectures): no order of a block is known;"
     )
     assert re.search(
         r"the residual is smallest in SAN and transformer \(0\.002, a tie\) \(means over 5 seeds\)", fastest

@@ -4,39 +4,15 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
+from score_rows import row
 
 from rankfall import cli
 from rankfall.report import tables
 from rankfall.report.conform import conform
-from rankfall.report.headlines import HEADLINES
 from rankfall.report.score_text import as_latex, as_lines, escape
-
-AT = {"task": "sorting", "training": "long", "trained": True, "width": 48, "heads": 2, "dtype": "float32"}
-PARTS = ["block", "attention", "position", "residual", "norm", "norm_placement", "sentinels", "mlp"]
-
-
-def row(architecture: str, depth: int = 6, **numbers: Any) -> dict[str, Any]:
-    """A row of the scorecard; what is not given was not measured."""
-    one: dict[str, Any] = {
-        "architecture": architecture,
-        "variant": "",
-        "setting": f"sorting, long, depth {depth}",
-        "depth": depth,
-        **AT,
-    }
-    one |= dict.fromkeys(PARTS, "none") | {"cells": 3, "done": 3}
-    for headline in HEADLINES:
-        one |= {f"{headline.name}_reason": "not measured"} | (
-            {} if headline.components else {f"{headline.name}_lost": ""}
-        )
-    for name, value in numbers.items():
-        one |= {name: value, f"{name}_reason": "", f"{name}_seeds": 3, f"{name}_of": 3} if not name.count("__") else {}
-    return one | {name.replace("__", "_"): value for name, value in numbers.items() if "__" in name}
-
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [

@@ -99,7 +99,8 @@ def short_paths(rows: DataFrame) -> DataFrame:
     found = best.rename("best").to_frame().join(whole.rename("whole")).join(chance.rename("chance"))
     above = found.whole - found.chance
     number = ((found.best - found.chance) / above).where(above >= LEAST)
-    why = [f"the network itself is {value:.3f} above chance" if not value >= LEAST else "" for value in above]
+    sides = [f"{abs(value):.3f} {'below' if value < 0 else 'above'}" for value in above]
+    why = [f"the network itself is {side} chance" if not value >= LEAST else "" for side, value in zip(sides, above)]
     return number.rename("number").to_frame().assign(why=why).reset_index()
 
 

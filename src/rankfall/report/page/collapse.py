@@ -18,12 +18,12 @@ KEEPS = 0.5  # residual at the last layer
 PER_LAYER = {3: "cubed", 1: "multiplied by a factor", 0: "kept from vanishing"}  # what orders do to a small residual
 
 
-def say_fastest(rows: DataFrame, setting: Setting, several: bool) -> str:
+def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
     """Of the blocks with the highest order, the one whose residual is smallest."""
     check_one(rows, setting)
     known = rows[rows.residual_last.notna() | rows.log_residual.notna()]
     ordered, unordered = known[known.block_order.notna()], known[known.block_order.isna()]
-    answer = at(setting, several)
+    answer = at(setting, settings)
     if len(ordered):
         highest = ordered.block_order.max()
         first = ordered[ordered.block_order > highest - NEAR]
@@ -63,14 +63,21 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
 
 def say_values(row: Series) -> str:
     """What is left of the residual of one architecture at the last layer, and after how many layers it is halved."""
-    law = row.log_residual == row.log_residual
-    headline = by_name("log_residual" if law else "residual_last")
-    left = power(row.log_residual) if law else write_number(row, headline, "{:.3f}".format)
-    said = f"{name(row)} is left with a residual of {left} at the last layer"
+    headline = by_name("log_residual" if row.log_residual == row.log_residual else "residual_last")
+    said = f"{name(row)} is left with a residual of {say_left(row)} at the last layer"
     if row.halving_depth == row.halving_depth:
         after = f"after {write_number(row, by_name('halving_depth'), '{:.1f}'.format)} layers"
         said += f", half of the embedding's {after if row.halving_depth >= 1 else 'within the first layer'}"
     return f"{said}{count_seeds(row.to_frame().T, headline)}."
+
+
+def say_left(row: Series) -> str:
+    """The residual at the last layer, without rounding where that is known."""
+    if row.log_residual == row.log_residual:
+        return power(row.log_residual)
+    if row.residual_last_floor == 1:
+        return "no more than float64's rounding"
+    return write_number(row, by_name("residual_last"), "{:.3f}".format)
 
 
 def say_unordered(rows: DataFrame, setting: Setting, others: bool) -> str:
@@ -81,9 +88,7 @@ def say_unordered(rows: DataFrame, setting: Setting, others: bool) -> str:
         return f"{listed([name(row) for _, row in rows.iterrows()])}."
     values = known.sort_values(["residual_last", "architecture", "variant"])
     if others:
-        each = [
-            f"{name(row)} (residual {write_number(row, headline, '{:.3f}'.format)})" for _, row in values.iterrows()
-        ]
+        each = [f"{name(row)} (residual {say_left(row)})" for _, row in values.iterrows()]
         return f"{listed(each)}."
     least = find_extreme(known, headline, setting, most=False)
     return f"the residual is smallest in {write_tie(least, headline, '{:.3f}'.format)}{count_seeds(least, headline)}."
@@ -110,7 +115,7 @@ def say_kept(known: DataFrame) -> str:
     return f" A residual of at least {KEEPS} is left at the last layer of {' and of '.join(parts)}." if parts else ""
 
 
-def say_tenth(rows: DataFrame, setting: Setting, several: bool) -> str:
+def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
     """After which layer each architecture's residual is below a tenth, and of which it never is."""
     check_one(rows, setting)
     asked = rows[rows.depth_below_tenth_of.notna()]
@@ -123,4 +128,4 @@ def say_tenth(rows: DataFrame, setting: Setting, several: bool) -> str:
     stay = len(asked) - len(below)
     if stay:
         said += f"In {stay} of {many(len(asked), 'architecture')} at least one seed never falls below it; the scorecard says why."
-    return at(setting, several) + said.strip()
+    return at(setting, settings) + said.strip()

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.page.by_depth import say_depth
 from rankfall.report.page.collapse import say_fastest, say_tenth
-from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, is_are, many, percent, write_tie
+from rankfall.report.page.sentences import (
+    at,
+    compare_with_chance,
+    count_seeds,
+    is_are,
+    many,
+    name,
+    percent,
+    say_lost,
+    write_number,
+    write_tie,
+)
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import find_extreme, split_comparable
 from rankfall.report.settings import Setting, rows_at, settings_in
@@ -24,7 +35,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Read = Callable[[str], Any]  # a table, or None where the run has none
-Say = Callable[["DataFrame", Setting, bool], str]  # of the rows of a setting; whether others have this number too
+Say = Callable[["DataFrame", Setting, int], str]  # of the rows of a setting; of how many it was chosen
 NEAR = 0.1  # of an order of contraction to 0, 1 or 3
 
 
@@ -40,12 +51,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the networks of a setting: `say` is given those rows of the scorecard that have one of the numbers."""
+    """What is asked of the networks of a setting: `say` is given the rows of the scorecard of which one of the numbers was asked.
+    `whole`: it says itself which rows have no number."""
 
     question: str
     study: str
     numbers: tuple[str, ...]
     say: Say
+    whole: bool = False
 
 
 def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
@@ -64,10 +77,12 @@ def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Fin
     known = scores[measured]
     if not len(known):
         return
-    chosen = setting or settings_in(known, headlines)[0]
+    counts = known[known[list(asked.numbers)].notna().any(axis=1)].setting.value_counts()
+    chosen = setting or max(settings_in(known, headlines), key=lambda one: counts.get(one.label, 0))
     rows = rows_at(known, chosen)
-    said = asked.say(rows, chosen, setting is None and known.setting.nunique() > 1) if len(rows) else ""
+    said = asked.say(rows, chosen, 1 if setting else max(1, len(counts))) if len(rows) else ""
     if said:
+        said += say_lost(rows, headlines, reasons=not asked.whole)
         yield Finding(asked.question, said, asked.study, chosen.label)
 
 
@@ -102,7 +117,9 @@ def orders(read: Read) -> Iterator[Finding]:
         return
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
     unfit = int(each.isna().sum())
-    undefined = f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
+    others = len(each) - cubed - shrunk - kept - unfit
+    undefined = f" {others} {'has' if others == 1 else 'have'} an order between these." if others else ""
+    undefined += f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
     cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
         (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip
     yield Finding(
@@ -116,7 +133,7 @@ def orders(read: Read) -> Iterator[Finding]:
 def say_range(
     rows: DataFrame,
     setting: Setting,
-    several: bool,
+    settings: int,
     *,
     headline: Headline,
     text: str,
@@ -130,26 +147,27 @@ def say_range(
     high = find_extreme(known, headline, setting, most=True, written=write)
     low = find_extreme(known, headline, setting, most=False, written=write)
     said = write_tie(high, headline, write)
-    if set(low.index) & set(high.index):
-        said = f"{said}, all that were measured" if len(high) == len(known) > 1 else said
-    else:
-        said = f"{said}, least in {write_tie(low, headline, write)}"
-    said = f"{at(setting, several)}{text} {said}{count_seeds(known, headline)}."
+    if len(high) < len(known):
+        overlap = ", which overlap within their deviations" if set(low.index) & set(high.index) else ""
+        said = f"{said}, least in {write_tie(low, headline, write)}{overlap}"
+    elif len(known) > 1:
+        said = f"{said}, all that have this number"
+    said = f"{at(setting, settings)}{text} {said}{count_seeds(known, headline)}."
     return said + (compare_with_chance(known, headline, write, chance) if chance else "")
 
 
-def say_law(rows: DataFrame, setting: Setting, several: bool) -> str:
+def say_law(rows: DataFrame, setting: Setting, settings: int) -> str:
     return say_range(
         rows,
         setting,
-        several,
+        settings,
         headline=by_name("log_residual"),
         write=power,
-        text=f"After {many(setting.depth, 'layer')} the residual is largest in",
+        text=f"after {many(setting.depth, 'layer')} the residual is largest in",
     )
 
 
-def say_cost(rows: DataFrame, setting: Setting, several: bool) -> str:
+def say_cost(rows: DataFrame, setting: Setting, settings: int) -> str:
     """Of the largest part of rows whose times may be compared."""
     headline = by_name("step_ms")
     parts = split_comparable(rows, headline, setting)
@@ -159,17 +177,20 @@ def say_cost(rows: DataFrame, setting: Setting, several: bool) -> str:
     low = find_extreme(part, headline, setting, most=False)
     high = find_extreme(part, headline, setting, most=True)
     write = "{:.1f} ms".format
-    between = f"from {write_tie(low, headline, write)} to {write_tie(high, headline, write)}"
-    if set(low.index) & set(high.index):
-        between = write_tie(low, headline, write)
+    said = f"is fastest in {write_tie(low, headline, write)}"
+    if len(low) < len(part):
+        overlap = ", which overlap within their deviations" if set(low.index) & set(high.index) else ""
+        said += f" and slowest in {write_tie(high, headline, write)}{overlap}"
+    elif len(part) == 1:
+        said = f"takes {write_number(part.iloc[0], headline, write)} in {name(part.iloc[0])}"
     others = sum(map(len, parts[1:]))
     left = (
         f" Times of {many(others, 'other architecture')} were taken otherwise and are not compared with these."
         if others
         else ""
     )
-    said = f"a training step of one network takes {between}, {part.step_ms_by.iloc[0]}{count_seeds(part, headline)}."
-    return f"{at(setting, several)}{said}{left}"
+    said = f"a training step of one network {said}, {part.step_ms_by.iloc[0]}{count_seeds(part, headline)}."
+    return f"{at(setting, settings)}{said}{left}"
 
 
 def depths(read: Read) -> Iterator[Finding]:
@@ -186,11 +207,14 @@ def probe(read: Read) -> Iterator[Finding]:
         return
     table = table[table.untrained_rows.notna()]
     if len(table):
-        every, one = int((table.untrained_rows == table.tokens).sum()), int((table.untrained_rows == 1).sum())
+        every, same = int((table.untrained_rows == table.tokens).sum()), table.untrained_rows == 1
+        never = int((same & (table.theory_rows == 1).fillna(False)).sum())
+        drawn = int(same.sum()) - never
         yield Finding(
             "Which attention can tell places apart?",
-            f"Given equal tokens, {every} of {len(table)} combinations of components give every place an output of its own, and {one} give "
-            "all places the same: no training can teach these a place.",
+            f"Given equal tokens, {every} of {len(table)} combinations of components give every place an output of its own. {never} give "
+            "all places the same whatever the weights are: no training can teach these a place."
+            + (f" {drawn} more do at random weights." if drawn else ""),
             "position",
         )
 
@@ -218,7 +242,7 @@ def of_range(question: str, number: str, text: str, write: Callable[[float], str
 
 ASKED: Sequence[Question | Callable[[Read], Iterator[Finding]]] = (
     Question("Which architecture collapses fastest?", "rank", ("residual_last", "log_residual"), say_fastest),
-    Question("At which layer does the residual fall below 0.1?", "rank", ("depth_below_tenth",), say_tenth),
+    Question("At which layer does the residual fall below 0.1?", "rank", ("depth_below_tenth",), say_tenth, whole=True),
     Question("What does it cost?", "use", ("step_ms",), say_cost),
     orders,
     Question("How small does the residual become?", "rank", ("log_residual",), say_law),

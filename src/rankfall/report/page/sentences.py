@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
@@ -35,20 +35,32 @@ def join(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def at(setting: Setting, several: bool) -> str:
-    """The setting that a sentence is about, and how it was chosen where others have this number too."""
-    return f"At {setting.label}{', where most architectures have this number' if several else ''}: "
+def at(setting: Setting, settings: int) -> str:
+    """The setting that a sentence is about, and of how many it was chosen; one: it was not."""
+    return f"At {setting.label}{f' (of {settings} settings, one with most architectures)' if settings > 1 else ''}: "
 
 
 def count_seeds(rows: DataFrame, headline: Headline) -> str:
-    """How many seeds the numbers of these rows are means of, and of which row seeds are lost."""
+    """How many seeds the numbers of these rows are means of."""
     counts = rows[f"{headline.name}_seeds"].astype(int)
     least, most = int(counts.min()), int(counts.max())
     said = "one seed" if most == 1 else f"means over {least if least == most else f'{least} to {most}'} seeds"
-    lost = [
-        f"{name(row)}: {row[f'{headline.name}_lost']}" for _, row in rows.iterrows() if row[f"{headline.name}_lost"]
-    ]
-    return f" ({said}{'; ' if lost else ''}{'; '.join(lost)})"
+    return f" ({said})"
+
+
+def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -> str:
+    """Which architectures of a setting have lost seeds, or (with `reasons`) have none of these numbers, so that none is left out unsaid."""
+    said = ""
+    for _, row in rows.iterrows():
+        lost = next((row[f"{headline.name}_lost"] for headline in headlines if row[f"{headline.name}_lost"]), "")
+        if lost:
+            said += f" {name(row)} has lost {lost}."
+    without = rows[rows[[headline.name for headline in headlines]].isna().all(axis=1)]
+    without = without[without[f"{headlines[0].name}_lost"] == ""]
+    if reasons and len(without):
+        names = listed([name(row) for _, row in without.iterrows()])
+        said += f" There is none of {names}: {without.iloc[0][f'{headlines[0].name}_reason']}."
+    return said
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:

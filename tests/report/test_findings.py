@@ -1,0 +1,174 @@
+"""Guards the sentences of a run: of one setting, ties as ties, seeds counted, chance beside numbers; crafted to say something wrong."""
+
+from typing import Any
+
+import pandas as pd
+from score_rows import row
+
+from rankfall.report.conform import conform
+from rankfall.report.page.findings import findings, orders, probe
+from rankfall.report.settings import find_setting
+
+FASTEST, LEARNED, FOUND = (
+    "Which architecture collapses fastest?",
+    "What did they learn?",
+    "Can a token still be found in the last layer?",
+)
+
+
+def said(*rows: dict[str, Any], setting: str = "") -> dict[str, str]:
+    scores = conform("scorecard", list(rows)).to_pandas()
+    given = find_setting(scores, setting, "test") if setting else None
+    return {one.question: one.answer for one in findings({"scorecard": scores}.get, given)}
+
+
+def residual(
+    name: str, value: float, deviation: float = 0.001, order: float | None = None, **more: Any
+) -> dict[str, Any]:
+    one = row(name, residual_last=value, residual_last__deviation=deviation, **more)
+    return one | ({} if order is None else {"block_order": order, "block_order_reason": ""})
+
+
+def lost(name: str, reason: str = "3 diverged of 3 seeds: loss not finite at step 3") -> dict[str, Any]:
+    return row(name) | {"accuracy_of": 3, "accuracy_lost": reason, "accuracy_reason": reason, "done": 0}
+
+
+def test_the_order_is_asked_before_the_residual() -> None:
+    """Three that tied were one winner, and one of them was of order 1 where the others are of order 3."""
+    text = said(residual("a", 0.057, order=3.0), residual("b", 0.0575, order=3.0), residual("c", 0.0572, order=1.0))[
+        FASTEST
+    ]
+    assert (
+        "a (no skip connections, no norms, no MLPs) and b (no skip connections, no norms, no MLPs) have the highest order, 3"
+        in text
+    )
+    assert "Of these a and b tie at the last layer, within their deviation over seeds (means over 3 seeds)." in text
+    assert "Lower orders: c 1." in text
+
+
+def test_the_law_is_asked_before_the_residual() -> None:
+    deep = [
+        residual(name, 0.0, order=3.0, log_residual=log, log_residual__deviation=5.0)
+        for name, log in (("a", -100.0), ("b", -200.0))
+    ]
+    text = said(*deep)[FASTEST]
+    assert "Of these b is left with a residual of 10^-200 at the last layer (means over 3 seeds)." in text
+    text = said(*deep, residual("c", 0.0, order=3.0, log_residual=-203.0, log_residual__deviation=1.0))[FASTEST]
+    assert "Of these b and c tie at the last layer" in text
+
+
+def test_no_sentence_mixes_settings() -> None:
+    """The network of another task or depth stood first, or was counted."""
+    here = [residual("a", 0.5), residual("b", 0.9)]
+    there = [row(name, depth=12, residual_last=0.001) for name in ("a",)]
+    other = row("c", residual_last=0.0) | {"task": "circle", "setting": "circle, long, depth 6"}
+    for rows in ([*here, *there, other], [other, *there, *here]):
+        text = said(*rows)[FASTEST]
+        assert text.startswith(
+            "At sorting, long, depth 6 (of 3 settings, one with most architectures): no order of a block is known;"
+        )
+        assert "smallest in a (0.500 ± 0.001)" in text and "is left at the last layer of 2 of 2 without." in text
+    text = said(*here, *there, other, setting="sorting, long, depth 12")[FASTEST]
+    assert text.startswith("At sorting, long, depth 12: ") and "0.001" in text and "of 0 of 1 without." in text
+
+
+def test_chance_is_said_and_who_is_at_it() -> None:
+    rows = [
+        row("SAN", identity_rate=0.125, identity_rate__chance=0.125, identity_rate__deviation=0.0),
+        row("worse", identity_rate=0.05, identity_rate__chance=0.125, identity_rate__deviation=0.01),
+        row("full", identity_rate=0.99, identity_rate__chance=0.125, identity_rate__deviation=0.0),
+    ]
+    text = said(*rows)[FOUND]
+    assert "most tokens in full (99%), least in worse (5% ± 1%) (means over 3 seeds)." in text
+    assert (
+        "A guess among the tokens of the sentence finds 12.5% (one in 8); SAN is at that; worse is below that." in text
+    )
+
+
+def test_one_seed_has_no_deviation_and_is_said() -> None:
+    rows = [
+        row(name, accuracy=value) | {"accuracy_seeds": 1, "accuracy_of": 1} for name, value in (("a", 0.5), ("b", 0.51))
+    ]
+    assert "highest in b (51%), least in a (50%) (one seed)." in said(*rows)[LEARNED]
+
+
+def test_seeds_that_are_lost_are_said() -> None:
+    some = row("some", accuracy=0.5) | {"accuracy_seeds": 2, "accuracy_lost": "1 diverged of 3 seeds: loss not finite"}
+    text = said(some, row("all", accuracy=0.9), lost("gone"))[LEARNED]
+    assert "(means over 2 to 3 seeds)" in text
+    assert "some has lost 1 diverged of 3 seeds: loss not finite." in text
+    assert "gone has lost 3 diverged of 3 seeds: loss not finite at step 3." in text
+
+
+def test_nothing_is_said_where_all_have_diverged() -> None:
+    assert LEARNED not in said(lost("a"), lost("b"))
+    assert LEARNED in said(lost("a"), lost("b"), row("c", depth=2, accuracy=0.5))
+
+
+def test_ties_at_both_ends_and_between() -> None:
+    same = [row(name, accuracy=0.5, accuracy__deviation=0.1) for name in "ab"]
+    assert "highest in a and b (50%, a tie), all that have this number" in said(*same)[LEARNED]
+    chain = [
+        row(name, accuracy=value, accuracy__deviation=0.1) for name, value in (("a", 0.5), ("b", 0.58), ("c", 0.66))
+    ]
+    text = said(*chain)[LEARNED]
+    assert (
+        "highest in b and c (58% to 66%, a tie), least in a and b (50% to 58%, a tie), which overlap within their deviations"
+        in text
+    )
+    assert "highest in a (50%) (means over 3 seeds)." in said(row("a", accuracy=0.5))[LEARNED]
+
+
+def test_times_of_two_engines_are_not_one_range() -> None:
+    fused, plain = (
+        {"step_ms__by": "fused on cpu, 1 thread, 3 at once"},
+        {"step_ms__by": "plain on cpu, 1 thread, 3 at once"},
+    )
+    rows = [row("softmax", step_ms=13.6, **fused), row("l2", step_ms=22.9, **plain), row("own", step_ms=44.1, **plain)]
+    text = said(*rows)["What does it cost?"]
+    assert "fastest in l2 (22.9 ms) and slowest in own (44.1 ms), plain on cpu, 1 thread, 3 at once" in text
+    assert "softmax" not in text and "Times of 1 other architecture were taken otherwise" in text
+
+
+def test_depth_is_compared_where_nothing_else_differs() -> None:
+    def at(name: str, depth: int, value: float, more: str = "") -> dict[str, Any]:
+        one = row(name, depth=depth, accuracy=value, accuracy__deviation=0.01)
+        return one | {"setting": one["setting"] + more}
+
+    question = "What does depth do to accuracy?"
+    rows = [at("a", 2, 0.9), at("a", 6, 0.5), at("b", 2, 0.9), at("b", 6, 0.905), at("c", 6, 0.1)]
+    text = said(*rows)[question]
+    assert text == (
+        "At sorting, long: from depth 2 to 6 test accuracy falls from 90% ± 1% to 50% ± 1% in a; it changes by no more than its "
+        "deviation over seeds in b (3 seeds each)."
+    )
+    assert question not in said(at("a", 2, 0.9, ", width 48"), at("a", 6, 0.5, ", width 64"))
+
+
+def test_kinds_of_attention_are_all_counted() -> None:
+    base = {
+        "block": "attention alone",
+        "quantity": "res",
+        "biases": True,
+        "attention": "own",
+        "position": "none",
+        "sentinels": "none",
+    }
+    table = pd.DataFrame(
+        [base | {"normaliser": str(k), "mask": None, "order": p} for k, p in enumerate((3.0, 2.0, 1.0, 0.0, None))]
+    )
+    (found,) = orders({"orders": table}.get)
+    assert "Of 5 kinds" in found.answer and "1 has an order between these. 1 has no order" in found.answer
+
+
+def test_what_no_training_can_teach_is_what_theory_says() -> None:
+    """Networks at random weights that gave one row were said to be beyond teaching, where theory allows more."""
+    table = pd.DataFrame(
+        {"untrained_rows": [1, 1, 8], "theory_rows": pd.array([1, None, 8], dtype="Int64"), "tokens": 8}
+    )
+    (found,) = probe({"probe": table}.get)
+    assert (
+        "1 of 3 combinations" in found.answer
+        and "1 give" in found.answer
+        and "1 more do at random weights." in found.answer
+    )
