@@ -21,6 +21,7 @@ from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_pag
 from rankfall import components
 from rankfall.report import tables
 from rankfall.report.headlines import HEADLINES, STUDIES
+from rankfall.report.looks import looks
 from rankfall.report.page import build
 from rankfall.report.page.behind import behind
 from rankfall.report.page.build import Given, page
@@ -385,3 +386,13 @@ def test_published_numbers_and_the_page_link_to_their_papers(text: str) -> None:
         sources = {row["source"] for row in csv.DictReader(line for line in file if not line.startswith("#"))}
     assert sources <= set(SOURCES) and all(one.link.startswith("https://") for one in SOURCES.values())
     assert SOURCES["paper"].link in text
+
+
+def test_the_page_has_the_labels_of_the_configuration(folder: Path) -> None:
+    with looks({"SAN": "attention by itself", "sorting": "to sort"}, {"SAN": "#123456"}):
+        main = block(made_page(folder, COUNT), "main")
+    cells, scores = decoded(main["cells"]), decoded(main["scorecard"])
+    assert {"attention by itself"} <= set(cells.label) & set(scores.architecture) and "SAN" not in set(cells.label)
+    assert set(cells.setting) == set(scores.setting) == {one["label"] for one in main["settings"]}
+    assert all(setting.startswith("to sort, ") for setting in cells.setting)
+    assert main["colours"]["attention by itself"] == "#123456"

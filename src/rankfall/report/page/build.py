@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import colour
 from rankfall.report.headlines import HEADLINES
+from rankfall.report.looks import label
 from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS, MENUS, Chart
 from rankfall.report.page.findings import findings, was_run
@@ -70,19 +71,20 @@ def page(given: Given, most: int = MOST) -> str:
     read = frames.get
     cells = placed(frames["cells"])
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
-    cells = cells.assign(label=cells.architecture + variant, apart=apart(cells))
+    shown = relabel(cells.assign(apart=apart(cells)))
+    shown = shown.assign(label=shown.architecture + variant)
     places = {key: place for place, key in enumerate(cells.key)}
     charts = [
         drawn(chart, with_chance(frames[chart.table], cells), places) for chart in CHARTS if chart.table in frames
     ]
     charts = [chart for chart in charts if chart["data"]["rows"]]
     main = {
-        "cells": encoded(cells[list(CELL_FIELDS)]),
-        "colours": {label: colour(name) for label, name in lines_of(cells, charts)},
+        "cells": encoded(shown[list(CELL_FIELDS)]),
+        "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), charts)},
         "charts": charts,
         "headlines": [asdict(headline) for headline in HEADLINES],
-        "scorecard": encoded(frames["scorecard"]) if "scorecard" in frames else None,
-        "settings": [{"label": one.label, "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
+        "scorecard": encoded(relabel(frames["scorecard"])) if "scorecard" in frames else None,
+        "settings": [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
         if "scorecard" in frames
         else [],
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
@@ -113,7 +115,7 @@ def page(given: Given, most: int = MOST) -> str:
         "was_run": html.escape(was_run(cells)) + lacking(given.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
-            choose_picture(charts), next((one.setting for one in first if one.study == "rank"), "")
+            choose_picture(charts), next((say_setting(one.setting) for one in first if one.study == "rank"), "")
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
         "glossary": write_glossary(terms(cells)),
@@ -152,6 +154,18 @@ def lacking(lacks: Mapping[str, str]) -> str:
     return (
         f' <strong id="lacks">This page lacks {len(lacks)} tables or figures that could not be made. {items}.</strong>'
     )
+
+
+def relabel(frame: DataFrame) -> DataFrame:
+    """A table with the labels of the configuration in place of its names: what a reader sees."""
+    names = {name: frame[name].map(label) for name in ("architecture", "task", "training")}
+    return frame.assign(setting=frame.setting.map(say_setting), **names)
+
+
+def say_setting(setting: str) -> str:
+    """A setting begins with its task and training."""
+    task, training, *others = setting.split(", ") if setting else ["", ""]
+    return ", ".join([label(task), label(training), *others]) if setting else ""
 
 
 def apart(cells: DataFrame) -> list[str]:

@@ -46,9 +46,10 @@ def terms(cells: DataFrame) -> list[Term]:
         for name, own in cells.groupby("architecture")
     ]
     found += [
-        Term(name, "task", say_component("task", own.task_component.iloc[0])) for name, own in cells.groupby("task")
+        Term(label(name), "task", say_component("task", own.task_component.iloc[0]))
+        for name, own in cells.groupby("task")
     ]
-    found += [Term(name, "training", say_training(own)) for name, own in cells.groupby("training")]
+    found += [Term(label(name), "training", say_training(own)) for name, own in cells.groupby("training")]
     for kind in MADE_OF:
         if kind in components.KINDS:
             names = sorted({parts(value)[0] for value in cells[kind].dropna()} - {"none"})
