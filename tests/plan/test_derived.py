@@ -49,7 +49,8 @@ def test_files_of_facts_are_declared_where_they_are_read() -> None:
     }
     assert "measures/reproduction.py" in readers
     readers.pop("report/page/build.py")
-    beside = [path for path in (files.PACKAGE / "report" / "page").iterdir() if path.is_file() and path.suffix != ".py"]
+    page = [path for path in (files.PACKAGE / "report" / "page").rglob("*") if "__pycache__" not in path.parts]
+    beside = [path for path in page if path.is_file() and path.suffix != ".py"]
     assert {Path(name).name for name in page_files()} == {path.name for path in beside}
     found = {components.KINDS[kind]: kind for kind in ("measure", "figure")}
     for file in readers:
