@@ -19,6 +19,7 @@ import yaml
 from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_page
 
 from rankfall import components
+from rankfall.commands.page import links_from
 from rankfall.report import tables
 from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.looks import looks
@@ -31,6 +32,7 @@ from rankfall.report.page.glossary import say_architecture, say_training, terms
 from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, packed, shared, unpacked
 from rankfall.report.page.rows import DERIVED, chart_rows, encoded, lacking_rows
+from rankfall.report.page.sections import write_links
 from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES, WORDS
 from rankfall.report.schema import CELL_COLUMNS, schema
@@ -396,3 +398,12 @@ def test_the_page_has_the_labels_of_the_configuration(folder: Path) -> None:
     assert set(cells.setting) == set(scores.setting) == {one["label"] for one in main["settings"]}
     assert all(setting.startswith("to sort, ") for setting in cells.setting)
     assert main["colours"]["attention by itself"] == "#123456"
+
+
+def test_the_page_links_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("")
+    monkeypatch.chdir(tmp_path)
+    found = links_from(Path("results/report"))
+    assert found == {"The documentation": "../../docs/index.md"}
+    assert '<a href="../../docs/index.md">The documentation</a>' in write_links([], found)
