@@ -200,3 +200,15 @@ def test_null_dimension_of_the_last_layer_of_the_longest_text_of_all_heads_or_no
             "tolerance": cell_numbers.TOLERANCE, "value": 3.0}  # fmt: skip
     number, _ = only(number_of("null_dimension", pd.DataFrame([base, base | place | {"value": None}])))
     assert number != number
+
+
+def test_a_state_beyond_the_range_of_float64_is_no_rounding() -> None:
+    rows = pd.DataFrame(
+        {
+            "key": ["a"] * 3, "layer": [0, 1, 2], "sample": 0, "log10_residual": [-0.1, -0.2, None], "floor": False,
+            "value_reason": ["", "", "the state, or one before it, is zero"],
+        }
+    )  # fmt: skip
+    (found,) = cell_numbers.log_residual(rows).itertuples()
+    assert found.number != found.number
+    assert found.why == "from layer 2 on there is none: the state, or one before it, is zero"

@@ -18,7 +18,7 @@ from torch import Tensor
 from rankfall.rank.powers import exponent_of, measurable, shift
 
 SAFE = 128  # exponent; products of six such numbers are in the range of float64
-NEAR, FAR = 80, 120  # the two sizes; at 2^-80 a smooth function is already its first term in float64
+NEAR, FAR = 64, 88  # the two sizes; at 2^-64 a smooth function is already its first term in float64
 FARTHEST = 2**40  # exponents beyond this are not kept
 ROUNDING = 1e-12  # of the largest entry
 

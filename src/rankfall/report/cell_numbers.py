@@ -42,12 +42,25 @@ def law(table: DataFrame) -> DataFrame:
     return table
 
 
+def beyond_range(rows: DataFrame) -> dict[str, str]:
+    """Networks whose state leaves the range of float64 in a sample, and from which layer on: that is no rounding, and no 0."""
+    if "value_reason" not in rows:
+        return {}
+    gone = rows[rows.log10_residual.isna() & rows.value_reason.fillna("").str.startswith("the state")]
+    first = gone.sort_values("layer").groupby("key")[["layer", "value_reason"]].first()
+    return {key: f"from layer {row.layer} on there is none: {row.value_reason}" for key, row in first.iterrows()}
+
+
 def log_residual(rows: DataFrame) -> DataFrame:
     """No number from the first layer on at which a sample's rows are equal to the last digit, or rounding noise."""
     last = at_last(rows).groupby("key").log10_residual.mean()
     gone = rows[lacking(rows)].groupby("key").layer.min().astype(float)
     found = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))
-    why = ["" if missing != missing else f"at layer {missing:.0f} it is rounding noise, or 0" for missing in found.gone]
+    said = beyond_range(rows)
+    why = [
+        "" if missing != missing else said.get(key) or f"at layer {missing:.0f} it is rounding noise, or 0"
+        for key, missing in found.gone.items()
+    ]
     return found.assign(why=why).reset_index()[["key", "number", "why"]]
 
 

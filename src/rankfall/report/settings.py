@@ -112,7 +112,7 @@ def settings_in(scores: DataFrame, headlines: Sequence[Headline] = HEADLINES) ->
 
 def setting_of(row: Any) -> Setting:
     """That of a row of the scorecard."""
-    heads = None if row.heads is None or row.heads != row.heads or str(row.heads) == "<NA>" else int(row.heads)
+    heads = None if str(row.heads) in ("None", "nan", "<NA>") else int(row.heads)  # a comparison of NA has no answer
     return Setting(
         str(row.setting),
         row.task,
