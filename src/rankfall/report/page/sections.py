@@ -113,7 +113,7 @@ OPENING = (
 )
 SCORECARD = (
     '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
-    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; darker is what "
+    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; bluer is what "
     "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
     "what the architecture is made of, a number for its definition, its networks and "
     "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
