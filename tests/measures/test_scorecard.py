@@ -203,6 +203,13 @@ def test_times_of_different_engines_are_not_compared() -> None:
         find_extreme(rows, headline, setting, most=False)
 
 
+def test_a_mean_over_seeds_of_two_kinds_of_processors_says_so() -> None:
+    cells = [cell(f"a{seed}", "one", seed, processor=f"X {kind}, family {kind}") for seed, kind in enumerate((6, 6, 7))]
+    rows = rows_of(cells=[*cells, cell("b", "two", 0, processor="Y, family 6")])
+    assert rows["one", ""]["processors"] == "from 2 kinds of processors (family 6; family 7)"
+    assert rows["two", ""]["processors"] is None
+
+
 def test_a_table_of_several_settings_is_not_ranked() -> None:
     rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
     setting = find_setting(rows, FLAT, "here")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.report.cell_numbers import OF_CELLS
 from rankfall.report.headlines import HEADLINES, Headline
 from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
+from rankfall.report.processors import describe_mixture
 from rankfall.report.schemas.scorecard import MADE_OF
 from rankfall.report.settings import fill_sizes
 from rankfall.report.variants import placed
@@ -76,6 +77,7 @@ def about(part: "DataFrame") -> dict[str, Any]:
         **{column: text(one[column]) for column in MADE_OF},
         "cells": len(part),
         "done": int((part.status == "done").sum()),
+        "processors": describe_mixture(part) or None,
     }
 
 

@@ -113,6 +113,8 @@ def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
                 for said, part in by
             )
     yield from lost
+    mixed = rows[rows.processors.notna()]
+    yield from (f"{name_row(row)}: means over seeds {row.processors}" for _, row in mixed.iterrows())
 
 
 def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:

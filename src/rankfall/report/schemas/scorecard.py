@@ -58,6 +58,13 @@ def scorecard() -> Table:
             *(Column(name, "text", means, nullable=name in unread) for name, means in MADE_OF.items()),
             Column("cells", "int", "networks of it at this setting, one a seed"),
             Column("done", "int", "of these, those that are neither diverged, failed nor missing"),
+            Column(
+                "processors",
+                "text",
+                "where several kinds of processors trained its networks: which; null: one kind, or not recorded",
+                nullable=True,
+                provenance=True,
+            ),
             *(column for headline in HEADLINES for column in columns_of(headline)),
         ),
         key=("architecture", "variant", "setting"),
