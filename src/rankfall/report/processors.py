@@ -7,7 +7,6 @@ another processor than it was trained on, that one behind `; measured on`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,26 +37,3 @@ def describe_mixture(rows: pd.DataFrame) -> str:
     """A clause for rows that are shown as one mean: empty where one kind of processor computed them, or where that is not recorded."""
     kinds = find_kinds(rows["processor"].unique()) if "processor" in rows else []
     return f"from {len(kinds)} kinds of processors ({'; '.join(kinds)})" if len(kinds) > 1 else ""
-
-
-def find_kinds_of_run(tables: Path) -> list[str]:
-    """The kinds that a run's tables say: of its cells, in their rows, and of measures that need no cells, in their files' metadata."""
-    import pyarrow.parquet as pq
-
-    from rankfall.report.tables import about_of, opened
-
-    found: set[str | None] = set()
-    for path in sorted(tables.glob("*.parquet")):
-        schema = opened(path, pq.read_schema)
-        found.add(about_of(schema).get("processor"))
-        if path.stem == "cells" and "processor" in schema.names:
-            found.update(pq.read_table(path, columns=["processor"])["processor"].unique().to_pylist())
-    return find_kinds(found)
-
-
-def describe_difference(one: Path, other: Path) -> str:
-    """A line on two runs whose tables were computed on other kinds of processors; empty where the kinds are the same or not recorded."""
-    kinds = [find_kinds_of_run(run / "tables") for run in (one, other)]
-    if kinds[0] == kinds[1] or not all(kinds):
-        return ""
-    return f"{'; '.join(kinds[0])} in the first run, {'; '.join(kinds[1])} in the second"

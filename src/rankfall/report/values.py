@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers, Quoted, names
-from rankfall.report.processors import find_kinds_of_run
+from rankfall.report.run_processors import find_kinds_of_run
 
 if TYPE_CHECKING:
     import pandas as pd
