@@ -6,8 +6,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from arithmetic import draw_edit, find_tests, summarise
+from arithmetic import chance_of, find_tests, summarise
+from edits import draw_edit
 from mutants import package_files
+from reach import EVERYTHING
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "rankfall"
@@ -64,8 +66,28 @@ def test_tests_that_name_the_function_come_first() -> None:
 
 def test_an_edit_that_lives_is_named_and_too_many_fail_the_campaign() -> None:
     noticed = {"number": 1, "edit": "a", "line": 1, "end": "noticed by t"}
-    text, good = summarise(
-        [noticed] * 18 + [noticed | {"end": "equivalent"}] * 9 + [noticed | {"end": "LIVES", "edit": "b"}]
-    )
-    assert not good and "edit 1 lives: line 1 of b" in text and "95%" in text
-    assert summarise([noticed] * 19 + [noticed | {"end": "LIVES"}])[1]
+    same, lives = noticed | {"end": "equivalent"}, noticed | {"end": "LIVES", "edit": "b"}
+    text, good = summarise([noticed] * 94 + [same] * 9 + [lives] * 6)
+    assert not good and "edit 1 lives: line 1 of b" in text and "94%" in text
+    assert summarise([noticed] * 95 + [lives] * 5)[1]
+
+
+def test_a_sample_fails_where_chance_does_not_explain_it() -> None:
+    noticed = {"number": 1, "edit": "a", "line": 1, "end": "noticed by t"}
+    lives = noticed | {"end": "LIVES"}
+    assert summarise([noticed] * 24 + [lives] * 6)[1]
+    assert not summarise([noticed] * 23 + [lives] * 7)[1]
+    assert chance_of(1, 2, 0.9) == pytest.approx(0.19) and chance_of(0, 30, 0.9) == pytest.approx(1)
+
+
+def test_tests_that_reach_a_function_are_those_that_call_it() -> None:
+    tests = {
+        "tests/rank/test_a.py::test_slow": {"seconds": 2.0, "functions": ["rank/area.py:6"]},
+        "tests/rank/test_a.py::test_quick": {"seconds": 1.0, "functions": ["rank/area.py:6", "rank/area.py:9"]},
+        "tests/rank/test_b.py::test_other": {"seconds": 1.0, "functions": ["rank/area.py:9"]},
+        "tests/api/test_c.py::test_process": {"seconds": 3.0, "functions": [EVERYTHING]},
+        "tests/docs/test_d.py::test_elsewhere": {"seconds": 3.0, "functions": ["rank/area.py:6"]},
+    }
+    edit = draw_edit("rank/area.py", SOURCE, random.Random(0))
+    assert edit is not None and [*edit.begins] == [6]
+    assert [name.rpartition("_")[2] for name in find_tests(edit, ROOT / "tests", tests)] == ["quick", "slow", "process"]

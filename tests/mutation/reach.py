@@ -1,0 +1,83 @@
+"""Which tests reach which functions, in seconds of each: the tests that can notice an edit, the quickest first.
+
+Tests that start processes reach what those compute, which is not seen here: they count as reaching everything. What is kept in memory
+from one test to the next is seen with the first alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+EVERYTHING = "everything"
+STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
+
+
+class Reach:
+    """A plugin of pytest that writes down the functions of some rooms that each test calls, as `rank/bounds.py:12`."""
+
+    def __init__(self, package: Path) -> None:
+        self.prefix = f"{package}{os.sep}"
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.codes: set[CodeType] = set()
+        self.started = False
+        sys.addaudithook(self.hear)
+
+    def hear(self, event: str, args: object) -> None:
+        self.started = self.started or event in STARTS
+
+    def see(self, frame: FrameType, event: str, argument: object) -> None:
+        self.codes.add(frame.f_code)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
+        self.codes, self.started, began = set(), False, time.monotonic()
+        threading.settrace(self.see)
+        sys.settrace(self.see)
+        yield
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        functions = {
+            f"{code.co_filename.removeprefix(self.prefix)}:{code.co_firstlineno}"
+            for code in self.codes
+            if code.co_filename.startswith(self.prefix)
+        }
+        self.tests[item.nodeid] = {
+            "seconds": time.monotonic() - began,
+            "functions": sorted(functions | ({EVERYTHING} if self.started else set())),
+        }
+
+
+def survey_tests(tree: Path, folders: list[str]) -> dict[str, dict[str, Any]]:
+    """Seconds and functions of each test; to be called in a process of its own."""
+    os.chdir(tree)
+    os.environ["PYTHONPATH"] = str(tree / "src")
+    plugin = Reach(tree / "src" / "rankfall")
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), "-c", "pyproject.toml"]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        pytest.main([*options, *(f"tests/{folder}" for folder in folders)], plugins=[plugin])
+    return plugin.tests
+
+
+def reaching(tests: dict[str, dict[str, Any]], file: str, lines: range, room: set[str]) -> list[str]:
+    """The tests of a room's folders that call a function which begins on one of these lines, the quickest first."""
+    functions = {f"{file}:{line}" for line in lines} | {EVERYTHING}
+    found = [
+        name for name, test in tests.items() if name.split("/")[1] in room and functions.intersection(test["functions"])
+    ]
+    return sorted(found, key=lambda name: tests[name]["seconds"])
+
+
+def write_survey(path: Path, tests: dict[str, dict[str, Any]]) -> None:
+    path.write_text(json.dumps(tests))
