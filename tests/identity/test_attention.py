@@ -110,6 +110,15 @@ def test_rank_falls_with_the_tolerance() -> None:
     rows = rows_of(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
     found = [int(rank(rows, tolerance)[0, 0, 0]) for tolerance in (1e-3, 1e-6, 1e-10, 1e-13)]
     assert found == [1, 2, 3, 4]
+    assert (column_space(rows, sums=False).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
+
+
+def test_directions_of_rounding_are_none() -> None:
+    view = drawn(8)
+    u = torch.linalg.qr(view.values).Q * torch.tensor([1.0, 1e-4, 1e-8, 1e-15], dtype=DTYPE)
+    eye = torch.eye(4, 12, dtype=DTYPE).expand(2, 4, 12)
+    rows = rows_of(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
+    assert int((column_space(rows, sums=False).norm(dim=-2)[0, 0, 0] > 0.5).sum()) == 3
 
 
 @given(st.integers(3, 14), st.booleans(), st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 4.0]))
@@ -215,6 +224,16 @@ def test_scores_of_a_head_s_width_are_recognised() -> None:
     assert scores.free_block(view.allowed.tril().triu(-3)) is None
 
 
+def test_a_rank_of_scores_counts_what_is_above_rounding() -> None:
+    """Scores of two directions, the second 1e-7 of the first, and the same with a second of 1e-12."""
+    generator = torch.Generator().manual_seed(0)
+    basis = torch.linalg.qr(torch.randn(9, 3, generator=generator, dtype=DTYPE) - 0.0).Q
+    left, right = basis[:, :2], torch.linalg.qr(basis - basis.mean(0)).Q[:, :2]
+    for second, expected in ((1e-7, 2), (1e-12, 1)):
+        logs = (left * torch.tensor([1.0, second], dtype=DTYPE)) @ right.mT
+        assert int(scores.score_rank(logs.exp())) == expected
+
+
 def test_shares_entropy_and_the_first_token() -> None:
     view = drawn(6)
     rows = rows_of(view)
@@ -236,6 +255,12 @@ def test_without_the_first_token_it_is_as_if_it_were_not_there() -> None:
         **{**view.__dict__, "values": view.values[:, :, 1:], "weights": rest, "allowed": view.allowed[1:, 1:]}
     )
     torch.testing.assert_close(without.svd[1], rows_of(short).svd[1], rtol=1e-10, atol=1e-12)
+
+
+def test_outliers_are_six_times_the_median() -> None:
+    signs = torch.tensor([[[1.0], [-1.0]]], dtype=DTYPE)
+    sizes = torch.tensor([1.0, 1, 1, 5.9, 6.1], dtype=DTYPE)
+    assert outlier_channels(signs * sizes).tolist() == [False, False, False, False, True]
 
 
 def test_outlier_channels_are_those_above_the_rule_and_leave_t() -> None:

@@ -10,6 +10,7 @@ from helpers import cells
 from torch import Tensor
 
 from rankfall.identity.ablation import ablation
+from rankfall.identity.attribution import row
 from rankfall.identity.jacobian import (
     JACOBIAN,
     SUMMED,
@@ -196,6 +197,20 @@ def test_features_that_sum_to_a_constant_are_told() -> None:
         assert bool((few[SUMMED] == 0).all()) == constant
         if not constant:
             torch.testing.assert_close(few[SUMMED][0], every[SUMMED][:, 1, 1, tokens], rtol=1e-9, atol=1e-20)
+
+
+def test_quantiles_and_the_deviation_of_means_by_hand() -> None:
+    """0 to 100 in steps of one: the quantiles are their own percents; a token without a number is left out."""
+    values = torch.arange(101.0, dtype=torch.float64).view(1, -1)
+    found = row(
+        "jacobian", "all", "own share", torch.cat([values, values + torch.nan]), torch.arange(1, 203).view(2, -1)
+    )
+    assert {name: found[name] for name in ("low", "lower", "median", "upper", "high", "value")} == pytest.approx(
+        {"low": 5, "lower": 25, "median": 50, "upper": 75, "high": 95, "value": 50}
+    )
+    assert found["deviation"] is None  # of one sample with numbers
+    two = row("jacobian", "all", "own share", torch.tensor([[1.0, 3.0], [4.0, 8.0]]), torch.ones(2, 2))
+    assert two["value"] == 4 and two["deviation"] == pytest.approx(8**0.5)  # means 2 and 6
 
 
 @pytest.mark.slow

@@ -73,10 +73,11 @@ def find_tests(edit: Edit, tests: Path, reach: dict[str, dict[str, Any]] | None 
     ]
 
 
-def run_tests(tree: Path, files: list[str]) -> list[str] | None:
+def run_tests(tree: Path, names: list[str]) -> list[str] | None:
     """The first test that fails in a copy of the checkout; [] if none does, None without an end."""
-    if not files:
+    if not names:
         return []
+    order = {name: number for number, name in enumerate(names)}
 
     def child() -> list[str]:
         os.chdir(tree)
@@ -86,6 +87,13 @@ def run_tests(tree: Path, files: list[str]) -> list[str] | None:
         failed: list[str] = []
 
         class Listener:
+            @pytest.hookimpl(trylast=True)  # behind that of the tests themselves, which begin with the longest
+            def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+                places = {item: order.get(item.nodeid, order.get(str(item.path))) for item in items}
+                items[:] = sorted(
+                    (item for item in items if places[item] is not None), key=lambda item: places[item] or 0
+                )
+
             def pytest_runtest_logreport(self, report: Any) -> None:
                 if report.failed:
                     failed.append(report.nodeid)
@@ -107,7 +115,11 @@ def run_tests(tree: Path, files: list[str]) -> list[str] | None:
             "pyproject.toml",
         ]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            pytest.main([*options, *files], plugins=[Listener()])
+            code = pytest.main(
+                [*options, *dict.fromkeys(name.partition("::")[0] for name in names)], plugins=[Listener()]
+            )
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not failed:
+            raise RuntimeError(f"pytest ended with {code}")
         return failed
 
     found: list[str] | None = in_child(tree / "src", child, PATIENCE)

@@ -19,6 +19,8 @@ OTHER_NAME = {
 }  # fmt: skip
 REVERSES = tuple(f"-> {kind.__name__}" for kind in (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq))
 
+DECLARED = {"LIMITS", "COST", "REQUIRES", "T"}  # of a measure, for the plan: numbers that no result depends on
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -39,19 +41,27 @@ class Edit:
 
 
 def draw_edit(file: str, source: str, rng: random.Random) -> Edit | None:
-    """A random edit of one place of a function's arithmetic; None where there is none."""
+    """A random edit of one place of a function's arithmetic, or of a number that a module sets; None where there is none."""
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     places = [(function, *site) for function in functions for site in arithmetic_sites(function)]
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and not DECLARED.intersection(
+            ast.unparse(part) for part in statement.targets
+        ):
+            places += [(None, *site) for site in own_sites(statement)]
     if not places:
         return None
     function, node, what, change = rng.choice(places)
-    statement = statement_of(function, node)
+    statement = statement_of(function or tree, node)
     before = " ".join(ast.unparse(statement).split())[:160]
-    begins = range(min([function.lineno, *(part.lineno for part in function.decorator_list)]), function.lineno + 1)
+    name, begins = "module", range(1, len(source))  # any function may read what the module sets
+    if function is not None:
+        first = min([function.lineno, *(part.lineno for part in function.decorator_list)])
+        name, begins = function.name, range(first, function.lineno + 1)
     change()
     text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-    return Edit(file, function.name, begins, node.lineno, what, before, text)
+    return Edit(file, name, begins, node.lineno, what, before, text)
 
 
 def arithmetic_sites(function: ast.FunctionDef) -> Iterator[tuple[Any, str, Callable[[], None]]]:
@@ -94,11 +104,11 @@ def own_sites(tree: ast.AST) -> Iterator[tuple[Any, str, Callable[[], None]]]:
             yield node, f"{node.func.attr} is {other}", lambda n=node, o=other: set_field(n.func, "attr", o)
 
 
-def statement_of(function: ast.FunctionDef, node: ast.AST) -> ast.stmt:
-    """The innermost statement of a function that holds a node."""
+def statement_of(holder: ast.AST, node: ast.AST) -> ast.stmt:
+    """The innermost statement that holds a node."""
     holding = [
         part
-        for part in ast.walk(function)
+        for part in ast.walk(holder)
         if isinstance(part, ast.stmt) and any(inner is node for inner in ast.walk(part))
     ]
     return min(holding, key=lambda part: sum(1 for _ in ast.walk(part)))

@@ -81,7 +81,9 @@ def test_more_depth_and_more_places_never_make_fewer_rows() -> None:
         shallow, deep = (decide(asked(normaliser, position, mask, sentinels, depth), N).rows for depth in (1, 3))
         assert shallow is not None and deep is not None
         assert 1 <= shallow <= deep <= N
-    assert decide(asked("exp", "symmetric", "none", "none"), 7).rows == 4
+    for tokens, rows in ((6, 3), (7, 4)):
+        found = decide(asked("exp", "symmetric", "none", "none"), tokens)
+        assert (found.rows, found.argument) == (rows, "reflection")
 
 
 # Attention again, written out: one head, no biases, X <- X + A X W.

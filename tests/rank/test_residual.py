@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as npst
 from scipy.optimize import linprog
 
 from rankfall.rank import residual as res
+from rankfall.rank.rounding import second_apart
 
 MATRIX = torch.tensor([[1.0, -2.0, 0.0], [3.0, 4.0, -1.0]], dtype=torch.float64)
 
@@ -208,6 +209,17 @@ def test_rank_one_without_equal_rows_is_seen_only_by_the_spectrum():
     x = torch.arange(1, 6, dtype=torch.float64)[:, None] * torch.ones(1, 4, dtype=torch.float64)
     assert float(res.sigma_ratio(x)) < 1e-15
     assert float(res.relative_residual(x)) > 0.3
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_what_passes_differ_by_beside_the_first_direction(width: int) -> None:
+    """Of a difference of the columns (a, c, 0) and (b, d, 0) only d is beside both first directions of a diagonal matrix."""
+    x = torch.zeros(4, width, dtype=torch.float64)
+    x[range(width), range(width)] = torch.tensor([8.0, 1e-3, 1e-4], dtype=torch.float64)[:width]
+    other = x.clone()
+    other[:2, :2] += torch.tensor([[0.5, 0.25], [0.125, 2e-4]], dtype=torch.float64)[:, :width]
+    expected = 0.2 if width > 1 else 0.0
+    assert float(second_apart(x, other)) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_unknown_names_are_refused():
