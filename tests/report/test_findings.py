@@ -5,7 +5,9 @@ from typing import Any
 import pandas as pd
 from score_rows import row
 
+from rankfall.report.cell_numbers import below_tenth
 from rankfall.report.conform import conform
+from rankfall.report.looks import looks
 from rankfall.report.page.findings import findings, orders, probe
 from rankfall.report.settings import find_setting
 
@@ -14,6 +16,7 @@ FASTEST, LEARNED, FOUND = (
     "What did they learn?",
     "Can a token still be found in the last layer?",
 )
+WITHOUT = " (no skip connections, no norms, no MLPs)"
 
 
 def said(*rows: dict[str, Any], setting: str = "") -> dict[str, str]:
@@ -39,11 +42,46 @@ def test_the_order_is_asked_before_the_residual() -> None:
         FASTEST
     ]
     assert (
-        "a (no skip connections, no norms, no MLPs) and b (no skip connections, no norms, no MLPs) have the highest order, 3"
-        in text
+        "by the order of the block (3: a small residual is cubed in every layer) a and b collapse fastest of 3." in text
     )
     assert "Of these a and b tie at the last layer, within their deviation over seeds (means over 3 seeds)." in text
-    assert "Lower orders: c 1." in text
+
+
+def test_the_first_finding_is_three_sentences_and_the_next_has_the_rest() -> None:
+    """It had a name, an order and a residual of every architecture: twenty lines of a card."""
+    orders = [residual(f"net {n}", 0.1 + n / 100, order=float(n % 4)) for n in range(20)]
+    found = said(*orders, *(residual(f"own {n}", 0.9) for n in range(9)), lost("gone") | {"residual_last_of": 3})
+    text = found[FASTEST].partition(": ")[2]
+    assert len(text.split(". ")) == 3 and len(text) < 420 and "among the 20 of 29 whose order is known" in text
+    assert "of 0 of 0" not in text and "9 of 29 without; 1 has no residual there." in text
+    rest = found["Which order has each block?"]
+    assert all(one["architecture"] in rest for one in orders) and "own 3 (residual 0.900 ± 0.001)" in rest
+    assert "net 0, net 12, net 16" in rest.partition("(0:")[0].replace(WITHOUT, "")
+
+
+def test_what_has_no_residual_is_not_said_to_keep_one() -> None:
+    """An architecture whose state left the number format counted as one that never falls below a tenth."""
+
+    def tenth(name: str, reason: str = "") -> dict[str, Any]:
+        gone = row(name, depth_below_tenth=None) | {"depth_below_tenth_reason": reason}
+        return gone if reason else row(name, depth_below_tenth=2.0, depth_below_tenth__deviation=0.0)
+
+    never = below_tenth([(0, 1.0), (1, 0.4)])[1]
+    low = "from layer 7 on there is no residual: the state is 0"
+    text = said(
+        tenth("a"), tenth("b", f"{never} (in 1 of 3 seeds)"), tenth("c", low), tenth("d", "3 diverged of 3 seeds")
+    )["At which layer does the residual fall below 0.1?"]
+    assert "In 1 of 4 architectures at least one seed never falls below it." in text
+    assert f"Of c nobody can say: {low}." in text and "Of d nobody can say: 3 diverged of 3 seeds." in text
+
+
+def test_settings_have_the_labels_of_the_configuration() -> None:
+    with looks({"sorting": "to sort", "long": "20 epochs"}, {}):
+        rows = [
+            row("a", depth=depth, accuracy=value, accuracy__deviation=0.01) for depth, value in ((2, 0.9), (6, 0.5))
+        ]
+        assert said(*rows)[LEARNED].startswith("At to sort, 20 epochs, depth ")
+        assert said(*rows)["What does depth do to accuracy?"].startswith("At to sort, 20 epochs: ")
 
 
 def test_the_law_is_asked_before_the_residual() -> None:

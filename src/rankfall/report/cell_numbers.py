@@ -23,6 +23,7 @@ TOLERANCE = 1e-6  # of the rank of the value matrix: above float32's rounding, b
 LONGER = 4.0  # trained lengths
 NOTHING, EQUAL = 1e-9, "its task puts in equal tokens, whose residual is 0 from the start"
 Line = list[tuple[int, float]]  # layer, value; from layer 0
+STILL = "it is still"  # in the reason of a line that does not fall so far, and of no other
 LEAST = 0.05  # above chance: a share of less is a share of noise
 
 
@@ -86,14 +87,14 @@ def halved(line: Line) -> tuple[float | None, str]:
             if value <= 0:
                 return float(layer) + 1, ""
             return float(layer) + math.log(before / (start * HALF)) / math.log(before / value), ""
-    return None, f"at layer {line[-1][0]} it is still {line[-1][1] / start:.2f} of the embedding's"
+    return None, f"at layer {line[-1][0]} {STILL} {line[-1][1] / start:.2f} of the embedding's"
 
 
 def below_tenth(line: Line) -> tuple[float | None, str]:
     if line[0][1] < NOTHING:
         return None, EQUAL
     below = next((layer for layer, value in line if value < TENTH), None)
-    return (None, f"at layer {line[-1][0]} it is still {line[-1][1]:.2f}") if below is None else (float(below), "")
+    return (None, f"at layer {line[-1][0]} {STILL} {line[-1][1]:.2f}") if below is None else (float(below), "")
 
 
 def short(table: DataFrame) -> DataFrame:

@@ -18,6 +18,7 @@ from rankfall.errors import RankfallError, nearest
 from rankfall.filters import parts
 from rankfall.report.headlines import HEADLINES, Headline
 from rankfall.report.labels import labels
+from rankfall.report.looks import label
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -123,6 +124,12 @@ def setting_of(row: Any) -> Setting:
         heads,
         str(row["dtype"]),
     )
+
+
+def say_setting(text: str) -> str:
+    """The label of a setting as a reader sees it: it begins with its task and training, which have labels of the configuration."""
+    task, training, *others = text.split(", ") if text else ["", ""]
+    return ", ".join([label(task), label(training), *others]) if text else ""
 
 
 def find_setting(scores: DataFrame, label: str, where: str) -> Setting:

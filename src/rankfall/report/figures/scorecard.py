@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import STUDIES, Headline
-from rankfall.report.looks import label
 from rankfall.report.ranking import shade
 from rankfall.report.score_text import choose, name_row, notes, say_seeds, write_chance, write_score
-from rankfall.report.settings import Setting, rows_at
+from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import Picture, canvas
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def scorecard(
         1, 1, LABELS + WIDE * len(shown), HEADER + HIGH * len(table), gridspec_kw={"left": 0.2}
     )
     draw(panel, table, shown, at)
-    figure.suptitle(f"{called(at)} ({at.sizes})", fontsize=8.5)
+    figure.suptitle(f"{say_setting(at.label)} ({at.sizes})", fontsize=8.5)
     return Picture(figure, caption(table, at, shown, left, others))
 
 
@@ -84,12 +83,6 @@ def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Sett
             panel.axvline(of_study[0], color="#444444", linewidth=1)
 
 
-def called(setting: Setting) -> str:
-    """A setting in the configuration's own labels."""
-    names = f"{label(setting.task)}, {label(setting.training)}"
-    return names + setting.label.removeprefix(f"{setting.task}, {setting.training}")
-
-
 def caption(table: "DataFrame", setting: Setting, shown: list[Headline], left: int, others: int) -> str:
     """What is shown, and what is not."""
     count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
@@ -105,8 +98,9 @@ def caption(table: "DataFrame", setting: Setting, shown: list[Headline], left: i
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
-        f"Headline numbers of {count} at {called(setting)} ({setting.sizes}), {say_seeds(table, shown)}; darker where more is kept than by "
-        "the others of this setting (grey where neither end is better, and where there is nothing to compare with, as a time with those of "
+        f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}; "
+        "darker where more is kept than by the others of this setting (grey where neither end is better, "
+        "and where there is nothing to compare with, as a time with those of "
         "another engine), a dash where there is no such number, blank where nothing was measured, floor where all is rounding noise of "
         f"float64.{kept}{beside}{gone}{more}"
     )

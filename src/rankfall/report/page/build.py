@@ -36,7 +36,7 @@ from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.schemas.scorecard import MADE_OF
-from rankfall.report.settings import settings_in
+from rankfall.report.settings import say_setting, settings_in
 from rankfall.report.variants import placed
 
 if TYPE_CHECKING:
@@ -160,12 +160,6 @@ def relabel(frame: DataFrame) -> DataFrame:
     """A table with the labels of the configuration in place of its names: what a reader sees."""
     names = {name: frame[name].map(label) for name in ("architecture", "task", "training")}
     return frame.assign(setting=frame.setting.map(say_setting), **names)
-
-
-def say_setting(setting: str) -> str:
-    """A setting begins with its task and training."""
-    task, training, *others = setting.split(", ") if setting else ["", ""]
-    return ", ".join([label(task), label(training), *others]) if setting else ""
 
 
 def apart(cells: DataFrame) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import by_name
 from rankfall.report.page.sentences import join, name, percent, write_number
-from rankfall.report.settings import Setting, rows_at
+from rankfall.report.settings import Setting, rows_at, say_setting
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -27,7 +27,10 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
     chosen = max(sorted(known), key=lambda family: len(known[family]))
     first, last = families[chosen][0].depth, families[chosen][-1].depth
     more = ", where most architectures have several depths" if len(known) > 1 else ""
-    return chosen, f"At {chosen}{more}: from depth {first} to {last} test accuracy {say_pairs(known[chosen])}."
+    return (
+        chosen,
+        f"At {say_setting(chosen)}{more}: from depth {first} to {last} test accuracy {say_pairs(known[chosen])}.",
+    )
 
 
 def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankfall.report.cell_numbers import STILL
 from rankfall.report.headlines import by_name
 from rankfall.report.page.sentences import at, count_seeds, join, listed, many, name, write_number, write_tie
 from rankfall.report.ranking import find_extreme
@@ -15,60 +16,62 @@ if TYPE_CHECKING:
 
 NEAR = 0.1  # orders that differ by less are one
 KEEPS = 0.5  # residual at the last layer
+FIRST = 3  # names in the first finding
 PER_LAYER = {3: "cubed", 1: "multiplied by a factor", 0: "kept from vanishing"}  # what orders do to a small residual
+UNKNOWN = "not in the table of orders"
 
 
 def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """Of the blocks with the highest order, the one whose residual is smallest."""
+    """Three short sentences: whose block has the highest order, whose residual is smallest among these, and how many keep their tokens
+    apart. All that else is known of orders is said by `say_orders`."""
     check_one(rows, setting)
     known = rows[rows.residual_last.notna() | rows.log_residual.notna()]
-    ordered, unordered = known[known.block_order.notna()], known[known.block_order.isna()]
-    answer = at(setting, settings)
+    if not len(known):
+        return ""
+    ordered = known[known.block_order.notna()]
     if len(ordered):
-        highest = ordered.block_order.max()
-        first = ordered[ordered.block_order > highest - NEAR]
-        answer += f"{say_order(first, highest)} {say_smallest(first, setting)}"
-        rest = ordered.drop(first.index).sort_values(["block_order", "residual_last"], ascending=[False, True])
-        lower = [f"{name(row)} {row.block_order:.2g}" for _, row in rest.iterrows()]
-        answer += f" Lower orders: {listed(lower)}." if lower else ""
-    if len(unordered):
-        one = "The table of orders has no such block for" if len(ordered) else "no order of a block is known;"
-        answer += f" {one} {say_unordered(unordered, setting, bool(len(ordered)))}"
-    return answer.replace("  ", " ") + say_kept(known)
+        first = ordered[ordered.block_order > ordered.block_order.max() - NEAR]
+        said = f"{say_first(first, len(ordered), len(known))} {say_smallest(first, setting)}".strip()
+    else:
+        said = f"no order of a block is known; {say_unordered(known, setting)}"
+    return at(setting, settings) + said + say_kept(rows)
 
 
-def say_order(first: DataFrame, order: float) -> str:
-    said = [f"{name(row)}{without(row)}" for _, row in first.iterrows()]
-    does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
-    have = "has" if len(said) == 1 else "have"
-    return f"{listed(said)} {have} the highest order, {order:.2g}" + (
-        f" (a small residual is {does} in every layer)." if does else "."
+def say_first(first: DataFrame, ordered: int, known: int) -> str:
+    """Whose order is highest, of how many."""
+    names = [name(row) for _, row in first.iterrows()]
+    some = ordered < known
+    of = (
+        f" among the {ordered} of {known} whose order is known"
+        if some
+        else f" of {known}"
+        if known > len(first)
+        else ""
     )
+    do = "collapses" if len(names) == 1 else "collapse"
+    return f"by the order of the block ({say_order(first.block_order.max())}) {listed(names, FIRST)} {do} fastest{of}."
+
+
+def say_order(order: float) -> str:
+    """An order, and what that does to a small residual."""
+    does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
+    return f"{order:.2g}" + (f": a small residual is {does} in every layer" if does else "")
 
 
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
     """Of rows with one order: by the law where all have it, else by the residual."""
-    if len(rows) == 1:
-        return say_values(rows.iloc[0])
     headline = by_name("log_residual" if rows.log_residual.notna().all() else "residual_last")
     known = rows[rows[headline.name].notna()]
     if not len(known):
         return ""
     least = find_extreme(known, headline, setting, most=False)
+    seeds = count_seeds(least, headline)
+    of = "Of these " if len(rows) > 1 else ""
     if len(least) == 1:
-        return f"Of these {say_values(least.iloc[0])}"
-    named = listed(sorted(name(row) for _, row in least.iterrows()))
-    return f"Of these {named} tie at the last layer, within their deviation over seeds{count_seeds(least, headline)}."
-
-
-def say_values(row: Series) -> str:
-    """What is left of the residual of one architecture at the last layer, and after how many layers it is halved."""
-    headline = by_name("log_residual" if row.log_residual == row.log_residual else "residual_last")
-    said = f"{name(row)} is left with a residual of {say_left(row)} at the last layer"
-    if row.halving_depth == row.halving_depth:
-        after = f"after {write_number(row, by_name('halving_depth'), '{:.1f}'.format)} layers"
-        said += f", half of the embedding's {after if row.halving_depth >= 1 else 'within the first layer'}"
-    return f"{said}{count_seeds(row.to_frame().T, headline)}."
+        (row,) = (row for _, row in least.iterrows())
+        return f"{of}{name(row)} is left with a residual of {say_left(row)} at the last layer{seeds}."
+    named = listed(sorted(name(row) for _, row in least.iterrows()), FIRST)
+    return f"{of}{named} tie at the last layer, within their deviation over seeds{seeds}."
 
 
 def say_left(row: Series) -> str:
@@ -80,18 +83,42 @@ def say_left(row: Series) -> str:
     return write_number(row, by_name("residual_last"), "{:.3f}".format)
 
 
-def say_unordered(rows: DataFrame, setting: Setting, others: bool) -> str:
-    """Those whose block the table of orders does not have, by their residual."""
+def say_unordered(rows: DataFrame, setting: Setting) -> str:
+    """Where the table of orders has none of the blocks: by the residual."""
     headline = by_name("residual_last")
     known = rows[rows.residual_last.notna()]
     if not len(known):
-        return f"{listed([name(row) for _, row in rows.iterrows()])}."
-    values = known.sort_values(["residual_last", "architecture", "variant"])
-    if others:
-        each = [f"{name(row)} (residual {say_left(row)})" for _, row in values.iterrows()]
-        return f"{listed(each)}."
+        return f"there is a law of {listed([name(row) for _, row in rows.iterrows()], FIRST)}."
     least = find_extreme(known, headline, setting, most=False)
     return f"the residual is smallest in {write_tie(least, headline, '{:.3f}'.format)}{count_seeds(least, headline)}."
+
+
+def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
+    """All orders of blocks, the highest first, and the residuals of those whose block the table of orders does not have."""
+    check_one(rows, setting)
+    known = rows[rows.residual_last.notna() | rows.log_residual.notna()]
+    if not len(known):
+        return ""
+    ordered = known[known.block_order.notna()].sort_values(["block_order", "architecture"], ascending=[False, True])
+    groups: list[list[Series]] = []
+    for _, row in ordered.iterrows():
+        if groups and groups[-1][0].block_order - row.block_order < NEAR:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    said = [
+        f"{join(f'{name(row)}{without(row)}' for row in group)} ({say_order(group[0].block_order)})" for group in groups
+    ]
+    rest = known[known.block_order.isna()].sort_values(["residual_last", "architecture"])
+    if len(rest):
+        each = [
+            f"{name(row)} (residual {say_left(row)})"
+            for _, row in rest.iterrows()
+            if row.residual_last == row.residual_last
+        ]
+        each += [name(row) for _, row in rest.iterrows() if row.residual_last != row.residual_last]
+        said.append(f"{UNKNOWN}: {join(each)}")
+    return f"{at(setting, settings)}{'; '.join(said)}."
 
 
 def without(row: Series) -> str:
@@ -101,9 +128,10 @@ def without(row: Series) -> str:
     return f" (no {', no '.join(missing)})" if missing else ""
 
 
-def say_kept(known: DataFrame) -> str:
-    """How many keep their tokens apart, with skip connections and without."""
-    known = known[known.residual_last.notna()]
+def say_kept(rows: DataFrame) -> str:
+    """How many keep their tokens apart, with skip connections and without, and how many have no residual at the last layer."""
+    asked = rows[rows.residual_last_of.notna()]
+    known = asked[asked.residual_last.notna()]
     parts = [
         f"{int((part.residual_last >= KEEPS).sum())} of {len(part)} {what}"
         for what, part in (
@@ -112,11 +140,16 @@ def say_kept(known: DataFrame) -> str:
         )
         if len(part)
     ]
-    return f" A residual of at least {KEEPS} is left at the last layer of {' and of '.join(parts)}." if parts else ""
+    gone = len(asked) - len(known)
+    none = f"; {gone} {'has' if gone == 1 else 'have'} no residual there" if gone else ""
+    return (
+        f" A residual of at least {KEEPS} is left at the last layer of {' and of '.join(parts)}{none}." if parts else ""
+    )
 
 
 def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """After which layer each architecture's residual is below a tenth, and of which it never is."""
+    """After which layer each architecture's residual is below a tenth; of which it never is, which have lost all seeds, and which have no
+    residual from some layer on."""
     check_one(rows, setting)
     asked = rows[rows.depth_below_tenth_of.notna()]
     below = asked[asked.depth_below_tenth.notna()].sort_values(["depth_below_tenth", "architecture", "variant"])
@@ -125,7 +158,12 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
         layers.setdefault(f"{row.depth_below_tenth:.1f}".removesuffix(".0"), []).append(name(row))
     each = [f"layer {layer}: {join(names)}" for layer, names in layers.items()]
     said = f"{'; '.join(each)}{count_seeds(below, by_name('depth_below_tenth'))}. " if each else ""
-    stay = len(asked) - len(below)
-    if stay:
-        said += f"In {stay} of {many(len(asked), 'architecture')} at least one seed never falls below it; the scorecard says why."
+    others = asked.drop(below.index)
+    stay = others[others.depth_below_tenth_reason.str.contains(STILL, regex=False)]
+    if len(stay):
+        said += f"In {len(stay)} of {many(len(asked), 'architecture')} at least one seed never falls below it. "
+    reasons: dict[str, list[str]] = {}
+    for _, row in others.drop(stay.index).iterrows():
+        reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))
+    said += " ".join(f"Of {join(names)} nobody can say: {why}." for why, names in reasons.items())
     return at(setting, settings) + said.strip()

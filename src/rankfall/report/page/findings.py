@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.page.by_depth import say_depth
-from rankfall.report.page.collapse import say_fastest, say_tenth
+from rankfall.report.page.collapse import say_fastest, say_orders, say_tenth
 from rankfall.report.page.sentences import (
     at,
     compare_with_chance,
@@ -52,13 +52,14 @@ class Finding:
 @dataclass(frozen=True)
 class Question:
     """What is asked of the networks of a setting: `say` is given the rows of the scorecard of which one of the numbers was asked.
-    `whole`: it says itself which rows have no number."""
+    `whole`: it says itself which rows have no number; `brief`: which have lost seeds is said by the finding after it."""
 
     question: str
     study: str
     numbers: tuple[str, ...]
     say: Say
     whole: bool = False
+    brief: bool = False
 
 
 def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
@@ -82,7 +83,7 @@ def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Fin
     rows = rows_at(known, chosen)
     said = asked.say(rows, chosen, 1 if setting else max(1, len(counts))) if len(rows) else ""
     if said:
-        said += say_lost(rows, headlines, reasons=not asked.whole)
+        said += "" if asked.brief else say_lost(rows, headlines, reasons=not asked.whole)
         yield Finding(asked.question, said, asked.study, chosen.label)
 
 
@@ -241,7 +242,10 @@ def of_range(question: str, number: str, text: str, write: Callable[[float], str
 
 
 ASKED: Sequence[Question | Callable[[Read], Iterator[Finding]]] = (
-    Question("Which architecture collapses fastest?", "rank", ("residual_last", "log_residual"), say_fastest),
+    Question(
+        "Which architecture collapses fastest?", "rank", ("residual_last", "log_residual"), say_fastest, brief=True
+    ),
+    Question("Which order has each block?", "rank", ("residual_last", "log_residual"), say_orders),
     Question("At which layer does the residual fall below 0.1?", "rank", ("depth_below_tenth",), say_tenth, whole=True),
     Question("What does it cost?", "use", ("step_ms",), say_cost),
     orders,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rankfall.report.headlines import Headline
 from rankfall.report.part_numbers import missing
 from rankfall.report.score_text import name_row as name
-from rankfall.report.settings import Setting
+from rankfall.report.settings import Setting, say_setting
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -37,7 +37,7 @@ def join(words: Iterable[str]) -> str:
 
 def at(setting: Setting, settings: int) -> str:
     """The setting that a sentence is about, and of how many it was chosen; one: it was not."""
-    return f"At {setting.label}{f' (of {settings} settings, one with most architectures)' if settings > 1 else ''}: "
+    return f"At {say_setting(setting.label)}{f' (of {settings} settings, one with most architectures)' if settings > 1 else ''}: "
 
 
 def count_seeds(rows: DataFrame, headline: Headline) -> str:
@@ -119,6 +119,6 @@ def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said:
     return f" {said.format(level)}{''.join(f'; {part}' for part in parts)}."
 
 
-def listed(names: list[str]) -> str:
+def listed(names: list[str], most: int = NAMED) -> str:
     """The first of them, and how many more there are."""
-    return join(names[:NAMED] + ([f"{len(names) - NAMED} more"] if len(names) > NAMED else []))
+    return join(names[:most] + ([f"{len(names) - most} more"] if len(names) > most else []))
