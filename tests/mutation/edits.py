@@ -19,6 +19,7 @@ OTHER_NAME = {
 }  # fmt: skip
 REVERSES = tuple(f"-> {kind.__name__}" for kind in (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq))
 
+EITHER_WAY = {"transpose", "maximum", "minimum", "max", "min", "equal"}  # calls whose two arguments may change places
 DECLARED = {"LIMITS", "COST", "REQUIRES", "T"}  # of a measure, for the plan: numbers that no result depends on
 
 
@@ -75,15 +76,18 @@ def arithmetic_sites(function: ast.FunctionDef) -> Iterator[tuple[Any, str, Call
             plain = isinstance(node, ast.Constant | ast.Compare)  # edited below, by more than a test's tolerance
             if (
                 id(node) not in skipped
-                and not is_choice(node)
+                and not is_same(node, what)
                 and not (plain and what.endswith(("a little", *REVERSES)))
             ):
                 yield node, what, change
 
 
-def is_choice(node: ast.AST) -> bool:
-    """Whether it is `option or [what is meant without it]`: the other way round no number is another, there is none."""
-    return isinstance(node, ast.BoolOp) and isinstance(node.values[-1], ast.Dict | ast.List | ast.Tuple)
+def is_same(node: ast.AST, what: str) -> bool:
+    """Whether an edit can change no number: `option or [what is meant without it]`, and two arguments that may change places."""
+    if isinstance(node, ast.BoolOp):
+        return isinstance(node.values[-1], ast.Dict | ast.List | ast.Tuple)
+    name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    return what == "arguments swapped" and name in EITHER_WAY
 
 
 def own_sites(tree: ast.AST) -> Iterator[tuple[Any, str, Callable[[], None]]]:

@@ -14,6 +14,7 @@ from helpers import cells
 from rankfall import components
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.assumptions import kept_by, standing_for
+from rankfall.rank.centred.attention import usual
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.scaled import Scaled, add
 from rankfall.rank.centred.scores import PREPARING
@@ -145,6 +146,12 @@ def test_agrees_with_the_plain_forward_pass_where_that_is_accurate(
         if direct.abs().max() < 1e-6 * x.abs().max():
             break
         torch.testing.assert_close(state.rest.value(), direct, rtol=1e-9, atol=1e-9 * float(direct.abs().max()))
+
+
+def test_the_usual_size_of_weights_is_that_behind_the_mask() -> None:
+    """Behind a causal mask the first token has a single key, whose softmax is one."""
+    made = network(0.3, mask="causal", normaliser="softmax")
+    assert usual(made.blocks[0].attention, made.lift(INPUTS)).tolist() == [[1.0]]
 
 
 def test_rope_rows_differ_at_order_one() -> None:

@@ -109,6 +109,15 @@ def test_states_are_carried_through_layers_that_are_homogeneous() -> None:
     assert float(res.relative_residual(cubic(cubic(cubic(cubic(cubic(x)))))).isnan().all())  # as it was: 0
 
 
+@pytest.mark.parametrize(("power", "far"), [(-200, True), (-135, True), (-120, False), (120, False)])
+def test_states_whose_sixth_power_leaves_the_range_are_carried(power: int, far: bool) -> None:
+    """Within 2^(+-128) a layer meets the state as it is; farther out it is brought back, so that x^6 / x^5 is x."""
+    x = 2.0**power * drawn(0, 1, 4, 3)
+    (found,), _ = through(lambda x: [x**6 / x**5], begin(x))
+    assert not bool(found.lost.any()) and bool((found.exponent != 0).all()) == far
+    torch.testing.assert_close(shift(found.unit, found.exponent[..., None, None]), x, rtol=1e-12, atol=0)
+
+
 def test_what_no_power_of_two_brings_back_is_lost_with_all_that_follows() -> None:
     """Its second term has another degree: at 1e-240 and below nobody can say what the quotient is."""
     states = list(carry([with_constant] * 6 + [lambda x: x * 1e200], drawn(0, 1, 1, 5, 4)))
