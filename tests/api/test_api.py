@@ -270,6 +270,16 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
         (lambda: residuals(lambda x: x @ torch.ones(6, 6), torch.randn(2, 7, 6)), "must be float64 too"),
         (lambda: residuals(nn.MultiheadAttention(6, 2)), "MultiheadAttention fails on float64"),
         (
+            lambda: residuals("bert", foo=1),
+            "residuals() of a model has no option 'foo'; allowed: config, length, norm, phase, samples, seed, seeds, text, variants",
+        ),
+        (lambda: residuals("bert", lenght=16), "did you mean 'length'?"),
+        (
+            lambda: residuals(nn.Identity(), deepth=2),
+            "residuals() of functions has no option 'deepth'; allowed: depth, heads",
+        ),
+        (lambda: collapse_law("bert", varient="SAN"), "of a model has no option 'varient'; allowed: config, "),
+        (
             lambda: collapse_law(normaliser={"name": "cosine", "tua": 1.0}),
             "no option of normaliser 'cosine' called 'tua'",
         ),

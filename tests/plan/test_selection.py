@@ -127,14 +127,41 @@ def test_what_a_measure_uses_is_something_that_an_attention_provides(
     (tmp_path / "uselab.py").write_text(f'USES = ("wieghts",)\n{MEASURE}')
     (tmp_path / "gatelab.py").write_text(f'USES = ("gates",)\n{MEASURE}')
     (tmp_path / "ownlab.py").write_text(OWN_ATTENTION)
-    said = "says that it USES 'wieghts', which no attention provides; allowed: heads, values, weights; did you mean 'weights'?"
+    said = "says that it USES 'wieghts', which no attention, position or normaliser provides; allowed: "
+    said += "bias by offset, factors by offset, heads, values, weights; did you mean 'weights'?"
     assert refusal(measured(own={"measure": "uselab:own"})) == f"measures.own: measure 'uselab:own' {said}"
     gates = measured(own={"measure": "gatelab:own"})
-    assert "'gates', which no attention provides" in refusal(gates)
+    assert "'gates', which no attention, position or normaliser provides" in refusal(gates)
     own = changed("architectures/full/attention", "ownlab:Gated", gates)
     own["measures"]["own"]["cells"] = {"seed": 0}
     assert "uses gates, which attention 'multihead' does not have" in refusal(own)
     make_plan(changed("measures/own/cells", {"architecture": "full"}, own))
+
+
+def test_one_of_several_parts_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bias of the position or factors of the normaliser: cells with neither ended the run an hour later."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "biaslab.py").write_text(
+        'PROVIDES = ("bias by offset",)\nfrom rankfall.nets.positions.alibi import Alibi\nclass Own(Alibi): ...\n'
+    )
+    config = measured(offsets={}) | {"architectures": {
+        "plain": {}, "toeplitz": {"position": "toeplitz"}, "factors": {"normaliser": "urpe"}, "own": {"position": "biaslab:Own"},
+        "fire": {"position": "fire"}, "linear": {"attention": "linear", "position": "none"},
+    }}  # fmt: skip
+    config["grid"][0] |= {"architecture": list(config["architectures"]), "depth": 2}
+    plan = make_plan(config)
+    chosen = {cell.labels[1] for cell in plan.cells if cell.key in plan.selected["offsets"]}
+    assert chosen == {"toeplitz", "factors", "own"}
+    start = "measure 'offsets' uses bias by offset or factors by offset, which attention"
+    assert plan.left_out["offsets"] == {
+        f"{start} 'multihead' does not have, nor position 'learned', nor normaliser 'softmax'": 3,
+        f"{start} 'multihead' does not have, nor position 'fire', nor normaliser 'softmax'": 3,
+        f"{start} 'linear' does not have, nor position 'none'": 3,
+    }
+    named = measured(offsets={"cells": {"architecture": "plain"}}) | {
+        key: config[key] for key in ("architectures", "grid")
+    }
+    assert start in refusal(named)
 
 
 def test_a_figure_uses_tables_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,12 @@ from rankfall.api.functions import as_before
 from rankfall.api.layers import (
     Layers,
     architecture,
+    check_options,
     drawn_states,
     finite,
     layers_of,
     network_of,
+    options_of,
     seeded,
     unused,
     whole_numbers,
@@ -82,6 +84,7 @@ def collapse_law(
 
         unused("a model has its own", depth=depth, tokens=tokens, width=width, heads=heads)
         with as_before():
+            check_options("collapse_law() of a model", parts, options_of(law_rows))
             rows = law_rows(given, samples=samples, seed=seed, **parts)
         if not rows:
             raise RankfallError(

@@ -10,7 +10,7 @@ given: it is given copies. It must give the same answer when it is asked again, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -22,7 +22,7 @@ from rankfall import components
 from rankfall.api.functions import AS_ONE, functions_of, name
 from rankfall.api.steady import Steady
 from rankfall.design import Architecture, Component, declared
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, nearest
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 
@@ -165,6 +165,25 @@ def unused(why: str, **given: Any) -> None:
         if value is not None:
             shown = "given" if isinstance(value, Tensor) else repr(value)
             raise RankfallError(f"{named} is {shown}, but {why}: leave it out")
+
+
+def options_of(function: Function) -> list[str]:
+    """The names of its keyword-only parameters."""
+    return [
+        name
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+
+
+def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+    """An error that names the first option that there is not, and the nearest that there is."""
+    allowed = list(allowed)
+    for named in given:
+        if named not in allowed:
+            near = nearest(named, allowed)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise RankfallError(f"{function} has no option {named!r}; allowed: {', '.join(sorted(allowed))}{hint}")
 
 
 def seeded(seed: Any) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rankfall.api.functions import as_before
-from rankfall.api.layers import Layers, drawn_states, finite, layers_of, seeded, unused
+from rankfall.api.layers import Layers, check_options, drawn_states, finite, layers_of, options_of, seeded, unused
 from rankfall.errors import RankfallError
 from rankfall.rank.carried import again, begin, through
 from rankfall.rank.powers import reason_of
@@ -87,9 +87,10 @@ def residuals(
 
         unused("a model has its own", states=states, depth=depth, tokens=tokens, width=width, heads=heads)
         with as_before():
+            check_options("residuals() of a model", options, options_of(residuals_of))
             return residuals_of(given, samples=4 if samples is None else samples, norm=norm, seed=seed, **options)
     if options:
-        raise TypeError(f"residuals() of functions has no option {next(iter(options))!r}")
+        check_options("residuals() of functions", options, options_of(residuals))
     if states is not None:
         unused("the states that are given have their own", samples=samples, tokens=tokens, width=width)
         states = checked(states)

@@ -25,6 +25,10 @@ def _listed(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
 
 
+def _uses(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) or _words(item) for item in value)
+
+
 def _costs(value: Any) -> bool:
     return isinstance(value, dict) and all(
         name in ("seconds", "megabytes") and type(number) in (int, float) and number > 0
@@ -49,9 +53,12 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a mapping of options to lists of words that stand for no file",
     ),
     "TABLES": (_words, "a list of tables"),
-    "PROVIDES": (_listed, "a list of what it has beside forward, such as weights"),
+    "PROVIDES": (_listed, "a list of what it has for measures, such as weights"),
     "BREAKS": (_listed, "a list of what attention has that is not the whole of it with this position, such as values"),
-    "USES": (_listed, "a list of what it needs of a network's attention, such as weights"),
+    "USES": (
+        _uses,
+        "a list of what it needs of a network, such as weights; of alternatives, a list in this list, one",
+    ),
     "OFFERS": (
         _listed,
         "a list of what it lets a position or normaliser act on: queries, products, scores, values, lengths",

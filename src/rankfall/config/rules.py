@@ -6,8 +6,8 @@ Facts that components declare as literals in their files, and that are read here
   sequences are one token again and again; a measure of cells: the same, those that it can deal with, one or a list;
 - an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
 - a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
-- an attention: `PROVIDES`, what it has beside `forward`; a measure: `USES`, what it needs of that; a position: `BREAKS`, what of it is no
-  longer the whole of attention;
+- an attention, a position or a normaliser: `PROVIDES`, what it has for measures; a measure: `USES`, what it needs of that, where a list
+  in the list has alternatives, of which one is enough; a position: `BREAKS`, what of an attention is no longer the whole of it;
 - a position or normaliser: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it they may act on (a position always on states);
 - a component of a network: `ADMITS = "any" | "trained"`, the lengths that it runs at; a task or measure: `LENGTHS`, its options that
   say at which lengths it runs networks;
@@ -29,6 +29,7 @@ from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Tra
 from rankfall.errors import RankfallError
 
 TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
+PROVIDERS = ("attention", "position", "normaliser")  # parts of a network that measures may use
 DIFFERENT = "different sequences"  # what a task has that does not say SEQUENCES
 FITS = {
     "embedding": {"tokens": "token", "vectors": "linear"},
@@ -155,15 +156,28 @@ def objection(
         for wanted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
                 return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
-    attention, uses = cell.architecture.attention.name, facts.get("USES", ())
-    lacks = [use for use in uses if use not in facts_of("attention", attention).get("PROVIDES", ())]
+    uses = alternatives(facts)
+    if not uses:
+        return None
+    has = {part: getattr(cell.architecture, part) for part in PROVIDERS}
+    given = {what for part, one in has.items() if one for what in facts_of(part, one.name).get("PROVIDES", ())}
+    lacks = [use for use in uses if not given & set(use)]
     if lacks:
-        return f"{kind} {name!r} uses {' and '.join(lacks)}, which attention {attention!r} does not have"
+        attention, *others = (f"{part} {one.name!r}" for part, one in has.items() if one)
+        nor = "".join(f", nor {one}" for one in others) if any(len(use) > 1 for use in lacks) else ""
+        return f"{kind} {name!r} uses {' and '.join(map(' or '.join, lacks))}, which {attention} does not have{nor}"
     position = cell.architecture.position.name
-    broken = [use for use in uses if use in facts_of("position", position).get("BREAKS", ())]
+    breaks = set(facts_of("position", position).get("BREAKS", ()))
+    broken = [use for use in uses if not given & set(use) - breaks]
     if broken:
-        return f"{kind} {name!r} uses {' and '.join(broken)}, which position {position!r} makes an incomplete account of attention"
+        said = " and ".join(map(" or ".join, broken))
+        return f"{kind} {name!r} uses {said}, which position {position!r} makes an incomplete account of attention"
     return None
+
+
+def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """What a measure USES: of each, one is enough."""
+    return [(use,) if isinstance(use, str) else tuple(use) for use in facts.get("USES", ())]
 
 
 def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:

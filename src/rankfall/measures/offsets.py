@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rankfall.nets.network import Network
 
 TABLE = "offsets"
+USES = (("bias by offset", "factors by offset"),)
 
 
 @torch.no_grad()

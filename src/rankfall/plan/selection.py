@@ -15,7 +15,7 @@ from rankfall import components
 from rankfall.config.match import matches, parse_filter, unmatched
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
-from rankfall.config.rules import beyond, declared, lengths, objection, task_facts
+from rankfall.config.rules import PROVIDERS, alternatives, beyond, declared, lengths, objection, task_facts
 from rankfall.plan.cell import Cell
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Cal
     about = description("measure", name, path)
     facts = about.facts if about else {}
     facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
-    attentions = {*components.names("attention"), *(cell.architecture.attention.name for cell in cells)}
-    known = {part for attention in attentions for part in facts_of("attention", attention).get("PROVIDES", ())}
-    for use in facts.get("USES", ()):
+    uses = [use for one in alternatives(facts) for use in one]
+    known = provided(cells, facts_of) if uses else set()
+    for use in uses:
         if use not in known:
-            said = f"measure {name!r} says that it USES {use!r}, which no attention provides"
+            said = f"measure {name!r} says that it USES {use!r}, which no {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]} provides"
             raise problem(path, said, allowed=sorted(known), given=use)
     asked = lengths(facts, measure.options)
     seen: dict[Any, str | None] = {}
@@ -94,6 +94,16 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Cal
         return seen[alike]
 
     return why_not
+
+
+def provided(cells: Iterable[Cell], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
+    """What any part provides, of ours and of those in these cells."""
+    cells, found = list(cells), set()
+    for kind in PROVIDERS:
+        own = {one.name for cell in cells if (one := getattr(cell.architecture, kind))}
+        for name in {*components.names(kind), *own}:
+            found |= set(facts_of(kind, name).get("PROVIDES", ()))
+    return found
 
 
 def _tell_apart(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:

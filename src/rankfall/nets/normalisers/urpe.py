@@ -13,6 +13,7 @@ from rankfall.nets.primitives import Initial, Sizes, constant, parameter
 
 ROWS = "free"
 SEES = "offsets"
+PROVIDES = ("factors by offset",)
 LIMITS = {"clip": (1, None)}
 
 

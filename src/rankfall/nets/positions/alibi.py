@@ -14,6 +14,7 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 
 TOUCHES = ("scores",)
+PROVIDES = ("bias by offset",)
 ADMITS = "any"
 SEES = "distances"
 

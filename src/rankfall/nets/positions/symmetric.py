@@ -8,6 +8,7 @@ from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)
+PROVIDES = ("bias by offset",)
 SEES = "distances"
 ADMITS = "any"
 

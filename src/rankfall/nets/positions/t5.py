@@ -16,6 +16,7 @@ from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)
+PROVIDES = ("bias by offset",)
 ADMITS = "any"
 SEES = "offsets"
 LIMITS = {"buckets": (4, None), "farthest": (2, None)}

@@ -7,6 +7,7 @@ from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)
+PROVIDES = ("bias by offset",)
 SEES = "offsets"
 ADMITS = "any"
 
