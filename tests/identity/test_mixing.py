@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from helpers import cells
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
 from rankfall.identity.attribution import mixed
 from rankfall.identity.cells import cell_views
 from rankfall.identity.mixing import mixing
-from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, shares
+from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, ranks, shares
 from rankfall.nets.network import Network, Shape, build
 
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
@@ -105,6 +105,13 @@ def test_bands_and_own_share_sum_to_one() -> None:
     total = found[OWN] + sum(found[name] for name in BANDS)
     torch.testing.assert_close(total, torch.ones(3, 40, dtype=torch.float64), rtol=1e-12, atol=0)
     torch.testing.assert_close(shares(contributions).sum(-1), torch.ones_like(total), rtol=1e-12, atol=0)
+
+
+def test_ranks_are_scipys() -> None:
+    values = torch.tensor([[3.0, 1.0, 3.0, -2.0, 9.0]], dtype=torch.float64)
+    counted = torch.tensor([[True, True, True, True, False]])
+    expected = [*rankdata(values[0, :4]), 0.0]
+    assert ranks(values, counted).tolist() == [expected]
 
 
 def test_rank_correlations_are_scipys() -> None:

@@ -151,6 +151,12 @@ def test_sentences_without_a_word_that_occurs_once_say_so() -> None:
     assert (found["rate"], found["tokens"], found["rate_reason"]) == (None, 0, "no word occurs once in its sentence")
 
 
+def test_the_guess_from_the_position_is_the_mean_embedding_there() -> None:
+    states = drawn(2, 10, 3, 4)
+    given = Sentences(0, torch.zeros(10, 3, dtype=torch.long), [0, 1], states, [], list)
+    torch.testing.assert_close(given.by_position(), states[0, :7].mean(0).expand(1, 3, 4), rtol=1e-12, atol=0)
+
+
 def test_no_sentence_is_both_known_and_tested() -> None:
     it = sentences()
     assert (it.train, it.known, len(it.tested(1))) == (28, 34, 6)

@@ -275,6 +275,24 @@ def test_an_attention_has_only_what_it_reads(others: list[dict]) -> None:
     assert len(conform("orders", others)) == len(others)
 
 
+def test_queries_are_turned_and_lengthened_up_to_four_times() -> None:
+    """Until the score of the common row with itself is 0.6, where four times are enough for that; longer ones keep their length."""
+    design = replace(module.ALONE, normaliser=Component("relu2"), heads=2)
+    network = order_draws.networks(design, 5, 24, True)
+    state = order_draws.start(network, 24, 5)
+    attention = network.blocks[0].attention
+
+    def scores() -> torch.Tensor:
+        q, k = attention.split(attention.query(state.common)), attention.split(attention.key(state.common))
+        return (q * k).sum(-1).flatten() / attention.head_width**0.5
+
+    before = scores().abs()
+    order_draws.wake(network, state)
+    expected = torch.where(before > 0.6, before, (4 * before).clamp(max=0.6))
+    assert (before < 0.15).any() and ((before > 0.15) & (before < 0.6)).any() and (before > 0.6).any()
+    torch.testing.assert_close(scores(), expected, rtol=1e-10, atol=0)
+
+
 def test_features_of_one_dimension_forget_the_query() -> None:
     rows = module.orders(
         Context(),

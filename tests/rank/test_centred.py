@@ -14,13 +14,13 @@ from helpers import cells
 from rankfall import components
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.assumptions import kept_by, standing_for
-from rankfall.rank.centred.attention import usual
+from rankfall.rank.centred.attention import usual, vanished
 from rankfall.rank.centred.block import propagate, step
-from rankfall.rank.centred.scaled import Scaled, add
+from rankfall.rank.centred.scaled import Scaled, add, plain
 from rankfall.rank.centred.scores import PREPARING
 from rankfall.rank.centred.state import State, begin, scaled_to
 from rankfall.rank.centred.weights import NORMALISERS as NORMALISERS_OF_OURS
-from rankfall.rank.centred.weights import rule_of, sums_to_one
+from rankfall.rank.centred.weights import Weights, rule_of, sums_to_one
 
 SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)
 INPUTS = torch.tensor([[[0, 1, 2, 3]]])
@@ -152,6 +152,16 @@ def test_the_usual_size_of_weights_is_that_behind_the_mask() -> None:
     """Behind a causal mask the first token has a single key, whose softmax is one."""
     made = network(0.3, mask="causal", normaliser="softmax")
     assert usual(made.blocks[0].attention, made.lift(INPUTS)).tolist() == [[1.0]]
+
+
+def test_weights_have_vanished_beside_what_they_are_elsewhere() -> None:
+    """A normaliser whose weights are small everywhere is as exact as another; weights of 1e-11 of one that gives order one are not."""
+    made = network(0.3, normaliser="softmax")
+    attention, full = made.blocks[0].attention, made.lift(INPUTS)
+    small = Weights(plain(torch.full((1, 1, 2, 4, 4), 1e-11, dtype=torch.float64)), None)
+    assert vanished(attention, small, full)
+    attention.normaliser = lambda x: 1e-8 * x.softmax(-1)
+    assert not vanished(attention, small, full)
 
 
 def test_rope_rows_differ_at_order_one() -> None:
