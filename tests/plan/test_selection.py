@@ -80,8 +80,24 @@ def test_a_cell_is_measured_once_for_a_table() -> None:
         "measures.more: measures.paths fills table 'paths' too, and both are for sorting / full / short, depth 2, seed 1; "
         "write one entry, or name different cells in `cells`"
     )
-    apart = {"cells": {"seed": [0, 2]}}, {"measure": "paths", "repeats": 9, "cells": {"seed": 1}}
+    apart = {"cells": {"depth": 2}}, {"measure": "paths", "repeats": 9, "cells": {"depth": 4}}
     assert make_plan(measured(paths=apart[0], more=apart[1])).tables == {"paths": ["paths", "more"]}
+
+
+@pytest.mark.parametrize("cells", [("seed", 0, [1, 2]), ("architecture", "san", "full")])
+def test_networks_of_one_setting_are_measured_in_one_way(cells: tuple[str, Any, Any]) -> None:
+    """One architecture's tokens were found by maps of one epoch, the other's by maps of twenty, and ranked; or a mean was over both."""
+    field, first, second = cells
+    entries = {"cells": {field: first}}, {"measure": "paths", "cells": {field: second}}
+    message = refusal(measured(paths=entries[0], more=entries[1] | {"repeats": 9}))
+    assert message.startswith(
+        "measures.more: measures.paths fills table 'paths' too, and numbers of sorting / full / short, depth 2, "
+    )
+    assert message.endswith(
+        "of one setting, but measured in two ways, repeats 5 and 9; give both the same options, or measure them in "
+        "configurations of their own"
+    )
+    make_plan(measured(paths=entries[0], more=entries[1]))
 
 
 def test_measures_that_share_a_table_may_share_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

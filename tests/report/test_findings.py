@@ -8,7 +8,7 @@ from score_rows import row
 from rankfall.report.cell_numbers import below_tenth
 from rankfall.report.conform import conform
 from rankfall.report.looks import looks
-from rankfall.report.page.findings import findings, orders, probe
+from rankfall.report.page.findings import findings, orders, probe, was_run
 from rankfall.report.settings import find_setting
 
 FASTEST, LEARNED, FOUND = (
@@ -193,10 +193,35 @@ def test_kinds_of_attention_are_all_counted() -> None:
         "sentinels": "none",
     }
     table = pd.DataFrame(
-        [base | {"normaliser": str(k), "mask": None, "order": p} for k, p in enumerate((3.0, 2.0, 1.0, 0.0, None))]
+        [base | {"normaliser": str(k), "mask": None, "order": p} for k, p in enumerate((4.0, 3.0, 2.0, 1.0, 0.0, None))]
     )
     (found,) = orders({"orders": table}.get)
-    assert "Of 5 kinds" in found.answer and "1 has an order between these. 1 has no order" in found.answer
+    assert "Of 6 kinds" in found.answer
+    assert "1 has an order between these. 1 has an order beyond these. 1 has no order" in found.answer
+
+
+def test_every_architecture_without_a_number_has_its_own_reason() -> None:
+    """All of them were given the reason of the first, with its number; of one that had lost a seed as well none was said."""
+    why = {"a": "the network itself is 0.012 below chance", "b": "the network itself is 0.031 above chance"}
+    rows = [row(name) | {"short_paths_of": 3, "short_paths_reason": reason} for name, reason in why.items()]
+    rows[1] |= {"short_paths_lost": "1 diverged of 3 seeds"}
+    text = said(*rows, row("c", short_paths=0.5))["Do short paths do the work?"]
+    assert all(f"There is none of {name}: {reason}." in text for name, reason in why.items())
+    assert "b has lost 1 diverged of 3 seeds." in text
+
+
+def test_what_reads_the_same_in_one_seed_has_no_deviation_over_seeds() -> None:
+    rows = [row(name, residual_last=0.5) | {"block_order": 1.0, "residual_last_seeds": 1} for name in "ab"]
+    assert "Of these a and b tie at the last layer (one seed)." in said(*rows)[FASTEST]
+    rows = [row("a", depth=depth, accuracy=0.5) | {"accuracy_seeds": 1} for depth in (2, 6)]
+    assert "test accuracy reads the same in a (1 seed each)." in said(*rows)["What does depth do to accuracy?"]
+
+
+def test_networks_that_were_not_trained_are_named_by_their_training() -> None:
+    cells = {"task": "sorting", "architecture": "a", "seed": 0, "status": "done", "seconds": 1.0, "device": "cpu"}
+    both = [{"training": "fresh", "epochs": 0}, {"training": "long", "epochs": 5}]
+    table = pd.DataFrame([cells | one | {"processor": "one"} for one in both])
+    assert "1 of them trained and the others left at their random initial weights (training fresh)" in was_run(table)
 
 
 def test_what_no_training_can_teach_is_what_theory_says() -> None:

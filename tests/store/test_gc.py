@@ -208,7 +208,7 @@ def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
         config(
             measures={
                 "paths": {"counts": [2], "cells": {"seed": 0}},
-                "more": {"measure": "paths", "cells": {"seed": 1}},
+                "more": {"measure": "paths", "counts": [2], "cells": {"seed": 1}},
                 "orders": {},
             },
             grid={"seed": "0..1"},

@@ -1,5 +1,5 @@
 """The cells of a measure: those that its entry selects. It must be able to measure all of them; without `cells` it measures those that
-it can, and the plan says what is left out. No two entries give the same rows.
+it can, and the plan says what is left out. No two entries give the same rows, or measure networks of one setting in two ways.
 
 Facts of a measure's component that are read here: `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` (`rules.py` says what they
 mean).
@@ -122,3 +122,36 @@ def _tell_apart(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], sec
         raise problem(
             f"measures.{other.name}", f"{what}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
         )
+    if one.component != other.component:
+        _refuse_two_ways(one, other, first, second)
+
+
+def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:
+    """Raise if two entries measure networks of one setting with different options: their numbers would be averaged and compared as if
+    they were one quantity."""
+    places = {_read_place(cell): cell for cell in first}
+    for cell in {_read_place(cell): cell for cell in second}.values():
+        mate = next((places[place] for place in places if _share_setting(place, _read_place(cell))), None)
+        if mate is None:
+            continue
+        options = sorted({*one.options, *other.options})
+        differ = [name for name in options if one.options.get(name) != other.options.get(name)]
+        ways = " and ".join(
+            f"{name} {shown(one.options.get(name))} and {shown(other.options.get(name))}" for name in differ
+        )
+        what = f"measures.{one.name} fills table {one.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
+        what += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
+        what += f"ways, {ways}"
+        hint = "give both the same options, or measure them in configurations of their own"
+        raise problem(f"measures.{other.name}", what, hint=hint)
+
+
+def _read_place(cell: Cell) -> tuple[Any, ...]:
+    """The setting of a cell, sizes last, as the scorecard has it (`report/settings.py`)."""
+    design = cell.architecture
+    return (cell.task, cell.training, design.depth), (design.width, design.heads, design.head_width, design.mlp_width)
+
+
+def _share_setting(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Of one setting; a size that a network does not read is that of the other."""
+    return one[0] == other[0] and all(a == b or a is None or b is None for a, b in zip(one[1], other[1]))

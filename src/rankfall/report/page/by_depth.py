@@ -57,8 +57,9 @@ def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
         values = (write_number(row, headline, percent) for row in (before, after))
         said[moves].append(f"{' to '.join(values)} in {name(before)}")
     parts = [f"{moves} from {join(each)}" for moves, each in said.items() if each]
-    if same:
-        parts.append(f"changes by no more than its deviation over seeds in {join(same)}")
     counts = sorted({int(row.accuracy_seeds) for pair in pairs for row in pair})
+    if same:
+        little = "reads the same" if counts == [1] else "changes by no more than its deviation over seeds"
+        parts.append(f"{little} in {join(same)}")
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{'; it '.join(parts)} ({seeds} seed{'s' * (counts != [1])} each)"

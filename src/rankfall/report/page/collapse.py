@@ -71,7 +71,8 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
         (row,) = (row for _, row in least.iterrows())
         return f"{of}{name(row)} is left with a residual of {say_left(row)} at the last layer{seeds}."
     named = listed(sorted(name(row) for _, row in least.iterrows()), FIRST)
-    return f"{of}{named} tie at the last layer, within their deviation over seeds{seeds}."
+    within = ", within their deviation over seeds" if least[f"{headline.name}_deviation"].notna().any() else ""
+    return f"{of}{named} tie at the last layer{within}{seeds}."
 
 
 def say_left(row: Series) -> str:

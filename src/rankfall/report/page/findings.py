@@ -19,6 +19,7 @@ from rankfall.report.page.sentences import (
     compare_with_chance,
     count_seeds,
     is_are,
+    join,
     many,
     name,
     percent,
@@ -96,7 +97,8 @@ def was_run(cells: DataFrame) -> str:
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
     trained = int((cells.epochs > 0).sum())
     ended = "All are done" if done == len(cells) else f"{done} {is_are(done)} done, {', '.join(ends)}"
-    left = " and the others left at their random initial weights (training init)" if trained < len(cells) else ""
+    untrained = join(sorted(cells.training[cells.epochs == 0].unique())) if trained < len(cells) else ""
+    left = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
     how = f"{trained} of them" if left else "all"
     kinds = describe_mixture(cells)
     mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
@@ -118,8 +120,13 @@ def orders(read: Read) -> Iterator[Finding]:
         return
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
     unfit = int(each.isna().sum())
-    others = len(each) - cubed - shrunk - kept - unfit
-    undefined = f" {others} {'has' if others == 1 else 'have'} an order between these." if others else ""
+    beyond = int(((each >= 3 + NEAR) | (each <= -NEAR)).sum())
+    between = len(each) - cubed - shrunk - kept - unfit - beyond
+    undefined = "".join(
+        f" {count} {'has' if count == 1 else 'have'} an order {where} these."
+        for count, where in ((between, "between"), (beyond, "beyond"))
+        if count
+    )
     undefined += f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
     cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
         (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip

@@ -56,11 +56,16 @@ def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -
         if lost:
             said += f" {name(row)} has lost {lost}."
     without = rows[rows[[headline.name for headline in headlines]].isna().all(axis=1)]
-    without = without[without[f"{headlines[0].name}_lost"] == ""]
-    if reasons and len(without):
-        names = listed([name(row) for _, row in without.iterrows()])
-        said += f" There is none of {names}: {without.iloc[0][f'{headlines[0].name}_reason']}."
-    return said
+    return said + (say_reasons(without, headlines[0]) if reasons else "")
+
+
+def say_reasons(without: DataFrame, headline: Headline) -> str:
+    """Why each of these rows has no number; rows whose seeds are all lost have been named."""
+    named: dict[str, list[str]] = {}
+    for _, row in without.iterrows():
+        if row[f"{headline.name}_reason"] != row[f"{headline.name}_lost"]:
+            named.setdefault(row[f"{headline.name}_reason"], []).append(name(row))
+    return "".join(f" There is none of {listed(names)}: {reason}." for reason, names in named.items())
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:
