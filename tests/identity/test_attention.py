@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankfall.identity import effective, programs, scores, witness
-from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers
+from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
 from rankfall.identity.cells import cell_views
 from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
@@ -196,6 +196,15 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
             torch.testing.assert_close(found, rows.weights, rtol=1e-9, atol=1e-11)
         expected = np.corrcoef(view.weights[1, 0].flatten(), by_hand[1, 0].flatten())[0, 1]
         assert float(effective.correlation(rows, found)[1, 0]) == pytest.approx(expected, abs=1e-10)
+
+
+def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
+    view = drawn(9)
+    found = {name: value for name, value, _ in _quantities(view, rows_of(view), AttentionOptions(), 0, False)}
+    projected = view.weights @ view.mapped() @ torch.linalg.pinv(view.mapped())
+    torch.testing.assert_close(found["effective_sum"], projected.sum(-1).mean(-1).T, rtol=1e-9, atol=1e-12)
+    below = (projected < 0).double().mean((-1, -2)).T
+    torch.testing.assert_close(found["effective_below_zero"].double(), below, rtol=1e-6, atol=1e-7)
 
 
 def test_effective_attention_of_a_masked_row_stays_on_its_tokens() -> None:

@@ -240,6 +240,7 @@ def test_tokens_that_stand_and_fall_with_their_sentence_count_as_one() -> None:
     assert rate == 0.75
     assert (low, high) == pytest.approx(wilson(0.75, 19))  # n - 1, as an unbiased variance has it
     assert clustered(asked.double(), asked) == (1.0, *wilson(1.0, 1000))
+    assert clustered(right[[0, 19]], asked[:2]) == (0.5, *wilson(0.5, 1.0))  # of two, one
 
 
 def test_intervals_cover_the_rate_as_often_as_they_say() -> None:

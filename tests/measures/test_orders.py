@@ -74,6 +74,9 @@ def test_fit_finds_slope_constant_and_spread() -> None:
     split = order_slopes.fit(x, torch.from_numpy(np.stack([x, 3 * x])), "centred")
     assert split["order"] is None
     assert split["reason"] == "depends on the draw: 1 in 1, 3 in 1"
+    for uncertainty, sharp in ((0.048, True), (0.052, False)):
+        found = order_slopes.fit(x, torch.from_numpy(np.stack([x, (1 + uncertainty * 2**0.5) * x])), "centred")
+        assert (found["order"] is not None) == sharp and found["uncertainty"] == pytest.approx(uncertainty)
 
 
 def test_direct_float64_agrees() -> None:
