@@ -84,6 +84,12 @@ def test_settings_have_the_labels_of_the_configuration() -> None:
         assert said(*rows)["What does depth do to accuracy?"].startswith("At to sort, 20 epochs: ")
 
 
+def test_an_order_of_zero_is_zero() -> None:
+    """It was the rounding of its fit, -3.1e-11."""
+    text = said(residual("a", 0.05, order=3.0), residual("b", 0.9, order=-3.1e-11))["Which order has each block?"]
+    assert "(0: a small residual is" in text and "e-11" not in text
+
+
 def test_the_law_is_asked_before_the_residual() -> None:
     deep = [
         residual(name, 0.0, order=3.0, log_residual=log, log_residual__deviation=5.0)

@@ -92,6 +92,14 @@ def test_titles_of_panels_do_not_meet(shared: bool) -> None:
     )
 
 
+def test_panels_need_no_order() -> None:
+    """`col` alone, as the guide on components names it, ended with a KeyError."""
+    many = pd.concat([table().assign(panel=title) for title in ("b", "a")])
+    with style.applied():
+        grid = lines(many, "x", "y", "architecture", {"SAN": "#000000"}, col="panel")
+    assert list(grid.axes_dict) == ["a", "b"]
+
+
 def test_bands_are_what_the_summary_says() -> None:
     """One standard deviation on both sides; on a logarithmic axis, of the logarithm."""
     with style.applied():

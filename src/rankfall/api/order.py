@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +33,7 @@ class Order:
 
 @torch.no_grad()
 def order_of_contraction(
-    attention: Callable[..., Any] | None = None,
+    attention: Callable[..., Any] | str | Mapping[str, Any] | None = None,
     *,
     draws: int = 8,
     tokens: int = 6,
@@ -45,7 +45,8 @@ def order_of_contraction(
     """3: rank is lost doubly exponentially with depth; 1: exponentially; 0: rows come out different however similar they went in.
 
     `attention` is a function of queries, keys and values (N, H, T, d), of 2 heads unless `heads` says so, or of states (N, T, D). Without
-    one the layer is made of the components that `parts` names, `normaliser="l2", position="rope"`, and measured without a rounding floor.
+    one, or with the name of one (`attention="gau"`), the layer is made of the components that `parts` names, `normaliser="l2",
+    position="rope"`, and measured without a rounding floor.
     """
     from rankfall.rank.centred.state import begin
     from rankfall.rank.order_slopes import measured, near_fit, relative
@@ -53,6 +54,8 @@ def order_of_contraction(
     count = 2 if heads is None else heads
     whole_numbers(draws=draws, tokens=tokens, width=width, heads=count)
     note = ""
+    if isinstance(attention, str | Mapping):
+        attention, parts = None, parts | {"attention": attention}
     if attention is None:
         design = architecture(parts, width=width, heads=count, depth=1)
         with as_before():

@@ -50,7 +50,9 @@ def lines(
     import matplotlib.pyplot as plt
     import seaborn as sns
 
-    many = len(look["col_order"]) if "col" in look else 1
+    if look.get("col") and look.get("col_order") is None:
+        look["col_order"] = sorted(table[look["col"]].dropna().unique())
+    many = len(look["col_order"]) if look.get("col") else 1
     across = -(
         -many // -(-many // (look.pop("col_wrap", None) or many))
     )  # columns of rows that are as full as they can be

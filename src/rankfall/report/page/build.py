@@ -151,9 +151,8 @@ def lacking(lacks: Mapping[str, str]) -> str:
     if not lacks:
         return ""
     items = "; ".join(f"{html.escape(name)}: {html.escape(why)}" for name, why in lacks.items())
-    return (
-        f' <strong id="lacks">This page lacks {len(lacks)} tables or figures that could not be made. {items}.</strong>'
-    )
+    what = "1 table or figure" if len(lacks) == 1 else f"{len(lacks)} tables or figures"
+    return f' <strong id="lacks">This page lacks {what} that could not be made. {items}.</strong>'
 
 
 def relabel(frame: DataFrame) -> DataFrame:

@@ -53,9 +53,9 @@ def say_first(first: DataFrame, ordered: int, known: int) -> str:
 
 
 def say_order(order: float) -> str:
-    """An order, and what that does to a small residual."""
+    """An order, without a fit's rounding (0 is fitted as 1e-11 of either sign), and what that does to a small residual."""
     does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
-    return f"{order:.2g}" + (f": a small residual is {does} in every layer" if does else "")
+    return f"{round(order, 2) + 0.0:.2g}" + (f": a small residual is {does} in every layer" if does else "")
 
 
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
