@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
+from rankfall.position.colours import joined
 from rankfall.position.theory import decide
 
 N, WIDTH, HEAD = 32, 6, 4
@@ -84,6 +85,16 @@ def test_more_depth_and_more_places_never_make_fewer_rows() -> None:
     for tokens, rows in ((6, 3), (7, 4)):
         found = decide(asked("exp", "symmetric", "none", "none"), tokens)
         assert (found.rows, found.argument) == (rows, "reflection")
+
+
+def test_two_tokens_with_positions_in_their_states_are_two() -> None:
+    found = decide(asked("softmax", "learned", "none", "none"), 2)
+    assert (found.rows, found.argument) == (2, "states")
+
+
+def test_pairs_of_labels_have_a_label_each() -> None:
+    first, second = (part.reshape(-1) for part in np.meshgrid(np.arange(4), np.arange(3)))
+    assert len(set(joined(first, second).tolist())) == 12
 
 
 # Attention again, written out: one head, no biases, X <- X + A X W.
