@@ -13,7 +13,7 @@ from scipy import optimize
 from rankfall.identity import effective, programs, scores, witness
 from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
 from rankfall.identity.cells import _allowed, cell_views
-from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
+from rankfall.identity.nullspace import _ones_left, column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import outlier_channels, rows_of
 from rankfall.identity.views import AttentionView
@@ -112,6 +112,12 @@ def test_rank_falls_with_the_tolerance() -> None:
     found = [int(rank(rows, tolerance)[0, 0, 0]) for tolerance in (1e-3, 1e-6, 1e-10, 1e-13)]
     assert found == [1, 2, 3, 4]
     assert (column_space(rows, sums=False).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
+
+
+def test_ones_beside_columns_that_sum_to_zero_keep_their_length() -> None:
+    view = drawn(6)
+    centred = AttentionView(**{**view.__dict__, "values": view.values - view.values.mean(2, keepdim=True)})
+    torch.testing.assert_close(_ones_left(rows_of(centred), 1e-10).norm(dim=-1), torch.ones(3, 2, 1, dtype=DTYPE))
 
 
 def test_directions_of_rounding_are_none() -> None:
