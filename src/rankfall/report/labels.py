@@ -29,6 +29,12 @@ def labels(values: Iterable[Any]) -> dict[Any, str]:
     return {value: text if often[text] == 1 else str(value) for value, text in result.items()}
 
 
+def join(words: Iterable[str]) -> str:
+    """a, b and c"""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def order(text: str) -> list[tuple[float, str]]:
     """A sort key: words alphabetically, numbers by size."""
     return [

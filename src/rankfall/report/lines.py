@@ -114,6 +114,15 @@ def cut(panel: "Axes", bounds: Bounds) -> None:
             corners[:, 1] = np.clip(corners[:, 1], *bounds)
 
 
+def say_cut(lows: "Series", *, log: bool) -> str:
+    """For a caption: whether a band of a quantity that cannot be below 0 was cut there."""
+    cut = int((lows.dropna() < 0).sum())
+    if not cut:
+        return ""
+    where = "end at the axis, which has no 0" if log else "are cut at 0, where the quantity ends"
+    return f"At {cut} point{'s' * (cut != 1)} a mean less its deviation is below 0: bands and lines of deviations {where}. "
+
+
 def whole_ticks(panel: "Axes", values: "Series") -> None:
     """Layers, lengths and steps are whole numbers, and so are the marks of their axis: with one layer it would read 0, 0, 1, 1."""
     from matplotlib.ticker import MaxNLocator

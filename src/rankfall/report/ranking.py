@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
+from rankfall.report.labels import join
+from rankfall.report.looks import label
 from rankfall.report.settings import Setting, check_one
 
 if TYPE_CHECKING:
@@ -53,7 +55,28 @@ def ties(rows: DataFrame, one: Series, headline: Headline, written: Callable[[fl
     """Whether each row's number ties with that of `one`. `written`: a number as the reader sees it."""
     write = written or (lambda value: f"{value:.{headline.digits}f}")
     deviation = f"{headline.name}_deviation"
-    own = 0.0 if one[deviation] != one[deviation] or one[deviation] is None else one[deviation]
-    spread = rows[deviation].astype(float).fillna(0.0).clip(lower=own)
-    same = rows[headline.name].map(write) == write(one[headline.name])
-    return same | ((rows[headline.name] - one[headline.name]).abs() <= spread)
+    return tied(rows[headline.name], rows[deviation].astype(float), one[headline.name], one[deviation], write)
+
+
+def tied(
+    values: Series, deviations: Series, value: float, deviation: float | None, write: Callable[[float], str]
+) -> Series:
+    """Whether each value ties with one, whose deviation may not be known."""
+    own = 0.0 if deviation is None or deviation != deviation else deviation
+    same = values.map(write) == write(value)
+    return same | ((values - value).abs() <= deviations.fillna(0.0).clip(lower=own))
+
+
+def say_extreme(
+    rows: DataFrame, value: str, write: Callable[[float], str], *, most: bool, by: str = "architecture"
+) -> tuple[list[str], str]:
+    """For a caption: the names that have the most (or least), and in words with what they have, `A (0.41)` or `A and B (0.40 to 0.41, a
+    tie)`. `rows`: one a name and seed."""
+    found = rows.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
+    found = found.sort_values("mean", ascending=not most, kind="stable")
+    first = found.iloc[0]
+    found = found[tied(found["mean"], found["std"], first["mean"], first["std"], write)]
+    names = [str(name) for name in found.index]
+    low, high = write(found["mean"].min()), write(found["mean"].max())
+    span = low if low == high else f"{low} to {high}"
+    return names, f"{join(map(label, names))} ({span}{', a tie' * (len(names) > 1)})"

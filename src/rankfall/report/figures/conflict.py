@@ -13,6 +13,7 @@ from rankfall.report.colours import DIRECTION
 from rankfall.report.figures.orders import look
 from rankfall.report.joins import beside
 from rankfall.report.looks import label
+from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
@@ -88,7 +89,7 @@ def conflict(
     axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
     named(axis, points)
     keys(figure, {look(point["order"])[0]: point["order"] for point in points})
-    numbers = DataFrame(found).sort_values("kept", ascending=False, na_position="last")
+    numbers = DataFrame(found).drop(columns="each").sort_values("kept", ascending=False, na_position="last")
     return Picture(figure, caption(found, times, best, task, known.seeds) + unplaced(found) + known.left_out, numbers)
 
 
@@ -116,6 +117,7 @@ def of(name: str, part: "DataFrame", times: float, probe: "DataFrame", orders: "
         "missing": missing,
         "rows": float("nan") if missing or places is None else float(places.untrained_rows) / float(places.tokens),
         "kept": float(kept.mean()),
+        "each": kept.tolist(),
         "deviation": float(kept.std()) if len(kept) > 1 else 0.0,
         "accuracy": float(part[part.times == 1].accuracy.mean()),
         "order": float(order.order) if order is not None and order_known else float("nan"),
@@ -175,7 +177,7 @@ def unplaced(found: list[dict[str, Any]]) -> str:
 def caption(found: list[dict[str, Any]], times: float, best: float, task: str, seeds: str) -> str:
     points = [point for point in found if not point["missing"]]
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
-    alone = max((p for p in points if p["rows"] < 0.5), key=lambda point: point["kept"], default=None)
+    alone = [point for point in points if point["rows"] < 0.5]
     text = (
         f"Which of {len(points)} architectures tells equal tokens apart at random weights (to the right) and keeps its masked "
         f"accuracy on {label(task)} at {times:g} times "
@@ -184,9 +186,17 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
     )
     if not both:
         return text + f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best."
-    top = max(both, key=lambda point: point["kept"])
+    names, top = say_most(both)
     text += (
         f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, "
-        f"{label(top['name'])} keeps most, {top['kept']:.2f}; of those with fewer than half their rows distinct "
+        f"{top} keep{'s' * (len(names) == 1)} most; of those with fewer than half their rows distinct "
     )
-    return text + (f"{label(alone['name'])}, {alone['kept']:.2f}." if alone else "there is none.")
+    return text + (f"{say_most(alone)[1]}." if alone else "there is none.")
+
+
+def say_most(points: list[dict[str, Any]]) -> tuple[list[str], str]:
+    """Which keep most, with those that tie within their deviation over seeds."""
+    from pandas import DataFrame
+
+    rows = DataFrame([{"architecture": point["name"], "kept": kept} for point in points for kept in point["each"]])
+    return say_extreme(rows, "kept", "{:.2f}".format, most=True)

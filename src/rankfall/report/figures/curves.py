@@ -10,6 +10,7 @@ from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
+from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
@@ -50,7 +51,10 @@ def curves(
         grid.set(xticks=sorted(table.epoch.unique()))
     legend_below(grid)
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
-    mean = ends.groupby("architecture").value.mean().sort_values(ascending=metric != "accuracy")
+    high = metric.startswith("accuracy")
+    first, best = say_extreme(ends, "value", "{:.3f}".format, most=high)
+    last, worst = say_extreme(ends, "value", "{:.3f}".format, most=not high)
+    apart = "" if set(first) & set(last) else f" and {worst} last"
     names = [name for some in shown.values() for name in some]
     known = account(
         asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
@@ -61,7 +65,7 @@ def curves(
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
         f"{known.seeds}, bands one standard deviation over seeds. "
-        f"At the end {label(mean.index[0])} is first with {mean.iloc[0]:.3f} and {label(mean.index[-1])} last with {mean.iloc[-1]:.3f}"
+        f"At the end first {'is' if len(first) == 1 else 'are'} {best}{apart}"
         + (f"; chance (dashed), the best guess without the input, is {chance:.3f}." if chance == chance else ".")
         + coincide(table, "architecture", "epoch", "value")
         + known.left_out

@@ -10,6 +10,7 @@ from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
+from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
@@ -72,10 +73,12 @@ def extrapolation(
 
 def finding(drawn: "DataFrame", quantity: str) -> str:
     """Which is best at the trained length, and at the longest that was tested."""
-    means = drawn.groupby(["length", "architecture"])[quantity].mean()
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
-    best = {length: means[length].idxmin() if quantity == "loss" else means[length].idxmax() for length in asked
-            if length in means.index.get_level_values("length")}  # fmt: skip
-    said = [f"{label(name)} is best at {length:g} tokens ({means[length, name]:.3f})" for length, name in best.items()]
+    said = []
+    for length in dict.fromkeys(asked):
+        there = drawn[drawn.length == length]
+        if len(there):
+            names, best = say_extreme(there, quantity, "{:.3f}".format, most=quantity != "loss")
+            said.append(f"{best} {'is' if len(names) == 1 else 'are'} best at {length:g} tokens")
     return ", ".join(said) + "."

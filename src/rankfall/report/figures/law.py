@@ -10,6 +10,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.lines import below, labelled, on, summary
 from rankfall.report.looks import label
+from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import among, asked, clear, finished, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
 
@@ -182,15 +183,19 @@ def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
 def finding(each: "DataFrame", names: list[str]) -> str:
     """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
     last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
-    ends, exponents = last.log10_residual.mean(), last.exponent.mean()
-    lowest, highest = ends.idxmin(), ends.idxmax()
+    exponents = last.exponent.mean()
     rounded = exponents.dropna().round(2)
     cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
     which = ", ".join(map(label, cubed)) or "none"
     said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({which})"
     depths = each.groupby("architecture").layer.max()
-    at = {name: f" after {depths[name]} layers" if depths.nunique() > 1 else "" for name in (lowest, highest)}
-    return (
-        f"{said}; the residual ends at {power(ends[lowest])} in {label(lowest)}{at[lowest]} and at {power(ends[highest])} in "
-        f"{label(highest)}{at[highest]}."
+    deepest = each[each.layer == each.groupby("architecture").layer.transform("max")]
+    lowest, least = say_extreme(deepest, "log10_residual", power, most=False)
+    highest, most = say_extreme(deepest, "log10_residual", power, most=True)
+    at = (" after " + depths.astype(int).astype(str) + " layers") if depths.nunique() > 1 else depths.map(lambda _: "")
+    low, high = (
+        at[names[0]] if depths[names].nunique() == 1 else " after their last layers" for names in (lowest, highest)
     )
+    if set(lowest) & set(highest):
+        return f"{said}; at the last layer the residual is {least}{low}."
+    return f"{said}; at the last layer the residual is smallest in {least}{low} and largest in {most}{high}."

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
-from rankfall.report.colours import colour, colours
-from rankfall.report.lines import SIZE, legend_below, lines
+from rankfall.report.colours import CHANCE, colour, colours
+from rankfall.report.lines import SIZE, legend_below, lines, say_cut
 from rankfall.report.looks import label
 from rankfall.report.style import Picture
 
@@ -79,6 +79,9 @@ def models(
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
     top = float((points["mean"] + points.samples).max())
     grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, max(1.05, min(top, 1.5)))}))
+    floors = floors_of(table[table.floor.fillna(False).astype(bool)]) if log else {}
+    for name, height in floors.items():
+        grid.refline(y=height, color=CHANCE, linestyle=":", label=f"rounding of {name}")
     legend_below(grid, 5)
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
@@ -86,9 +89,22 @@ def models(
         "filled bands are one standard deviation over these, where there are several, dotted lines one over samples, and dashed "
         "lines published curves. "
     )
+    if floors:
+        heights = ", ".join(f"{name} {height:.0e}" for name, height in floors.items())
+        caption += (
+            f"Hollow: at the floor, where most is rounding (grey, dotted: 16 units of the last digit, {heights}). "
+        )
+    caption += say_cut(points["mean"] - points.samples, log=log)
     why = lacking(table, "value", ["panel", "variant"])
     alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
     return Picture(grid.figure, caption + finding(points) + alike + why, points)
+
+
+def floors_of(rows: "DataFrame") -> dict[str, float]:
+    """The floor of each number format in which some value is rounding."""
+    import numpy as np
+
+    return {str(name): 16 * float(np.finfo(str(name)).eps) for name in sorted(rows["dtype"].unique())}
 
 
 def titled(model: str, phase: str, definition: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import by_name
-from rankfall.report.page.sentences import join, name, percent, write_number
+from rankfall.report.labels import join
+from rankfall.report.page.sentences import name, percent, write_number
 from rankfall.report.settings import Setting, rows_at, say_setting
 
 if TYPE_CHECKING:

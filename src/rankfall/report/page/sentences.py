@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
+from rankfall.report.labels import join
 from rankfall.report.part_numbers import missing
 from rankfall.report.score_text import name_row as name
 from rankfall.report.settings import Setting, say_setting
@@ -27,12 +28,6 @@ def is_are(count: int) -> str:
 
 def percent(value: float) -> str:
     return f"{value:.1%}".replace(".0%", "%").replace("-0%", "0%")
-
-
-def join(words: Iterable[str]) -> str:
-    """a, b and c"""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def at(setting: Setting, settings: int) -> str:
