@@ -106,7 +106,9 @@ def block(row: Mapping[str, Any]) -> str | None:
     """The name that the table `orders` has for what surrounds the attention."""
     names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
     alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
-    usual = all(notation(part, row[part]) == notation(part, name) for part, name in names.items())  # orders are of these
+    usual = all(
+        notation(part, row[part]) == notation(part, name) for part, name in names.items()
+    )  # orders are of these
     if row["block"] != "attention" or not alike or not usual:
         return None
     stands = "" if names["norm"] == "none" else row["norm_placement"]
