@@ -139,7 +139,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, wanted: Callable[[str, int], bool
 def test_probes_that_are_stopped_go_on_bit_identically(
     lab: Path, monkeypatch: pytest.MonkeyPatch, part: str, step: int
 ) -> None:
-    """1,000 probes of two cells in a stack, then as many of another kind: SIGTERM comes while the first or the second are trained."""
+    """500 probes of a cell in a stack, then as many of another kind: SIGTERM comes while the first or the second are trained."""
     assert measure("probes") == 0
     undisturbed = read_frame(lab / "results.probes.parquet", "paths")
     assert len(undisturbed) == 4 * 2 * 500 and undisturbed.accuracy.nunique() > 3000
@@ -159,7 +159,7 @@ def test_probes_that_are_stopped_go_on_bit_identically(
         killed_at(patch, lambda name, now: bool(steps.append((name, now))))
         assert measure("probes", "other") == 0
     first = 8 * (part == "chance") + step  # steps that need not be taken again; each kind has 8
-    assert len(steps) == 2 * 16 - first
+    assert len(steps) == 4 * 16 - first  # of four cells, one after another
     assert undisturbed.equals(read_frame(lab / "other.probes.parquet", "paths"))
     assert not list((lab / "other/store/checkpoints").glob("*"))
 

@@ -110,7 +110,7 @@ def test_all_words_are_what_the_network_makes_of_them(sentinels: str) -> None:
 
 
 def test_cells_whose_inputs_are_no_tokens_are_refused_by_the_plan() -> None:
-    raw = config(measures={"token_identity": {}})
+    raw = config(measures={"token_identity": {"cells": {"task": ["sorting", "convex_hull"]}}})
     raw["tasks"] |= {"convex_hull": {"train": 20, "test": 10}}
     raw["grid"] += [{"task": "convex_hull", "architecture": "net", "training": "short", "position": "none", "seed": 0}]
     with pytest.raises(RankfallError) as caught:

@@ -172,9 +172,7 @@ def test_an_attention_of_ones_own_has_a_law(name: str, last: float) -> None:
     end = [row for row in rows if row["layer"] == 6]
     assert all(row["exponent"] == pytest.approx(last, abs=1e-3) and not row["floor"] for row in end)
     assert all(row["log10_residual"] < (-300 if last == 3 else -2) for row in end)
-    assert {row["theory_reason"] for row in end} == {
-        "a block or an attention that the theorems do not speak of: not covered"
-    }
+    assert {row["theory_reason"] for row in end} == {"an attention that the theorems do not speak of: not covered"}
     for row in rows:  # where the plain pass resolves it, it is the same
         if not row["float64_floor"] and row["log10_float64"] > -6:
             assert math.isclose(row["log10_residual"], row["log10_float64"], abs_tol=1e-6)

@@ -20,7 +20,7 @@ from rankfall.pretrained.convert import as_network, convertible, first_states
 from rankfall.pretrained.subject import Request, Subject, subjects
 from rankfall.pretrained.variants import Variant
 from rankfall.rank import residual as res
-from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal, withhold
+from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal_of_attention, withhold
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
@@ -78,7 +78,7 @@ def attention_alone(block: Any) -> Any:
 def _theory(block: Any, before: State) -> dict[str, Any]:
     """Bounds on what the block's attention makes of a state, beside what it does make of it, each (1, B)."""
     alone = attention_alone(block)
-    stopped = refusal(alone, before)
+    stopped = refusal_of_attention(alone, before)
     if stopped:
         return nothing_of_theory(stopped)
     left = log10_norm(attend(block.attention, before).rest, "composite")

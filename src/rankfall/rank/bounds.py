@@ -96,9 +96,15 @@ class Bounds:
 
 def refusal(block: Any, state: State) -> str:
     """Why the theorems do not apply to this block; empty where they do."""
+    if not kept_by(block, Block, "forward"):
+        return "a block that the theorems do not speak of: not covered"
+    return refusal_of_attention(block, state)
 
-    if not kept_by(block, Block, "forward") or not kept_by(block.attention, Multihead, *FORM):
-        return "a block or an attention that the theorems do not speak of: not covered"
+
+def refusal_of_attention(block: Any, state: State) -> str:
+    """The same of the parts of a block, which may be taken out of one."""
+    if not kept_by(block.attention, Multihead, *FORM):
+        return "an attention that the theorems do not speak of: not covered"
     if unbound(block.residual)[0] is not no_residual or (
         block.mlp is not None and unbound(block.mlp_residual)[0] is not no_residual
     ):

@@ -46,7 +46,8 @@ def task(candidate: Candidate, setting: Surroundings) -> None:
             if name not in again.splits or not alike(getattr(split, part), getattr(again.splits[name], part)):
                 what = f"draws other {name} {part} when it is given the same generator again"
                 raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
-    candidate.results += [part for split in first.splits.values() for part in (split.inputs, split.targets)]
+    for _, split in sorted(first.splits.items()):  # by name: the store gives them back in an order of its own
+        candidate.results += [split.inputs, split.targets]
     if callable(getattr(made, "batch", None)):
         endless(candidate, made, first)
 
