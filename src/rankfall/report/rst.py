@@ -2,13 +2,16 @@
 
 import re
 
-MARKED = re.compile(r"([^\w\s]|_)")  # all that is no letter, digit or space, wherever it stands
+# What begins or ends markup within a line, or a link, what Snakemake's templates begin with, and what makes a list, a directive or a table
+# of a line that begins with it. All else stands as it is: captions are also read as files.
+MARKED = re.compile(r"[\\`*|_@{]|(?<=\{)[%#]|:(?!\s)|^[^\w\s]")
+NUMBERED = re.compile(r"^([^\W_]+)(?=[.)](\s|$))")  # such as `12. ` or `iv) `: a list
 
 
 def escape(text: str) -> str:
     """One paragraph that a reader of reStructuredText sees as it was: no directive, role, link, list, heading or substitution."""
     printable = "".join(letter if letter.isprintable() else " " for letter in text)
-    return MARKED.sub(r"\\\1", " ".join(printable.split()))
+    return NUMBERED.sub(r"\1\\", MARKED.sub(r"\\\g<0>", " ".join(printable.split())))
 
 
 def unescape(text: str) -> str:
