@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import cells, data_of
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from resized import resized
 
@@ -203,6 +203,7 @@ SHAPES: list[dict[str, Any]] = [
     st.sampled_from(range(len(SHAPES))), st.lists(st.sampled_from([-500, -90, -1, 3, 90, 500]), min_size=3, max_size=3)
 )
 @settings(max_examples=12, deadline=None)
+@example(0, [-90, 500, -500])  # ends at what rounding leaves of equal rows, which another pass rounds otherwise
 def test_states_of_any_size_have_the_same_values_or_none(shape: int, powers: list[int]) -> None:
     """The state after each layer is multiplied by a power of two, which the next layer's maps take back."""
     made = network(depth=2, norm="none", position="none", **SHAPES[shape]).double()

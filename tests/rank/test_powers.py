@@ -109,9 +109,9 @@ def test_states_are_carried_through_layers_that_are_homogeneous() -> None:
     assert float(res.relative_residual(cubic(cubic(cubic(cubic(cubic(x)))))).isnan().all())  # as it was: 0
 
 
-@pytest.mark.parametrize(("power", "far"), [(-200, True), (-135, True), (-120, False), (120, False)])
+@pytest.mark.parametrize(("power", "far"), [(-200, True), (-135, False), (-120, False), (120, False)])
 def test_states_whose_sixth_power_leaves_the_range_are_carried(power: int, far: bool) -> None:
-    """Within 2^(+-128) a layer meets the state as it is; farther out it is brought back, so that x^6 / x^5 is x."""
+    """Where the ordinary quotient is confirmed it is the output; where x^6 vanishes the state is brought back, so that x^6 / x^5 is x."""
     x = 2.0**power * drawn(0, 1, 4, 3)
     (found,), _ = through(lambda x: [x**6 / x**5], begin(x))
     assert not bool(found.lost.any()) and bool((found.exponent != 0).all()) == far

@@ -74,18 +74,29 @@ def through(
         inside = torch.where(far, size.sign() * place - exponent_of(tokens(state.unit)), state.exponent)
         made.append(layer(shift(state.unit, inside[..., None, None])))
         shifts.append(inside)
-    found, powers = [], []
-    for one, other, plain in zip(*made, layer(shift(state.unit, state.exponent[..., None, None]))):
+    true = shift(state.unit, state.exponent[..., None, None])
+    plains = layer(true)
+    ones, exponents, wrong = [], [], []
+    for one, other, plain in zip(*made, plains):
         degree, apart = (exponent_of(one) - exponent_of(other)) * size.sign(), FAR - NEAR
         degree = -degree.div(apart, rounding_mode="floor")
         between = (shifts[0] - shifts[1]) * degree
         same = (one == shift(other, between[..., None, None])).flatten(-2).all(-1)
         exponent = torch.where(far, degree * (state.exponent - shifts[0]), 0)
-        wrong = far & ~(same & follows(one, exponent, plain))
-        lost = state.lost | ~measurable(tokens(one)) | wrong | (exponent.abs() > FARTHEST)
+        ones.append(one)
+        exponents.append(exponent)
+        wrong.append(far & ~(same & follows(one, exponent, plain)))
+    # What the format holds on both sides of the layer, and is confirmed, is the ordinary output, to its last bit.
+    held = far & measurable(tokens(true))
+    for plain, bad in zip(plains, wrong):
+        held = held & measurable(tokens(plain)) & ~bad
+    found, powers = [], []
+    for one, exponent, plain, bad in zip(ones, exponents, plains, wrong):
+        one, exponent = torch.where(held[..., None, None], plain, one), torch.where(held, 0, exponent)
+        lost = state.lost | ~measurable(tokens(one)) | bad | (exponent.abs() > FARTHEST)
         found.append(Carried(one, torch.where(lost, 0, exponent), lost))
         powers.append(found[-1].exponent)
-    return found, Step(shifts[0], powers)
+    return found, Step(torch.where(held, state.exponent, shifts[0]), powers)
 
 
 def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
