@@ -105,11 +105,11 @@ def test_what_needs_a_checkout_says_so_in_one_line(installed, verb):
 def test_its_types_are_seen(installed, tmp_path):
     user = tmp_path / "user.py"
     user.write_text(
-        "from rankfall import Law, collapse_law, order_of_contraction, residuals\n"
+        "from rankfall import Law, Residuals, collapse_law, order_of_contraction, residuals\n"
         "law: Law = collapse_law(normaliser='softmax')\n"
         "order: float | None = order_of_contraction(normaliser='l2').order\n"
-        "by_layer: list[float] = residuals(lambda q, k, v: v)\n"
-        "by_variant: dict[str, list[float]] = residuals('bert')\n"
+        "by_layer: list[float | None] = residuals(lambda q, k, v: v)\n"
+        "by_variant: dict[str, Residuals] = residuals('bert')\n"
         "wrong: str = law.log10_residual\n"
     )
     python = [

@@ -12,18 +12,20 @@ if TYPE_CHECKING:
     from rankfall.api.law import collapse_law as collapse_law
     from rankfall.api.order import Order as Order
     from rankfall.api.order import order_of_contraction as order_of_contraction
+    from rankfall.api.residuals import Residuals as Residuals
     from rankfall.api.residuals import residuals as residuals
 
 __version__ = "0.2.0"
 
 PUBLIC = {
     "residuals": "rankfall.api.residuals",
+    "Residuals": "rankfall.api.residuals",
     "order_of_contraction": "rankfall.api.order",
     "Order": "rankfall.api.order",
     "collapse_law": "rankfall.api.law",
     "Law": "rankfall.api.law",
 }
-__all__ = ["Law", "Order", "collapse_law", "order_of_contraction", "residuals"]
+__all__ = ["Law", "Order", "Residuals", "collapse_law", "order_of_contraction", "residuals"]
 
 
 def __getattr__(name: str) -> object:

@@ -56,6 +56,11 @@ def typed(block: str, folder: Path) -> str:
     return done.stdout
 
 
+def first_words(said: str) -> set[str]:
+    """The rows' names in tables that were printed."""
+    return set(re.findall(r"^  (\w+) ", said, re.MULTILINE))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("make") is None, reason="the page types make")
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
@@ -63,13 +68,13 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     setup, plan, run, normaliser, task, measure, question = BLOCKS
     typed(setup, folder)
     assert "8 cells" in typed(plan, folder)
-    assert {"plain", "skip"} <= set(re.findall(r"^\"(\w+)\",", typed(run, folder), re.MULTILINE))
+    assert {"plain", "skip"} <= first_words(typed(run, folder))
     tables, figures = folder / "results/mine/tables", folder / "results/mine/figures"
     before = pd.read_parquet(tables / "cells.parquet")
     assert len(before) == 8
 
     said = typed(normaliser, folder)
-    assert re.search(r"^\"mine\",", said, re.MULTILINE)
+    assert "mine" in first_words(said)
     after = pd.read_parquet(tables / "cells.parquet")
     assert set(before.key) < set(after.key)
     assert len(after) == 12

@@ -170,6 +170,17 @@ def test_ablation_is_a_loop_over_tokens() -> None:
             torch.testing.assert_close(found[layer][..., token], moved, rtol=1e-10, atol=1e-12)
 
 
+def test_what_a_causal_mask_hides_has_no_effect_on_any_processor() -> None:
+    """Batches of one and of all tokens round differently: a difference of units in the last place is no effect."""
+    made, x = network(mlp="gelu", mask="causal", depth=6), states()
+    for memory in (1, 2**30):
+        found = ablation(layers_of(made), x, memory=memory)
+        there = torch.ones(TOKENS, TOKENS).tril().bool()
+        assert bool((found[..., ~there] == 0).all()) and bool((found[..., there] > 0).all())
+    noisy = ablation(lambda y: [y + torch.finfo(y.dtype).eps * y * torch.randn_like(y)], x)
+    assert bool((noisy[..., ~torch.eye(TOKENS).bool()] == 0).all())
+
+
 def test_the_summed_gradient_vanishes_behind_a_plain_norm() -> None:
     """Features behind a layer norm whose gain is one sum to the sum of its biases: their summed gradient is rounding."""
     made, x = network(noise=0.0), states()

@@ -1,6 +1,7 @@
 """The effect of taking one token's input away: how far each state moves when x_i is replaced by the mean of the sample's tokens.
 
-Not by zero: a state of zero is like no token that the layers have seen.
+Not by zero: a state of zero is like no token that the layers have seen. What moves a state by less than the rounding of its own
+arithmetic is no effect: a causal mask leaves zeros on any processor, and ranks do not count their noise.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from torch import Tensor
 from rankfall.identity.jacobian import MEMORY, Layers
 from rankfall.rank.powers import length
 
+ROUNDINGS = 64  # units in the last place: what a network of tens of layers adds up
+
 
 @torch.no_grad()
 def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
@@ -18,6 +21,7 @@ def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
     samples, tokens, _ = x.shape[-3:]
     whole = torch.stack(list(layers(x)))  # (L, ..., B, T, D)
     found = whole.new_empty(*whole.shape[:-1], tokens)
+    rounding = ROUNDINGS * torch.finfo(x.dtype).eps * length(whole)  # (L, ..., B, T)
     step = max(1, memory // (16 * x[..., 0, :, :].numel() * x.element_size()))
     for sample in range(samples):
         one = x[..., sample, :, :].unsqueeze(-3)  # (..., 1, T, D)
@@ -26,5 +30,6 @@ def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
             changed[..., torch.arange(len(part)), part, :] = one.mean(-2)
             for layer, state in enumerate(layers(changed)):
                 moved = length(state - whole[layer][..., sample, :, :].unsqueeze(-3))  # (..., C, T)
+                moved = moved.masked_fill(moved <= rounding[layer][..., sample, :].unsqueeze(-2), 0)
                 found[layer][..., sample, :, part] = moved.transpose(-1, -2)
     return found

@@ -3,6 +3,7 @@ in ranks.
 """
 
 from collections.abc import Callable
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
@@ -58,7 +59,7 @@ def attribution(
         f"{label(name)}, {label(training)}": part
         for (name, training), part in table.groupby(["architecture", "training"])
     }
-    return drawn(networks, f" Means over {known.seeds}.{known.left_out}", length)
+    return drawn(networks, f" Means over {known.seeds}.{known.left_out}", None if isnan(length) else int(length))
 
 
 def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False) -> Picture:

@@ -44,12 +44,13 @@ def count_seeds(rows: DataFrame, headline: Headline) -> str:
 
 
 def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -> str:
-    """Which architectures of a setting have lost seeds, or (with `reasons`) have none of these numbers, so that none is left out unsaid."""
+    """Which architectures of a setting have lost seeds, or (with `reasons`) have none of these numbers, so that none is left out unsaid.
+    What made a job fail is long, and said once, where the page and `rankfall status` list the cells."""
     said = ""
     for _, row in rows.iterrows():
         lost = next((row[f"{headline.name}_lost"] for headline in headlines if row[f"{headline.name}_lost"]), "")
         if lost:
-            said += f" {name(row)} has lost {lost}."
+            said += f" {name(row)} has lost {lost.partition(':')[0] if ' failed of ' in lost else lost}."
     without = rows[rows[[headline.name for headline in headlines]].isna().all(axis=1)]
     return said + (say_reasons(without, headlines[0]) if reasons else "")
 
