@@ -163,7 +163,8 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
     others = asked.drop(below.index)
     stay = others[others.depth_below_tenth_reason.str.contains(STILL, regex=False)]
     if len(stay):
-        said += f"In {len(stay)} of {many(len(asked), 'architecture')} at least one seed never falls below it. "
+        followed = len(below) + len(stay)  # to the last layer, in every seed that is left
+        said += f"In {len(stay)} of {many(followed, 'architecture')} at least one seed never falls below it. "
     reasons: dict[str, list[str]] = {}
     for _, row in others.drop(stay.index).iterrows():
         reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))
