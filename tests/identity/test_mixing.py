@@ -107,6 +107,15 @@ def test_bands_and_own_share_sum_to_one() -> None:
     torch.testing.assert_close(shares(contributions).sum(-1), torch.ones_like(total), rtol=1e-12, atol=0)
 
 
+def test_shares_reach_down_to_contributions_whose_squares_are_in_range() -> None:
+    """In float64 the least number without lost digits is 1e-292, in float32 1e-31; shares end at their roots."""
+    one = torch.tensor([[1.0, 0.0, 3.0]], dtype=torch.float64)
+    for kind, small, lost in ((torch.float64, 2e-146, 5e-147), (torch.float32, 7e-16, 2e-16)):
+        torch.testing.assert_close(shares((small * one).to(kind)), (one / 4).to(kind))
+        assert shares((lost * one / 3).to(kind)).isnan().all()
+    assert shares(torch.tensor([[1.0, torch.inf]])).isnan().all()
+
+
 def test_ranks_are_scipys() -> None:
     values = torch.tensor([[3.0, 1.0, 3.0, -2.0, 9.0]], dtype=torch.float64)
     counted = torch.tensor([[True, True, True, True, False]])

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rankfall.identity.intervals import clustered, wilson
 from rankfall.identity.nearest import once, shares
-from rankfall.identity.probes import least_squares
-from rankfall.identity.recovery import Recipe, recover
+from rankfall.identity.probes import Probes, Start, least_squares
+from rankfall.identity.recovery import Recipe, at_once, recover
 from rankfall.identity.sentences import Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.measures._context import Uninterrupted
@@ -183,6 +183,20 @@ def test_with_few_tokens_the_start_stays_near_the_identity() -> None:
     assert float((guessed - y)[30:].square().mean()) < 0.1 * float(y.square().mean())
 
 
+@pytest.mark.parametrize("ridge", [1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0])
+def test_the_validation_tokens_choose_the_ridge(ridge: float) -> None:
+    """The covariance of the states is three times the identity, so a ridge r divides the map by 1 + r; no multiple of the identity helps."""
+    axes = torch.eye(5, dtype=torch.float64) * 15**0.5
+    x, seen = torch.cat([axes, -axes]), drawn(20, 5, name="seen")
+    turn = drawn(5, 5, name="map")
+    turn = turn - turn.trace() / 5 * torch.eye(5)
+    start = least_squares((x, x @ turn + 3), (seen, seen @ turn / (1 + ridge) + 3))
+    found = start.basis @ start.slope
+    torch.testing.assert_close(found, turn / (1 + ridge), rtol=1e-10, atol=1e-12)
+    entered = start.basis.T @ start.basis * (3 + 3 * ridge)  # V^T V, of length one
+    torch.testing.assert_close(entered, torch.eye(5, dtype=torch.float64), rtol=1e-10, atol=1e-12)
+
+
 class Stopping:
     """Keeps each state; stops once at a step."""
 
@@ -223,6 +237,18 @@ def test_probes_do_not_depend_on_how_many_memory_admits_at_once(monkeypatch: pyt
     for member, probe in enumerate(whole.probes):
         states = source.states[probe.layer]
         assert torch.equal(whole.map(member, states), parted.map(member, states))
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_as_many_probes_are_trained_at_once_as_memory_admits(hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven float32 tensors of their parameters, as the probes themselves count them; one probe always."""
+    still = Start(torch.zeros(5), torch.eye(5), torch.eye(5), torch.zeros(5))
+    parameters = sum(value.numel() for value in Probes([still], [0], hidden).parameters())
+    for members, short in ((4, 0), (3, 1)):
+        monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 4 * 28 * parameters - short)
+        assert at_once(5, hidden) == members
+    monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 1)
+    assert at_once(5, hidden) == 1
 
 
 @given(st.integers(1, 400), st.integers(0, 400))

@@ -1,0 +1,96 @@
+"""What is said of networks that were asked for places: rows of answers by hand, and each reason in a case of its own."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from rankfall.position.theory import Verdict
+from rankfall.position.trained import AGAINST, AGREE, OPEN, SHORT, Answers, answers, compared, zero_share
+
+N = 8
+GUESSED = math.log(N)
+
+
+def asked_of(
+    accuracy: float, rows: int, theory: int | None, *, loss: float = 0.5, ceiling: float = 1.0, length: int = N,
+    asked: int = N, untrained: int = N, dead: float = 0.0,
+) -> tuple[str, str]:  # fmt: skip
+    """The second of two networks; the first has learned everything."""
+    first = {"accuracy": 1.0, "loss": 0.0, "rows": length, "ceiling": 1.0}
+    second = {"accuracy": accuracy, "loss": loss, "rows": rows, "ceiling": ceiling}
+    both = {name: torch.tensor([first[name], second[name]], dtype=torch.float64) for name in first}
+    found = Answers(length=length, asked=asked, narrowest=torch.ones(2), **both)
+    return compared(found, 1, Verdict(theory, "", "a part says nothing"), untrained, N, 0.875, dead, "rests on X")
+
+
+@pytest.mark.parametrize(
+    ("case", "said", "reason"),
+    [
+        ({"accuracy": 0.5, "rows": 8, "theory": 2}, AGAINST, "but 2 distinct rows allow no more than 0.25; rests on X"),
+        ({"accuracy": 0.75, "rows": 8, "theory": None, "untrained": 4}, AGAINST, "rows allow no more than 0.50"),
+        ({"accuracy": 0.5, "rows": 4, "theory": None, "untrained": 4}, OPEN, "a part says nothing"),
+        ({"accuracy": 0.875, "rows": 8, "theory": 8}, AGREE, ""),
+        ({"accuracy": 1.0, "rows": 8, "theory": 8, "asked": 6}, AGREE, ""),
+        ({"accuracy": 0.125, "rows": 1, "theory": 1, "length": 9}, AGREE, ""),
+        ({"accuracy": 0.5, "rows": 8, "theory": 9, "length": 9, "untrained": 9}, SHORT, "longer than any trained on (8)"),
+        ({"accuracy": 0.5, "rows": 8, "theory": 8, "untrained": 7}, SHORT, "only 7 rows are distinct where theory allows 8"),
+        ({"accuracy": 0.5, "rows": 8, "theory": 8, "dead": 1.0}, SHORT, "weights of a layer became zero, and with them their gradient"),
+        ({"accuracy": 0.5, "rows": 7, "theory": 8}, SHORT, "training made rows equal that differ at random weights"),
+        ({"accuracy": 0.5, "rows": 4, "theory": 4, "ceiling": 0.5}, AGREE, ""),
+        ({"accuracy": 0.4995, "rows": 4, "theory": 4, "ceiling": 0.5}, SHORT, "steps or learning rate did not suffice"),
+        ({"accuracy": 0.5, "rows": 8, "theory": 8, "ceiling": 0.5}, SHORT, "steps or learning rate did not suffice"),
+        ({"accuracy": 0.5, "rows": 8, "theory": 8, "loss": 0.91 * GUESSED}, SHORT, "training never left the loss of a guess, 2.08"),
+        ({"accuracy": 0.5, "rows": 8, "theory": 8, "loss": 0.89 * GUESSED}, SHORT, "steps or learning rate did not suffice"),
+    ],
+)  # fmt: skip
+def test_each_difference_from_theory_has_its_reason(case: dict[str, Any], said: str, reason: str) -> None:
+    found, why = asked_of(**case)
+    assert found == said
+    assert why.endswith(reason) and bool(why) == bool(reason)
+    if found == SHORT:
+        reached = (
+            f"{case['accuracy']:.2f} of the places are right, {case['rows']} of {case.get('length', N)} rows distinct"
+        )
+        assert why.startswith(f"{reached}, loss {case.get('loss', 0.5):.2f}; ")
+
+
+def test_answers_by_hand() -> None:
+    """Scores are twice the states. The second network has one state at the places 0, 1 and 3, and the last place is not asked for."""
+    states = torch.eye(4, dtype=torch.float64)[torch.tensor([[0, 1, 2, 3], [0, 0, 2, 0]])].unsqueeze(1)
+    network: Any = SimpleNamespace(features=lambda inputs: states, head=lambda x: 2 * x)
+    targets = torch.tensor([0, 1, 2, -1]).expand(2, 1, 4)
+    found = answers(network, torch.zeros(2, 1, 4, dtype=torch.int64), targets)
+    right = math.log(math.exp(2) + 3) - 2
+    assert (found.length, found.asked) == (4, 3)
+    assert found.accuracy.tolist() == pytest.approx([1, 2 / 3])
+    assert found.loss.tolist() == pytest.approx([right, right + 2 / 3])
+    assert found.rows.tolist() == [4, 2]
+    assert found.ceiling.tolist() == pytest.approx([1, 2 / 3])
+    assert found.narrowest.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("placement", "share"), [("post", [4 / 6, 1 / 6]), ("pre", [1.0, 1.0])])
+def test_the_layer_with_most_zero_weights_is_counted_where_the_mask_lets_look(
+    placement: str, share: list[float]
+) -> None:
+    """Weights are the first three features of what the attention reads, which the norm of a pre-norm block here makes zero."""
+    ones = torch.ones(2, 1, 3, 4)
+    first, second = ones.clone(), ones.clone()
+    second[0, 0, 1:, :2] = 0  # four of the six places that a causal mask shows
+    second[:, 0, 0] = 0  # one more of them, and two that are hidden
+    second[0, 0, 0, 0] = 1
+    attention = SimpleNamespace(
+        weights=lambda x: x[..., :3].unsqueeze(2), mask=lambda size, device: torch.ones(size, size).tril().bool()
+    )
+    block = SimpleNamespace(attention=attention, placement=placement, norm1=lambda x: 0 * x)
+    without = SimpleNamespace(attention=SimpleNamespace())
+    network: Any = SimpleNamespace(
+        blocks=[block, without, block, block], lift=lambda x: x, layers=lambda x: [first, ones, second, first]
+    )
+    assert zero_share(network, ones).tolist() == pytest.approx(share)
+    attention.mask = lambda size, device: None
+    if placement == "post":
+        assert zero_share(network, ones).tolist() == pytest.approx([6 / 9, 3 / 9])
