@@ -185,12 +185,12 @@ def test_with_few_tokens_the_start_stays_near_the_identity() -> None:
 
 @pytest.mark.parametrize("ridge", [1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0])
 def test_the_validation_tokens_choose_the_ridge(ridge: float) -> None:
-    """The covariance of the states is three times the identity, so a ridge r divides the map by 1 + r; no multiple of the identity helps."""
+    """The covariance of the states is three times the identity: a ridge r divides the map by 1 + r; no multiple of the identity helps."""
     axes = torch.eye(5, dtype=torch.float64) * 15**0.5
     x, seen = torch.cat([axes, -axes]), drawn(20, 5, name="seen")
     turn = drawn(5, 5, name="map")
     turn = turn - turn.trace() / 5 * torch.eye(5)
-    start = least_squares((x, x @ turn + 3), (seen, seen @ turn / (1 + ridge) + 3))
+    start = least_squares((x + 7, x @ turn + 3), (seen + 7, seen @ turn / (1 + ridge) + 3))
     found = start.basis @ start.slope
     torch.testing.assert_close(found, turn / (1 + ridge), rtol=1e-10, atol=1e-12)
     entered = start.basis.T @ start.basis * (3 + 3 * ridge)  # V^T V, of length one

@@ -31,7 +31,7 @@ class Edit:
     function: str
     begins: range  # lines of the file on which the function may begin, decorators first
     line: int
-    what: str
+    what: str  # with a number from the second on, where a statement has several of the kind
     statement: str  # as it was
     text: str  # of the whole file, edited
 
@@ -55,6 +55,9 @@ def draw_edit(file: str, source: str, rng: random.Random) -> Edit | None:
         return None
     function, node, what, change = rng.choice(places)
     statement = statement_of(function or tree, node)
+    alike = [one for of, one, done, _ in places if of is function and done == what]
+    alike = sorted((one for one in alike if statement_of(function or tree, one) is statement), key=place_of)
+    nth = next(number for number, one in enumerate(alike, 1) if one is node)
     before = " ".join(ast.unparse(statement).split())[:160]
     name, begins = "module", range(1, len(source))  # any function may read what the module sets
     if function is not None:
@@ -62,7 +65,7 @@ def draw_edit(file: str, source: str, rng: random.Random) -> Edit | None:
         name, begins = function.name, range(first, function.lineno + 1)
     change()
     text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-    return Edit(file, name, begins, node.lineno, what, before, text)
+    return Edit(file, name, begins, node.lineno, what if nth == 1 else f"{what} ({nth})", before, text)
 
 
 def arithmetic_sites(function: ast.FunctionDef) -> Iterator[tuple[Any, str, Callable[[], None]]]:
@@ -116,3 +119,8 @@ def statement_of(holder: ast.AST, node: ast.AST) -> ast.stmt:
         if isinstance(part, ast.stmt) and any(inner is node for inner in ast.walk(part))
     ]
     return min(holding, key=lambda part: sum(1 for _ in ast.walk(part)))
+
+
+def place_of(node: Any) -> tuple[int, ...]:
+    """Where a node stands in its file."""
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset

@@ -49,6 +49,20 @@ def test_each_kind_of_number_has_an_edit_that_can_be_seen(expression: str, expec
     assert expected in edits(f"def f(x):\n    return {expression}\n")
 
 
+def test_edits_of_one_statement_have_names_of_their_own() -> None:
+    """In the order in which they are read, so that the reason why one is equivalent excuses no other."""
+    source = "def f(x, m):\n    return x - m - 2, x - m\n"
+    found = [draw_edit("rank/f.py", source, random.Random(seed)) for seed in range(60)]
+    lines = {edit.what: edit.text.splitlines()[-1].removeprefix("    return ") for edit in found if edit is not None}
+    assert lines == {
+        "Sub -> Add": "(x + m - 2, x - m)",
+        "Sub -> Add (2)": "(x - m + 2, x - m)",
+        "Sub -> Add (3)": "(x - m - 2, x + m)",
+        "2 is 3": "(x - m - 3, x - m)",
+    }
+    assert len({edit.name for edit in found if edit is not None}) == 4
+
+
 def test_every_edit_is_another_program_and_follows_from_its_seed() -> None:
     for name in package_files(PACKAGE):
         if name.partition("/")[0] in ("rank", "identity"):

@@ -70,6 +70,10 @@ def test_answers_by_hand() -> None:
     assert found.rows.tolist() == [4, 2]
     assert found.ceiling.tolist() == pytest.approx([1, 2 / 3])
     assert found.narrowest.tolist() == [1, 1]
+    states = states[:1]
+    assert answers(network, torch.zeros(1, 1, 4, dtype=torch.int64), targets[:1]).loss.tolist() == [
+        float(found.loss[0])
+    ]
 
 
 @pytest.mark.parametrize(("placement", "share"), [("post", [4 / 6, 1 / 6]), ("pre", [1.0, 1.0])])
@@ -88,9 +92,13 @@ def test_the_layer_with_most_zero_weights_is_counted_where_the_mask_lets_look(
     block = SimpleNamespace(attention=attention, placement=placement, norm1=lambda x: 0 * x)
     without = SimpleNamespace(attention=SimpleNamespace())
     network: Any = SimpleNamespace(
-        blocks=[block, without, block, block], lift=lambda x: x, layers=lambda x: [first, ones, second, first]
+        blocks=[block, without, block, block],
+        lift=lambda x: x,
+        layers=lambda x: [each[: len(x)] for each in (first, ones, second, first)],
     )
     assert zero_share(network, ones).tolist() == pytest.approx(share)
+    assert zero_share(network, ones[:1]).tolist() == pytest.approx(share[:1])
     attention.mask = lambda size, device: None
     if placement == "post":
         assert zero_share(network, ones).tolist() == pytest.approx([6 / 9, 3 / 9])
+        assert zero_share(network, ones[:1]).tolist() == pytest.approx([6 / 9])
