@@ -33,7 +33,7 @@ from rankfall.forks.start import start
 from rankfall.report.rst import escape
 from rankfall.schedule.announcing import announce_plan
 from rankfall.schedule.estimates import estimates
-from rankfall.schedule.workflow import forget_timers, kind_of
+from rankfall.schedule.workflow import failed_for_page, forget_timers, kind_of
 from rankfall.schedule.wiring import Wiring, check_paths, telling
 from rankfall.terminal import clean
 
@@ -86,6 +86,7 @@ onsuccess:
 
 onerror:
     forget_timers()
+    write_lacking_page()
 
 
 include: "workflow/rules/common.smk"

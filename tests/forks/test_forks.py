@@ -138,6 +138,44 @@ def test_a_signal_is_passed_on(run: Run) -> None:
     assert not alive(worker)
 
 
+SLOW_SERVER = """
+import os, socket, sys, time
+from rankfall.forks import server
+
+def fork(real=os.fork):
+    process = real()
+    time.sleep(0.5 * (process == 0))  # the new process is late, as on a busy machine
+    return process
+
+os.fork = fork
+for number in server.PASSED_ON:
+    server.signal.signal(number, server.signal.SIG_IGN)
+server.Server(socket.socket(fileno=int(sys.argv[1])), "late_job", iter([lambda: time.sleep(1)])).run()
+"""
+EARLY = """
+import os, signal, threading
+from rankfall.forks.client import forked
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()  # while the server imports, before it has forked
+raise SystemExit(forked([]))
+"""
+
+
+def test_a_signal_is_passed_on_that_comes_before_the_work_begins(tmp_path: Path) -> None:
+    """A process that was just forked still ignores what the server ignores; it must not lose it."""
+    (tmp_path / "late_job.py").write_text("import time\ndef main(words):\n    time.sleep(2)\n    return 3\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(rankfall.__file__).parents[1])])
+    environment = os.environ | {"PYTHONPATH": path, ADDRESS: str(tmp_path / "forks")}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(environment[ADDRESS])
+        listening.listen()
+        command = [sys.executable, "-c", SLOW_SERVER, str(listening.fileno())]
+        about: dict[str, Any] = {"env": environment, "cwd": tmp_path}
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], **about)
+    job = subprocess.run([sys.executable, "-c", EARLY], **about, timeout=60)
+    server.communicate(timeout=60)
+    assert job.returncode == -signal.SIGTERM
+
+
 def test_whoever_kills_the_job_kills_its_work(run: Run) -> None:
     job, worker = run.waiting()
     job.kill()

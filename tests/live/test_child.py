@@ -1,10 +1,17 @@
 """Guards how Ctrl-C reaches a run: Snakemake once, its jobs as a request to write their checkpoints."""
 
+import os
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from rankfall.live.child import Child, group
+from rankfall.live.driver import Driver
+from rankfall.live.state import RunState
 
 # Stands for Snakemake: counts interruptions, and starts a job that says how it was ended, in a shell as Snakemake does.
 PROGRAM = """
@@ -50,6 +57,41 @@ def test_snakemake_is_interrupted_once_and_its_job_asked_to_end() -> None:
 def test_where_no_job_runs_here_snakemake_is_still_interrupted_once() -> None:
     """A second time would stop it while it cancels the jobs of a cluster."""
     assert interrupted("none") == "interrupted 1 job None"
+
+
+# Starts a job after it was interrupted, as Snakemake does with what it has chosen; and asks a cluster something.
+LATE = """
+import signal, subprocess, sys, time
+count = []
+signal.signal(signal.SIGINT, lambda *_: count.append(1))
+print("begun", flush=True)
+while not count:
+    time.sleep(0.01)
+time.sleep(0.3)
+job = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "rankfall.cli"])
+asks = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)", "scancel"])
+print("interrupted", len(count), "job", job.wait(), "asks", asks.wait(), flush=True)
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_that_starts_after_the_interruption_is_asked_to_end_too(number: int) -> None:
+    """Also a run that is ended by SIGTERM, which Snakemake ignores here as it does while it waits for its jobs."""
+    program = f"import signal; signal.signal(signal.SIGTERM, lambda *_: count.append(1))\n{LATE}"
+    driver = Driver(Child([sys.executable, "-c", program], {}), RunState(time.time()))
+
+    def interrupt() -> None:
+        while "begun" not in driver.child.text():
+            time.sleep(0.02)
+        os.kill(os.getpid(), number)
+
+    threading.Timer(0.0, interrupt).start()
+    try:
+        assert driver.follow(terminal=False) in (1, 130)
+        assert driver.child.text().splitlines()[-1] == "interrupted 1 job -15 asks 0"
+    finally:
+        driver.child.close()
 
 
 def test_the_third_time_ends_what_does_not_end() -> None:

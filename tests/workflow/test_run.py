@@ -165,7 +165,11 @@ def test_what_fails_takes_nothing_else_with_it(finished: tuple[Checkout, str], t
     assert 4 <= len(said) <= 6 and all(
         "no finished cell has layer 99" in line or "raise its option test" in line for line in said
     )
-    page = (checkout.results / "report" / "index.html").read_text()
+    path = checkout.results / "report" / "index.html"
+    path.unlink()
+    plain = checkout.finish(checkout.start())  # Snakemake without `rankfall run` makes the same page
+    assert plain.code == 1 and "it lacks table attention_identity, table scorecard, figure residuals" in plain.output
+    page = path.read_text()
     assert 'id="lacks">This page lacks 3 tables or figures' in page and "no finished cell has layer 99" in page
     assert (checkout.results / "figures" / "more.png").is_file()
     checkout.configure(

@@ -18,6 +18,25 @@ def begin():
     announce_plan(WIRING, WIRING.plan, RESULTS)
 
 
+def write_lacking_page():
+    """The page of what there is: one job that failed takes nothing else with it."""
+    failed = failed_for_page(workflow)
+    if not failed:
+        return
+    from rankfall.commands._planned import Planned
+    from rankfall.commands.page import write_lacking
+    from rankfall.live.words import error_in
+
+    try:
+        lacks = write_lacking(Planned(WIRING.plan, Path(RESULTS), None), {path: error_in(log) for path, log in failed.items()})
+        said = {"lacks": list(lacks)}
+        logger.info(f"{WIRING.outputs.page} is made of what there is; it lacks {', '.join(lacks)}")
+    except RankfallError as error:
+        said = {"no_page": clean(str(error))}
+        logger.info(f"no page: {said['no_page']}")
+    logger.info(None, extra={"event": "rankfall_page", **said})
+
+
 def tell():
     """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
     if not workflow.is_main_process or (WIRING.told and WIRING.standing.stale.keys() <= workflow.dag.forcefiles):

@@ -87,5 +87,7 @@ def _written(found: Analysis) -> Written:
 
 
 def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic, reads_text = entry
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, [(line, text) for line, text in dynamic], reads_text)
+    digest, sure, maybe, starred, listed, dynamic, reads_text, needed = entry
+    return digest, Imports(
+        sure, {*maybe}, {*starred}, listed, [(line, text) for line, text in dynamic], reads_text, needed
+    )

@@ -73,6 +73,7 @@ class Imports:
     listed: list[str] = field(default_factory=list)  # a literal __all__
     dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
     reads_text: bool = False  # docstrings, comments or line numbers may be data here
+    needed: dict[str, int] = field(default_factory=dict)  # of `sure` and `maybe`, what is imported under no condition
 
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
@@ -177,6 +178,7 @@ class _Reader(ast.NodeVisitor):
             elif isinstance(node, ast.ImportFrom):
                 self.add_from(node)
         for node in tree.body:
+            self.add_needed(node)
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 named = [item.value for item in ast.walk(node.value) if isinstance(item, ast.Constant)]
                 self.found.listed = [name for name in named if isinstance(name, str)]
@@ -204,6 +206,18 @@ class _Reader(ast.NodeVisitor):
             else:
                 self.found.maybe.add(f"{base}.{alias.name}")
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
+
+    def add_needed(self, node: ast.stmt) -> None:
+        """A failure of such an import is one of the module: it stands in no `try`, `if`, `with` or function."""
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = self.absolute(node.module or "", node.level)
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        else:
+            return
+        for name in names:
+            self.found.needed.setdefault(name, node.lineno)
 
     def add_call(self, node: ast.Call) -> None:
         target = self.meaning(node.func)

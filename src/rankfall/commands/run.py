@@ -90,7 +90,7 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
     assert own.results is not None
     if code:
         tell(ending.failed(own.state, again, own.log))
-        tell(lacking_page(own))
+        tell(ending.lacking(own.state, own.results))
         brief_of(own.results, args.config)
         return code
     tell(ending.finished(own.state, own.results, args.config, seconds))
@@ -98,29 +98,6 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         tell(found(own.results))
     tell(ending.where(own.results))
     return brief_of(own.results, args.config)
-
-
-def lacking_page(own: "Driver") -> Iterable[str]:
-    """The page is made of what there is: one job that failed takes nothing else with it."""
-    from rankfall.commands import _planned
-    from rankfall.commands.page import write_lacking
-    from rankfall.errors import RankfallError
-    from rankfall.live import ending
-    from rankfall.plan import make_plan
-
-    assert own.results is not None
-    try:
-        plan = make_plan(own.state.config)
-        if not plan.config.page:
-            return
-        lacks = write_lacking(
-            _planned.Planned(plan, own.results, None), {path: job.error for path, job in own.state.failed.items()}
-        )
-    except RankfallError as error:
-        yield f"==> no page: {error}"
-        return
-    yield from ending.where(own.results)
-    yield f"==> the page lacks {', '.join(lacks)}"
 
 
 def found(results: Path) -> Iterable[str]:

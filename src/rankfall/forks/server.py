@@ -23,7 +23,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -107,6 +107,9 @@ class Server:
         if asked["alike"] != self.alike or threading.active_count() > 1:  # a fork would lose other threads
             connection.close()
         else:
+            before = signal.pthread_sigmask(
+                signal.SIG_BLOCK, PASSED_ON
+            )  # a fork ignores them, as this does, until it is a job
             worker = os.fork()
             if worker == 0:
                 signal.set_wakeup_fd(-1)
@@ -114,7 +117,8 @@ class Server:
                 for other in (self.listening, connection, *self.workers.values()):
                     other.close()
                 close(own)
-                become(self.program, asked, files)
+                become(self.program, asked, files, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             with suppress(OSError):
                 connection.sendall(f"{worker}\n".encode())
             self.workers[worker] = connection
@@ -141,8 +145,8 @@ class Server:
                 os.kill(worker, signal.SIGKILL)
 
 
-def become(program: str, asked: dict[str, Any], files: list[int]) -> NoReturn:
-    """Do the work of a job, and end as it would."""
+def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable[int]) -> NoReturn:
+    """Do the work of a job, and end as it would. Signals that are blocked until here, but not by `mask`, arrive now."""
     for each in (*PASSED_ON, signal.SIGCHLD):
         signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
     for number, file in enumerate(files):
@@ -157,6 +161,7 @@ def become(program: str, asked: dict[str, Any], files: list[int]) -> NoReturn:
     sys.argv = ["rankfall", *asked["arguments"]]
     code = 1
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         code = importlib.import_module(program).main(asked["arguments"])
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)

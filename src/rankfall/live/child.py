@@ -9,12 +9,13 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 EVENTS = "RANKFALL_EVENTS"  # as the logger plugin reads it
+JOB = b"rankfall.cli"  # in the command of every job, and in none by which Snakemake asks a cluster
 
 
 class Child:
@@ -26,6 +27,7 @@ class Child:
         self.event_file.touch()
         self.rest = ""  # of an event that is not complete yet
         self.interrupts = 0
+        self.told: set[tuple[int, bytes]] = set()  # processes that were asked to end, with what they ran then
         with self.output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
@@ -87,14 +89,32 @@ class Child:
         self.process.send_signal(
             signal.SIGINT
         )  # once: a second one would interrupt it while it cancels the jobs of a cluster
-        for job in processes - {self.process.pid}:
-            with suppress(ProcessLookupError):
-                os.kill(job, signal.SIGTERM)
+        self.tell(processes - {self.process.pid})
+
+    def stop_new_jobs(self) -> None:
+        """Ask jobs to end that have started since: Snakemake starts what it had already chosen, and a shell its program."""
+        self.tell(job for job in group(self.process.pid) - {self.process.pid} if JOB in command_of(job))
+
+    def tell(self, processes: Iterable[int]) -> None:
+        """Each once; again if it has become another program, which may not know."""
+        for process in processes:
+            if (one := (process, command_of(process))) not in self.told:
+                self.told.add(one)
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
 
     def end(self, number: int) -> None:
         """Pass a signal on to Snakemake and its jobs."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, number)
+
+
+def command_of(process: int) -> bytes:
+    """Its words; nothing if it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def group(leader: int) -> set[int]:

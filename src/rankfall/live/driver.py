@@ -86,6 +86,8 @@ class Driver:
     def look(self, last: bool = False) -> list[Job]:
         """Take in what has happened; returns the jobs that have ended since."""
         ended = []
+        if self.signals:
+            self.child.stop_new_jobs()
         for event in self.child.new_events():
             job = self.state.take(event)
             ended += [job] if job else []

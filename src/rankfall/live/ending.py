@@ -70,6 +70,15 @@ def failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
         yield f"==> all that Snakemake said: {log}"
 
 
+def lacking(state: RunState, results: Path) -> Iterator[str]:
+    """Of the page, after jobs failed."""
+    if state.no_page:
+        yield f"==> no page: {state.no_page}"
+    elif state.lacks:
+        yield from where(results)
+        yield f"==> the page lacks {', '.join(state.lacks)}"
+
+
 def refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
     """Where Snakemake ended before its first job."""
     if state.refused == "LockException":

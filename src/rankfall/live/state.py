@@ -53,6 +53,8 @@ class RunState:
     said: list[str] = field(default_factory=list)  # errors of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
     idle: bool = False  # there was nothing to do
+    lacks: list[str] = field(default_factory=list)  # tables and figures without which the page had to be made
+    no_page: str = ""  # why there could be no page
     stopping: bool = False  # somebody asked it to: jobs that end without a result have not failed
 
     @property
@@ -83,6 +85,9 @@ class RunState:
     def _rankfall_costs(self, event: Mapping[str, Any]) -> None:
         self.config = str(event.get("config") or "")
         self.costs = {output: (rule, cost, cells) for output, (rule, cost, cells) in event["costs"].items()}
+
+    def _rankfall_page(self, event: Mapping[str, Any]) -> None:
+        self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
 
     def _resources_info(self, event: Mapping[str, Any]) -> None:
         self.cores = int(event.get("cores") or self.cores)

@@ -182,7 +182,7 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
         )
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component), *MEASURE_ROOTS[needs]]
+    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs]]
     files = files_of("measure", component, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
@@ -193,21 +193,21 @@ def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
     always: dict[str, str] = {}
     if needs != "cells":  # the parts of a cell are in the cell's own key
         builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
-        roots, files = _with(roots, files, uses.always(component.options, facts, path), path)
+        roots, files = _with(sources, roots, files, uses.always(component.options, facts, path), path)
         always, _ = _code(sources, roots, files)
-        roots, files = _with(roots, files, uses.chosen(component.options, facts, builds), path)
+        roots, files = _with(sources, roots, files, uses.chosen(component.options, facts, builds), path)
     code, fingerprint = _code(sources, roots, files)
     wanted = _tables(facts, path) if needs == "tables" else ()
     return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
 
 
 def _with(
-    roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
+    sources: Sources, roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
 ) -> tuple[list[str], dict[str, str]]:
     """Modules and files, and those of some components."""
     both = list(some)
     more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
-    return [*roots, *(module_of(kind, part) for kind, part in both)], {**files, **more}
+    return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
 
 
 def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
@@ -251,7 +251,7 @@ def _figure(config: Config, name: str, sources: Sources, measures: Iterable[Meas
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
     files = files_of("figure", component, path)
-    return FigurePlan(name, component, tables, *_code(sources, [module_of("figure", component)], files))
+    return FigurePlan(name, component, tables, *_code(sources, [module_of("figure", component, sources)], files))
 
 
 def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 from rankfall import components
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
+from rankfall.code.missing import check_imports
 from rankfall.config.match import Filter, matches
 from rankfall.config.problems import problem
 from rankfall.config.rules import check_precision, parts
@@ -137,7 +138,7 @@ class Drafts:
 
     def module(self, kind: str, component: Component) -> str:
         if (kind, component.name) not in self.modules:
-            self.modules[kind, component.name] = module_of(kind, component)
+            self.modules[kind, component.name] = module_of(kind, component, self.sources)
         return self.modules[kind, component.name]
 
 
@@ -192,10 +193,11 @@ def _finished(draft: Draft, home: str) -> Cell:
     )
 
 
-def module_of(kind: str, component: Component) -> str:
-    """The module of a component that is known to exist."""
+def module_of(kind: str, component: Component, sources: Sources) -> str:
+    """The module of a component that is known to exist, and can be imported as far as its text says."""
     location = components.locate(kind, component.name)
     assert location is not None, f"{kind} {component.name} was left open"
+    check_imports(kind, component.name, location.module, sources)
     return location.module
 
 

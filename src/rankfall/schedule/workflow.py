@@ -1,6 +1,7 @@
 """What the Snakefile does with Snakemake's own objects."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 SCHEDULER = "snakemake.scheduling.job_scheduler"
@@ -17,3 +18,13 @@ def forget_timers() -> None:
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer) and thread.function.__module__ == SCHEDULER:
             thread.cancel()
+
+
+def failed_for_page(workflow: Any) -> dict[str, Path]:
+    """After a run that failed: first file of each job that did -> its log. Nothing where the page was not asked for, or the run was
+    interrupted: then jobs are not done that will be, and nothing is to be said of them."""
+    scheduler = workflow.scheduler
+    interrupted = scheduler.running or scheduler._user_kill
+    if interrupted or not any(job.rule.name == "page" for job in workflow.dag.jobs):
+        return {}
+    return {str(job.output[0]): Path(str(job.log[0])) for job in scheduler.failed}
