@@ -19,7 +19,7 @@ from rankfall.config.problems import problem, shown
 from rankfall.config.types import Config, parse, read
 from rankfall.design import Component
 from rankfall.plan import uses
-from rankfall.plan.cell import Cell, digest
+from rankfall.plan.cell import Cell, alike, digest
 from rankfall.plan.cells import Costs, make_cells, module_of
 from rankfall.plan.drawn import check_drawn
 from rankfall.plan.grid import SECTIONS, Grid, resolved
@@ -161,13 +161,14 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     sources = Sources()
     measures = _fed({name: _measure(config, name, sources) for name in config.measures})
     filters = {name: entry.cells for name, entry in config.measures.items()}
-    cells = make_cells(Grid(config).points(), config.compute, sources, _costs(measures, filters))
+    cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))
     selected, left_out = select(measures, filters, cells)
     for name, figure in written.figures.items():
         _check_labels(config, figure.component.options, f"figures.{name}")
     figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
+    grid = list(alike(cells)) if figures else []
     for one in figures.values():
-        check_drawn(one, measures.values(), cells, selected)
+        check_drawn(one, measures.values(), grid, selected)
     keep()
     return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out)
 
