@@ -26,6 +26,7 @@ def write_plan(config: Path, text: str, statements: Statements) -> None:
     """Each file appears whole or not at all, the list of jobs last. Where there are right ones already, they stay."""
     plan, written = statements.plan, Written(config.parent)
     write_once(config, text.encode())
+    used(config.parent)  # before anything else, for whoever cleans now
     for place, cells in plan.shards.items():
         write_once(written.shard_file(*place), sealed(slice_of(plan, cells).raw()))
     datasets: dict[str, dict[str, Cell]] = {}
@@ -34,7 +35,6 @@ def write_plan(config: Path, text: str, statements: Statements) -> None:
     for task, cells_of in datasets.items():
         write_once(written.data_file(task), sealed(slice_of(plan, list(cells_of.values())).raw()))
     write_once(config.with_name(JOBS), sealed(jobs(statements)))
-    used(config.parent)
 
 
 def jobs(statements: Statements) -> dict[str, Any]:
