@@ -47,7 +47,8 @@ try:
         for file in workflow.overwrite_configfiles or ["config.yaml"]:
             update_config(config, read(file))
         update_config(config, workflow.config_settings.config)
-    WIRING = Wiring(config, workflow.is_main_process)
+    given = [] if MODULE else workflow.overwrite_configfiles
+    WIRING = Wiring(config, workflow.is_main_process, Path(given[-1]) if given else None)
 except RankfallError as error:
     sys.exit(f"error: {clean(str(error))}")
 
@@ -57,10 +58,10 @@ os.environ.update(
     PYTHONHASHSEED="0",  # of all jobs: a set of words has one order, should a component's trial not have noticed that it matters
 )
 RESULTS = WIRING.results
-config["heading"] = escape(WIRING.plan.config.name)  # as the report's text has it: a name may have any letters
+config["heading"] = escape(WIRING.name)  # as the report's text has it: a name may have any letters
 
-# A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here. It does its own
-# work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.
+# A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here, and reads it
+# instead of planning again. It does its own work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.
 if MODULE or not workflow.is_main_process:
     os.environ[ADDRESS] = ""
 else:

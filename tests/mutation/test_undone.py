@@ -24,8 +24,8 @@ UNDONE = {
     ),
     "a configuration's file is written over": (
         "schedule/wiring.py",
-        '"plan" / f"{digest(self._text)}.json"',
-        '"plan" / "config.json"',
+        "/ FOLDER / name / CONFIG",
+        "/ FOLDER / CONFIG",
         "tests/schedule/test_wiring.py",
     ),
     "compiled files run though their source is another": (

@@ -15,9 +15,10 @@ from plans import VALID, changed
 
 from rankfall.errors import RankfallError
 from rankfall.plan import cost, make_plan
+from rankfall.schedule.needs import SPARE
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.statements import Statement, Statements
-from rankfall.schedule.wiring import SPARE, Wiring
+from rankfall.schedule.wiring import Wiring
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
@@ -152,23 +153,26 @@ def test_measure_of_some_cells_has_jobs_for_their_shards_only() -> None:
     assert len(chosen) < len(wiring.plan.shards)
 
 
-def test_config_is_named_by_its_content_and_never_written_again(tmp_path: Path) -> None:
+def test_a_plan_is_named_by_its_content_and_never_written_again(tmp_path: Path) -> None:
     """So no other run, of this or another configuration, changes what a run's jobs read."""
     config = changed("results", str(tmp_path / "made"))
     wiring = Wiring(config)
     assert not (tmp_path / "made").exists(), "looking at a plan writes nothing"
-    wiring.write_config()
+    wiring.write_plan()
     path = wiring.config
     assert json.loads(path.read_text()) == config
-    os.utime(path, (1, 1))
-    Wiring(config).write_config()
-    assert path.stat().st_mtime == 1
+    files = [file for file in path.parent.rglob("*") if file.is_file()]
+    assert len(files) > 3
+    for file in files:
+        os.utime(file, (1, 1))
+    Wiring(config).write_plan()
+    assert {file.stat().st_mtime for file in files} == {1}
     other = Wiring(changed("trainings/short/lr", 0.5, config))
-    other.write_config()
+    other.write_plan()
     assert other.config != path
-    assert path.stat().st_mtime == 1
+    assert {file.stat().st_mtime for file in files} == {1}
     assert json.loads(path.read_text()) == config
-    assert {entry.name for entry in path.parent.iterdir()} == {path.name, other.config.name}
+    assert {entry.name for entry in path.parents[1].iterdir()} == {path.parent.name, other.config.parent.name}
 
 
 def test_what_may_change_without_any_result_is_given_as_paths() -> None:

@@ -20,6 +20,7 @@ from rankfall.plan.cell import digest
 from rankfall.report import tables
 from rankfall.report.compare import differences
 from rankfall.schedule.announcing import announce_plan
+from rankfall.schedule.wiring import Wiring
 from rankfall.store import Store
 from rankfall.store.announced import announced
 from rankfall.store.inventory import Live, removable, remove
@@ -329,3 +330,29 @@ def test_cells_that_vanish_for_ever_are_told_in_a_line(tmp_path, monkeypatch, ca
     message = capsys.readouterr().err.splitlines()[-1]
     assert "1 cells" in message
     assert "vanished" in message
+
+
+def test_plans_of_former_runs_go_when_nothing_runs(tmp_path, capsys):
+    """With all that is in them. One that a run has used again this week stays, and all of them while anything works here."""
+    raw = config() | {"results": str(tmp_path / "results")}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(raw))
+    old, new = Wiring(raw), Wiring(raw | {"name": "another"})
+    for wiring in (old, new):
+        wiring.write_plan()
+        os.utime(wiring.config.parent, (1, 1))
+    new.write_plan()
+    (tmp_path / "results" / "plan" / "0123.json").write_text("{}")  # as former versions wrote it
+    os.utime(tmp_path / "results" / "plan" / "0123.json", (1, 1))
+    clean = ["gc", "--config", str(file), "--delete"]
+    owner = Store(tmp_path / "results" / "store")
+    announce_plan(owner, old.plan, tmp_path / "results")
+    assert cli.main(clean) == 0
+    assert old.config.is_file()
+    del owner
+    assert cli.main(clean[:-1]) == 0
+    assert old.config.is_file()
+    assert cli.main(clean) == 0
+    assert list((tmp_path / "results" / "plan").iterdir()) == [new.config.parent]
+    assert (new.config.parent / "jobs.json").is_file()
+    assert "plan " in capsys.readouterr().out

@@ -39,7 +39,7 @@ def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path / "checkout", slow)
     live = checkout.start()
     limit = time.monotonic() + 120
-    while not (plans := list((checkout.results / "plan").glob("*.json"))):
+    while not (plans := list((checkout.results / "plan").glob("*/jobs.json"))):
         assert live.poll() is None and time.monotonic() < limit
         time.sleep(0.05)
     (plan,) = plans
@@ -49,7 +49,7 @@ def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     refused = checkout.finish(checkout.start_beside())
     assert refused.code != 0 and "LockException" in refused.output
     assert (plan.read_bytes(), plan.stat().st_mtime_ns) == before
-    assert list((checkout.results / "plan").iterdir()) == [plan]
+    assert list((checkout.results / "plan").iterdir()) == [plan.parent]
     first = checkout.finish(live)
     assert first.code == 0, first.output
     assert rates(checkout) == {1.0e-3}
@@ -115,7 +115,7 @@ def test_a_job_of_a_cluster_reads_what_was_planned(tmp_path: Path) -> None:
     cluster += ["--default-resources", "slurm_partition=main"]
     done = checkout.finish(checkout.start(*cluster, path=f"{tmp_path}/bin:{os.environ['PATH']}"))
     assert done.code != 0 and "train" not in done.jobs, done.output
-    (plan,) = (checkout.results / "plan").iterdir()
+    (plan,) = (checkout.results / "plan").glob("*/config.json")
     assert (tmp_path / "sbatch").exists(), done.output
     assert f"--configfiles {plan}" in (tmp_path / "sbatch").read_text()
 

@@ -1,7 +1,14 @@
-"""Common to the commands that jobs run: the plan, the folder of results, and the check that the plan has not changed."""
+"""Common to the commands that jobs run: the plan, the folder of results, and the check that the plan has not changed.
+
+A job of a run finds beside its configuration what the run has planned, reads what is its own and makes that part of the plan anew, of the
+configuration and the sources as they are now. If its digest is then the one that it was told to expect, all is as it was planned. In any
+other case (nothing is there, a file is damaged, something was edited, nobody said what to expect) the whole grid is planned, which says
+what is wrong.
+"""
 
 import argparse
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +16,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rankfall.plan import Plan
+    from rankfall.plan.slices import Slice
+    from rankfall.plan.written import Written
     from rankfall.schedule.outputs import Outputs
     from rankfall.schedule.statements import Statement, Statements
 
@@ -20,6 +29,7 @@ class Planned:
     plan: "Plan"
     results: Path
     expected: str | None
+    written: "Written | None" = None  # where the plan is of this job's cells alone
 
     @property
     def outputs(self) -> "Outputs":
@@ -30,8 +40,9 @@ class Planned:
     @cached_property
     def statements(self) -> "Statements":
         from rankfall.schedule.statements import Statements
+        from rankfall.schedule.written_statements import WrittenStatements
 
-        return Statements(self.plan)
+        return Statements(self.plan) if self.written is None else WrittenStatements(self.plan, self.written)
 
     def check(self, statement: "Statement", job: str) -> "dict[str, str]":
         """An error if the job's digest is not the planned one. Returns the record that its output keeps."""
@@ -57,8 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
     )
 
 
-def planned(args: argparse.Namespace) -> Planned:
-    """The plan, made by the same package as the run's."""
+def planned(
+    args: argparse.Namespace,
+    read: "Callable[[Written], Slice] | None" = None,
+    state: "Callable[[Statements], Statement] | None" = None,
+) -> Planned:
+    """The plan, made by the same package as the run's. `read`: the cells that the job needs, of a plan that the run has written; `state`:
+    what the job makes. Without them it needs all cells."""
     import rankfall
     from rankfall.errors import RankfallError
     from rankfall.plan import make_plan
@@ -69,5 +85,33 @@ def planned(args: argparse.Namespace) -> Planned:
             f"this job runs the package in {here}, and was planned by the one in {args.package}: something puts another "
             f"`rankfall` first (a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
         )
+    own = None
+    if args.expect is not None and read is not None and state is not None:
+        own = _own_part(args, read, state)
+    if own is not None:
+        return own
     plan = make_plan(args.config)
     return Planned(plan, args.results or Path(plan.config.results), args.expect)
+
+
+def _own_part(
+    args: argparse.Namespace, read: "Callable[[Written], Slice]", state: "Callable[[Statements], Statement]"
+) -> Planned | None:
+    """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
+    from rankfall.errors import RankfallError
+    from rankfall.plan import make_plan
+    from rankfall.plan.written import Written
+
+    written = Written.beside(args.config)
+    if written is None:
+        return None
+    try:
+        plan = make_plan(args.config, read(written))
+        own = Planned(plan, args.results or Path(plan.config.results), args.expect, written)
+        why = "" if state(own.statements).digest == args.expect else "what it makes is not what was planned"
+    except (RankfallError, LookupError, TypeError, ValueError) as error:
+        why = str(error)
+    if not why:
+        return own
+    print(f"planning the whole grid instead of this job's part: {why}", file=sys.stderr)
+    return None

@@ -28,10 +28,11 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.code.unchanged import check_unchanged, proved
     from rankfall.code.watch import given, numerics
     from rankfall.errors import RankfallError
+    from rankfall.plan.slices import Slice
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
 
-    own = _planned.planned(args)
+    own = _planned.planned(args, lambda written: Slice([]), lambda said: said.figure(args.name))
     figure = own.plan.figure(args.name)
     made = own.check(own.statements.figure(args.name), f"figure {args.name}")
     folder = args.tables or own.results / "tables"

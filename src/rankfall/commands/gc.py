@@ -1,7 +1,7 @@
-"""Remove from the store what no plan in use needs; without --delete only list it."""
+"""Remove from the store what no plan in use needs, and the plans of former runs; without --delete only list them."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +39,10 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.store.inventory import DAY, removable, remove
 
     plans = [make_plan(config) for config in args.config]
-    store, needed = Store((args.results or only_results(plans)) / "store"), live(plans)
+    results = args.results or only_results(plans)
+    store, needed = Store(results / "store"), live(plans)
     running = needed_by_running(store, needed)
-    useless = removable(store, needed)
+    useless = [*removable(store, needed), *old_plans(results, running)]
     items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
     young = len(useless) - len(items)
     if running:
@@ -55,12 +56,45 @@ def run(args: argparse.Namespace) -> int:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        needed_by_running(store, needed)  # again, because a run may have begun in the meantime
+        running = needed_by_running(store, needed)  # again, because a run may have begun in the meantime
         still = {item.path for item in removable(store, needed)}
         remove([item for item in items if item.path in still])
+        unused = {item.path for item in old_plans(results, running) if item.age >= args.keep_days * DAY}
+        remove_plans(sorted(unused.intersection(item.path for item in items)))
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
+
+
+def old_plans(results: Path, running: int) -> "Iterator[Item]":
+    """What runs have written for their jobs. While anything works on these results, its plan may be any of them."""
+    import time
+
+    from rankfall.plan.written import FOLDER
+    from rankfall.store.inventory import Item
+
+    folder = results / FOLDER
+    for path in sorted(folder.iterdir()) if folder.is_dir() and not running else ():
+        files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
+        size = sum(file.lstat().st_size for file in files if not file.is_dir())
+        yield Item("plan", path, size, time.time() - path.lstat().st_mtime, "the plan of a run that has ended")
+
+
+def remove_plans(paths: "Iterable[Path]") -> None:
+    """Each at once, under another name first: a run that begins meanwhile finds a whole plan or none, and writes its own."""
+    import shutil
+
+    from rankfall.disk import cannot
+
+    for path in paths:
+        try:
+            if path.is_dir() and not path.is_symlink():
+                path = path.rename(path.with_name(f".{path.name}.gone"))
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot("remove", path, error) from error
 
 
 def only_results(plans: "Iterable[Any]") -> Path:

@@ -27,8 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.code.unchanged import proved
 
-    own = _planned.planned(args)
-    jobs = jobs_of(own, args.jobs)
+    listed = None if args.jobs is None else listed_in(args.jobs)
+    if listed is None:
+        own = _planned.planned(args)
+    else:
+        places = {job.place for job in listed}
+        own = _planned.planned(args, lambda written: written.shards(places), lambda said: said.lookup(listed))
+    jobs = listed if listed is not None else to_make(own)
     own.check(own.statements.lookup(jobs), f"lookup of {len(jobs)} jobs")
     cells = {cell for job in jobs for cell in own.plan.shard(*job.place)}
     measures = [own.plan.measure(name) for name in sorted({job.measure for job in jobs} - {""})]
@@ -67,14 +72,18 @@ def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", m
     return 0
 
 
-def jobs_of(own: _planned.Planned, path: Path | None) -> "list[ShardJob]":
-    """Those that a run lists, or those that a run would look up now."""
-    from rankfall.errors import RankfallError
-    from rankfall.schedule.lookups import ShardJob
+def to_make(own: _planned.Planned) -> "list[ShardJob]":
+    """Those that a run would look up now."""
     from rankfall.schedule.standing import standing
 
-    if path is None:
-        return sorted(standing(own.plan, own.statements, own.outputs).lookups)
+    return sorted(standing(own.plan, own.statements, own.outputs).lookups)
+
+
+def listed_in(path: Path) -> "list[ShardJob]":
+    """Those that a run lists."""
+    from rankfall.errors import RankfallError
+    from rankfall.schedule.lookups import ShardJob
+
     try:
         return [ShardJob(*map(str, job)) for job in json.loads(path.read_text())]
     except (OSError, ValueError, TypeError) as error:

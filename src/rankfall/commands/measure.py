@@ -27,11 +27,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.code.unchanged import proved
 
-    own = _planned.planned(args)
+    own = _own(args)
     measure = own.plan.measure(args.measure)
     cells = own.plan.measured_cells(args.measure, args.task, args.shard) if measure.needs == "cells" else []
     with proved([measure.code, *(cell.code for cell in cells)], own.plan.texts):
         return measure_shard(args, own, cells)
+
+
+def _own(args: argparse.Namespace) -> _planned.Planned:
+    """Of a shard's cells, or of none."""
+    from rankfall.plan.slices import Slice
+
+    if args.task is None or args.shard is None:
+        return _planned.planned(args, lambda written: Slice([]), lambda said: said.freely(args.measure))
+    place = args.task, args.shard
+    return _planned.planned(
+        args, lambda written: written.shard(*place), lambda said: said.measure(args.measure, *place)
+    )
 
 
 def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:

@@ -98,11 +98,12 @@ def _folder(args: argparse.Namespace) -> Path:
 
 def _combine(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
+    from rankfall.plan.slices import Slice
     from rankfall.report import tables
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
-    own = _planned.planned(args)
+    own = _planned.planned(args, lambda written: Slice([]), lambda said: said.table(args.name))
     parts = own.statements.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
     made = own.check(own.statements.table(args.name), f"table {args.name}")
     out = args.out or Path(own.outputs.table(args.name))

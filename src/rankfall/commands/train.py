@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.code.unchanged import proved
 
-    own = _planned.planned(args)
+    place = args.task, args.shard
+    own = _planned.planned(args, lambda written: written.shard(*place), lambda said: said.train(*place))
     cells = own.plan.shard(args.task, args.shard)
     with proved((cell.code for cell in cells), own.plan.texts):
         return train_shard(args, own, cells)

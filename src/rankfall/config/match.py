@@ -4,14 +4,14 @@ The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of 
 """
 
 import re
-from collections.abc import Collection, Iterable, KeysView, Mapping
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 from rankfall import filters
 from rankfall.config.bounds import CELLS, INTEGER
 from rankfall.config.problems import problem, shown, unknown_key
-from rankfall.design import Architecture, Component, Designed, Training, canonical, names
+from rankfall.design import Architecture, Component, Designed, Task, Training, canonical, names
 
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 DIGITS = 19  # of the largest integer
@@ -21,6 +21,19 @@ TRAINING = tuple(f"training.{name}" for name in names(Training))
 
 
 Filter = Mapping[str, Collection[Any]]  # field -> values, of which a cell must have one
+
+
+class Seeded(Protocol):
+    """Cells that differ in their seeds alone."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def training(self) -> Training: ...
+    @property
+    def seeds(self) -> Sequence[int]: ...
 
 
 def values(given: Any, path: str) -> list[Any]:
@@ -64,17 +77,27 @@ def matches(cell: Designed, wanted: Filter) -> bool:
     return all(_among(value(cell, field), items) for field, items in wanted.items())
 
 
+def matching(cells: Seeded, wanted: Filter) -> Sequence[int]:
+    """The seeds of those that have one of the values in every field."""
+    if not all(_among(value(cells, field), items) for field, items in wanted.items() if field != "seed"):
+        return ()
+    if "seed" not in wanted:
+        return cells.seeds
+    return [seed for seed in cells.seeds if _among(seed, wanted["seed"])]
+
+
 def _among(found: Any, items: Collection[Any]) -> bool:
     if type(found) is int and isinstance(items, KeysView):
         return found in items
     return any(filters.matches(found, item) for item in items)
 
 
-def unmatched(cells: Iterable[Designed], wanted: Filter) -> tuple[str, Any] | None:
+def unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] | None:
     """The first (field, value) that no cell has: such a value has no effect and is probably a mistake."""
     cells = list(cells)
     for field, items in sorted(wanted.items()):
-        found = [value(cell, field) for cell in cells]
+        seeds = {seed for some in cells for seed in some.seeds} if field == "seed" else set()
+        found = list(seeds) or [value(some, field) for some in cells]
         integers = {item for item in found if type(item) is int}
         others = {
             canonical(_plain(item)): item for item in found if type(item) is not int
@@ -91,10 +114,10 @@ def _plain(found: Any) -> Any:
     return asdict(found) if isinstance(found, Component) else found
 
 
-def value(cell: Designed, field: str) -> Any:
-    """The cell's value of a field; for a component the component itself."""
+def value(cell: Designed | Seeded, field: str) -> Any:
+    """The cell's value of a field; for a component the component itself. Of many cells, of any field but the seed."""
     if field == "seed":
-        return cell.seed
+        return cell.seed  # type: ignore[union-attr]
     if field in LABELS:
         return getattr(cell, field).name
     if field.startswith("training."):

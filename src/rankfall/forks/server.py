@@ -25,6 +25,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rankfall.forks.client import PASSED_ON, alike
@@ -211,9 +212,12 @@ def close(files: Any) -> None:
 def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     """What to import ahead: the plan's code with what it analyses, then libraries of training, figures and models, if jobs have them."""
     from rankfall.plan import make_plan
+    from rankfall.plan.written import Written
 
     plans: list[Any] = []
-    yield lambda: plans.append(make_plan(config))
+    written = Written.beside(Path(config))
+    # Of the written plan a cell of each kind of code: all of a large grid would keep the first jobs waiting.
+    yield lambda: plans.append(make_plan(config, written.sample if written else None))
     plan = plans[0] if plans else None
     fast = plan is not None and "train" in jobs and any(cell.engine == "fused" for cell in plan.cells)
     measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []

@@ -1,77 +1,29 @@
 """From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rankfall import components
 from rankfall.code.analyses import keep
-from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.loader import Text
 from rankfall.config.looks import check_colours, check_labels
 from rankfall.config.match import parse_filter
-from rankfall.config.options import description
-from rankfall.config.problems import problem, shown
+from rankfall.config.problems import problem
 from rankfall.config.types import Config, parse, read
-from rankfall.design import Component
 from rankfall.plan import uses
-from rankfall.plan.cell import Cell, digest
-from rankfall.plan.cells import Costs, make_cells, module_of
+from rankfall.plan.cell import Cell, alike, digest
+from rankfall.plan.cells import Costs, make_cells
 from rankfall.plan.drawn import check_drawn
+from rankfall.plan.entries import CELL_TABLES, FigurePlan, MeasurePlan, fed, figure_plan, measure_plan
 from rankfall.plan.grid import SECTIONS, Grid, resolved
 from rankfall.plan.selection import select
+from rankfall.plan.slices import Addresses, Slice, addresses_of, sliced
 
-MEASURE_ROOTS = {  # by what a measure needs, the modules that prepare its input; not those of jobs
-    "cells": ("rankfall.measures._apply",),
-    "nothing": ("rankfall.measures._context",),
-    "tables": ("rankfall.measures._context",),
-}
-CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
-BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
-NEEDS = ("cells", "nothing", "tables")
-
-
-@dataclass(frozen=True)
-class MeasurePlan:
-    """A measure with what it depends on, beside the cells."""
-
-    name: str
-    component: Component
-    table: str
-    needs: str
-    code: Mapping[str, str] = field(repr=False)
-    fingerprint: str
-    tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
-    cost: Mapping[str, float] = field(default_factory=dict)  # of a cell: seconds, megabytes
-    always: Mapping[str, str] = field(default_factory=dict, repr=False)  # of its code what no option in PARTS chooses
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return self.component.options
-
-    @cached_property
-    def key(self) -> str:
-        """Everything but the cell."""
-        return digest("measure", self.component.name, self.component.options, self.fingerprint)
-
-
-@dataclass(frozen=True)
-class FigurePlan:
-    """A figure, the tables that it is drawn from, and its code."""
-
-    name: str
-    component: Component
-    tables: tuple[str, ...]
-    code: Mapping[str, str] = field(repr=False)
-    fingerprint: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return self.component.options
+__all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +41,9 @@ class Plan:
     left_out: Mapping[str, Counter[str]] = field(
         default_factory=dict
     )  # measure -> why it cannot measure cells -> how many
+    addresses: Addresses = field(
+        default_factory=dict, repr=False, compare=False
+    )  # of a whole plan: where the grid has them
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
@@ -153,70 +108,32 @@ class Plan:
         }
 
 
-def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
-    """The plan of a configuration: a mapping, or the path of a YAML or JSON file."""
+def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None) -> Plan:
+    """The plan of a configuration: a mapping, or the path of a YAML or JSON file. `only`: with no other cells than these, for a job
+    that was given them by whoever has planned all and checked that they go together.
+    """
     written = parse(read(source))
     config = resolved(written)
     labels, colours = check_labels(written), check_colours(written)
-    sources = Sources()
-    measures = _fed({name: _measure(config, name, sources) for name in config.measures})
-    filters = {name: entry.cells for name, entry in config.measures.items()}
-    cells = make_cells(Grid(config).points(), config.compute, sources, _costs(measures, filters))
-    selected, left_out = select(measures, filters, cells)
-    for name, figure in written.figures.items():
-        _check_labels(config, figure.component.options, f"figures.{name}")
-    figures = {name: _figure(config, name, sources, measures.values()) for name in config.figures}
-    for one in figures.values():
-        check_drawn(one, measures.values(), cells, selected)
+    sources, grid = Sources(), Grid(config)
+    measures = fed({name: measure_plan(config, name, sources) for name in config.measures})
+    figures = {name: figure_plan(config, name, sources, measures.values()) for name in config.figures}
+    if only is not None:
+        cells = sliced(only, grid, config.compute, sources)
+        selected, left_out, addresses = only.selected(cells, measures), {}, {}
+    else:
+        filters = {name: entry.cells for name, entry in config.measures.items()}
+        series = list(grid.series())
+        cells = make_cells(series, config.compute, sources, _costs(measures, filters))
+        selected, left_out = select(measures, filters, cells)
+        addresses = addresses_of(series)
+        for name, figure in written.figures.items():
+            _check_labels(config, figure.component.options, f"figures.{name}")
+        some = list(alike(cells)) if figures else []
+        for one in figures.values():
+            check_drawn(one, measures.values(), some, selected)
     keep()
-    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out)
-
-
-def _measure(config: Config, name: str, sources: Sources) -> MeasurePlan:
-    component, path = config.measures[name].component, f"measures.{name}"
-    facts = _facts("measure", component, path)
-    table, needs = facts.get("TABLE"), facts.get("NEEDS", "cells")
-    if table not in components.names("table"):
-        raise problem(
-            path, f"its component says TABLE = {shown(table)}", allowed=components.names("table"), given=table
-        )
-    if needs not in NEEDS:
-        raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs]]
-    files = files_of("measure", component, path)
-    if "BUILDS" in facts and needs != "nothing":
-        raise problem(
-            path,
-            "its component says what it BUILDS networks of, but its networks are those of cells",
-            hint="leave it out",
-        )
-    always: dict[str, str] = {}
-    if needs != "cells":  # the parts of a cell are in the cell's own key
-        builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
-        roots, files = _with(sources, roots, files, uses.always(component.options, facts, path), path)
-        always, _ = _code(sources, roots, files)
-        roots, files = _with(sources, roots, files, uses.chosen(component.options, facts, builds), path)
-    code, fingerprint = _code(sources, roots, files)
-    wanted = _tables(facts, path) if needs == "tables" else ()
-    return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
-
-
-def _with(
-    sources: Sources, roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
-) -> tuple[list[str], dict[str, str]]:
-    """Modules and files, and those of some components."""
-    both = list(some)
-    more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
-    return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
-
-
-def _fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
-    """Measures of tables, with those of their tables that this run makes; not tables of one another, so that there are no cycles."""
-    made = {*CELL_TABLES, *(measure.table for measure in measures.values() if measure.needs != "tables")}
-    return {
-        name: replace(measure, tables=tuple(table for table in measure.tables if table in made))
-        for name, measure in measures.items()
-    }
+    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out, addresses)
 
 
 def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[str, Any]]) -> list[Costs]:
@@ -228,43 +145,6 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
     ]
 
 
-def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Digests by file and altogether: of the code that the roots import, and of other files."""
-    code, fingerprint = {**sources.code_files(roots), **files}, sources.fingerprint(roots)
-    return code, digest(fingerprint, files) if files else fingerprint
-
-
-def _figure(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
-    component, path = config.figures[name].component, f"figures.{name}"
-    facts = _facts("figure", component, path)
-    if "USES" in facts:
-        raise problem(
-            path,
-            "its component says what it USES of a network, but a figure is drawn from tables",
-            hint="say it in the measure",
-        )
-    made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
-    tables = _tables(facts, path)
-    for table in tables:
-        if table not in made:
-            raise problem(
-                path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
-            )
-    files = files_of("figure", component, path)
-    return FigurePlan(name, component, tables, *_code(sources, [module_of("figure", component, sources)], files))
-
-
-def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
-    """What a measure of tables or a figure reads."""
-    declared = components.names("table")
-    for table in facts.get("TABLES", ()):
-        if table not in declared:
-            raise problem(path, f"its component says TABLES = [{shown(table)}]", allowed=declared, given=table)
-    if not facts.get("TABLES"):
-        raise problem(path, "its component does not say which TABLES it reads", allowed=declared)
-    return tuple(facts["TABLES"])
-
-
 def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
     """Raise if a figure's options name something that the grid does not have; otherwise the figure would fail hours later."""
     for label, section in SECTIONS.items():
@@ -274,8 +154,3 @@ def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None
                 if isinstance(item, str) and item not in known:
                     what = f"{item!r} is not one of the {section}"
                     raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)
-
-
-def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:
-    found = description(kind, component.name, path)
-    return found.facts if found else {}

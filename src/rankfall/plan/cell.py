@@ -7,9 +7,10 @@ group  what cells of one stack must have in common: the spec without seed and wi
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from rankfall.design import Architecture, Component, Task, Training, canonical, names
 from rankfall.plan.cost import Cost
@@ -52,9 +53,49 @@ class Cell:
         return spec_content(self.task, self.architecture, self.training)
 
 
+class Alike(NamedTuple):
+    """Neighbours in a list of cells that differ in their seeds alone: what does not depend on the seed is asked once for all of them."""
+
+    cells: list[Cell]
+
+    @property
+    def task(self) -> Task:
+        return self.cells[0].task
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.cells[0].architecture
+
+    @property
+    def training(self) -> Training:
+        return self.cells[0].training
+
+    @property
+    def seeds(self) -> list[int]:
+        return [cell.seed for cell in self.cells]
+
+    def of(self, seeds: Collection[int]) -> "Alike":
+        """Those with some of the seeds."""
+        if len(seeds) == len(self.cells):
+            return self
+        wanted = set(seeds)
+        return Alike([cell for cell in self.cells if cell.seed in wanted])
+
+
+def alike(cells: Iterable[Cell]) -> Iterator[Alike]:
+    """The cells in their order."""
+    parts = groupby(cells, lambda cell: (id(cell.task), id(cell.architecture), id(cell.training)))
+    return (Alike(list(some)) for _, some in parts)
+
+
 def digest(*parts: Any) -> str:
     """Hash of plain values."""
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:LENGTH]
+    return digest_of(canonical(parts))
+
+
+def digest_of(text: str) -> str:
+    """Of what is written already as `canonical` writes it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
 def spec_content(task: Task, architecture: Architecture, training: Training) -> dict[str, Any]:

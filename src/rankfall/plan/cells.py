@@ -1,23 +1,28 @@
-"""From the grid's points to cells: keys, groups and shards; two points that mean the same cell are an error."""
+"""From the grid's combinations to cells: keys, groups and shards; two that mean the same cell are an error.
 
-from collections.abc import Iterable, Mapping, Sequence
+All that does not depend on the seed is computed once a combination (`Shared`); of a cell alone are two hashes of short texts.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rankfall import components
 from rankfall.code.files import files_of
 from rankfall.code.fingerprint import Sources
 from rankfall.code.missing import check_imports
-from rankfall.config.match import Filter, matches
+from rankfall.config.match import Filter, matching
 from rankfall.config.problems import problem
 from rankfall.config.rules import check_precision, parts
 from rankfall.config.types import Compute
-from rankfall.design import Architecture, Component, Task, Training
+from rankfall.design import Component, canonical
 from rankfall.plan import shard
-from rankfall.plan.cell import Cell, digest, spec_content, training_content
+from rankfall.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.plan.cost import Cost, cell_seconds
 from rankfall.plan.engines import FUSED, ROOT, engine_of
-from rankfall.plan.grid import Point
+from rankfall.plan.grid import Series, without
 from rankfall.plan.history import read_history
 
 # The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
@@ -47,11 +52,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class Draft:
-    """A cell without its shard, which depends on the cost of the others."""
+    """Cells of one combination without their keys and shards, which depend on the cost of the others."""
 
-    point: Point
+    series: Series
     shared: Shared
-    spec: str
 
 
 class Drafts:
@@ -59,39 +63,36 @@ class Drafts:
 
     def __init__(self, sources: Sources, compute: Compute) -> None:
         self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
-        self.shared: dict[tuple[Task, Architecture, Training], Shared] = {}
         self.modules: dict[tuple[str, str], str] = {}
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
         self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
-        self.taken: dict[str, Point] = {}
+        self.taken: dict[str, list[Series]] = {}  # by the digest of what all seeds have in common
 
-    def draft(self, point: Point) -> Draft | None:
-        """None for a point that differs from another point of its entry in unread fields only, so that both are one cell."""
-        designs = point.task, point.architecture, point.training
-        shared = self.shared.get(designs)
-        if shared is None:
-            shared = self.shared[designs] = self.share(point)
-        spec = digest("spec", shared.digest, point.seed)
-        if spec in self.taken:
-            other = self.taken[spec]
-            if (told(point), point.origin) == (
-                told(other),
-                other.origin,
-            ) and point.architecture is not other.architecture:
-                return None
-            what = f"{told(point)} is already made by {other.origin} as {told(other)}"
-            raise problem(point.origin, what, hint="take it out of one of them, or exclude it")
-        self.taken[spec] = point
-        return Draft(point, shared, spec)
+    def draft(self, series: Series) -> Draft:
+        """Without cells that differ from others of their entry in unread fields only, so that both are one cell."""
+        shared = self.share(series)
+        same = self.taken.setdefault(shared.digest, [])
+        for other in same:
+            both = set(series.seeds) & set(other.seeds)
+            if not both:
+                continue
+            seed = next(seed for seed in series.seeds if seed in both)
+            mine, theirs = told(series, seed), told(other, seed)
+            if (mine, series.origin) != (theirs, other.origin) or series.architecture is other.architecture:
+                what = f"{mine} is already made by {other.origin} as {theirs}"
+                raise problem(series.origin, what, hint="take it out of one of them, or exclude it")
+            series = without(series, both)
+        same.append(series)
+        return Draft(series, shared)
 
-    def share(self, point: Point) -> Shared:
-        task, architecture, training = point.task, point.architecture, point.training
+    def share(self, series: Series) -> Shared:
+        task, architecture, training = series.task, series.architecture, series.training
         content = spec_content(task, architecture, training)
         spec = digest(content)
         stacked = training_content(training, stacked=True)
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = parts(task, architecture, training)
-        check_precision(training, self.compute.device, f"{point.origin} ({training.name})")
+        check_precision(training, self.compute.device, f"{series.origin} ({training.name})")
         engine = engine_of(self.compute, task, architecture, training, self.sources)
         steps = (ROOT,) if engine == FUSED else ()
         roots = frozenset((*TRAIN_ROOTS, *steps, *data_roots, *(self.module(kind, part) for kind, part in used)))
@@ -99,7 +100,7 @@ class Drafts:
         files: dict[str, str] = {}  # of the other parts: the cell's key holds its data's
         for kind, part in used:
             if kind != "task":
-                files |= self.files_of(kind, part, f"{point.origin} ({architecture.name}, {training.name})")
+                files |= self.files_of(kind, part, f"{series.origin} ({architecture.name}, {training.name})")
         fingerprint, data_fingerprint = self.sources.fingerprint(roots), self.sources.fingerprint(data_roots)
         group = digest("group", content["task"], content["architecture"], stacked)
         return Shared(
@@ -142,55 +143,117 @@ class Drafts:
         return self.modules[kind, component.name]
 
 
-def make_cells(points: Iterable[Point], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
+def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
     """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration. `costs` are of measures."""
-    maker = Drafts(sources, compute)
-    made = [draft for draft in map(maker.draft, points) if draft is not None]
-    drafts = sorted(made, key=lambda draft: (*draft.shared.order, draft.point.seed))
-    homes = _shards(drafts, compute, costs)
-    return [_finished(draft, home) for draft, home in zip(drafts, homes)]
+    drafts = in_order(map(Drafts(sources, compute).draft, series))
+    datasets = Datasets()
+    return [
+        cell
+        for draft, places in zip(drafts, _shards(drafts, compute, costs))
+        for home, seeds in places
+        for cell in finish(draft, seeds, home, datasets)
+    ]
 
 
-def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> list[str]:
-    """The shard of each cell. A shard is trained in one job and measured in one for each measure, so its size follows from what takes
-    longest.
-    """
-    known: dict[tuple[str, int], shard.Pack] = {}
-    seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
-    places = []
+def in_order(drafts: Iterable[Draft]) -> list[Draft]:
+    """By what they are, then by seed; where several are the same but for their seeds, these may alternate."""
+    found: dict[tuple[Any, ...], list[Draft]] = {}
     for draft in drafts:
-        name, seed = draft.point.task.name, draft.point.seed
-        ident = draft.spec if draft.shared.alone else draft.shared.group, seed // shard.SEEDS
-        if ident not in known:
-            known[ident] = shard.pack(ident[0], seed)
-        pack, own = known[ident], seconds.setdefault(name, {})
-        dearest = max([draft.shared.cost.seconds, *(seconds for of, seconds in costs if matches(draft.point, of))])
-        own[pack] = own.get(pack, 0.0) + dearest
-        places.append((name, pack))
+        found.setdefault(draft.shared.order, []).append(draft)
+    ordered = []
+    for _, same in sorted(found.items(), key=itemgetter(0)):
+        seeded = sorted((seed, number) for number, draft in enumerate(same) for seed in draft.series.seeds)
+        for number, some in groupby(seeded, itemgetter(1)):
+            series = same[number].series._replace(seeds=[seed for seed, _ in some])
+            ordered.append(Draft(series, same[number].shared))
+    return ordered
+
+
+def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> list[list[tuple[str, list[int]]]]:
+    """(shard, seeds) of each draft. A shard is trained in one job and measured in one for each measure, so its size follows from what
+    takes longest.
+    """
+    seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
+    packed = []
+    for draft in drafts:
+        dearest = _dearest(draft, costs)
+        own = seconds.setdefault(draft.series.task.name, {})
+        packs = list(_packs(draft))
+        for pack, seeds in packs:
+            for seed in seeds:
+                own[pack] = own.get(pack, 0.0) + dearest[seed]
+        packed.append((draft.series.task.name, packs))
     homes = {name: shard.shards(own, compute.shard_minutes) for name, own in seconds.items()}
-    return [homes[name][pack] for name, pack in places]
+    return [[(homes[name][pack], seeds) for pack, seeds in packs] for name, packs in packed]
 
 
-def _finished(draft: Draft, home: str) -> Cell:
-    point, shared = draft.point, draft.shared
-    data_seed = point.seed if shared.seeded else None
-    data_key = digest("data", shared.content["task"], data_seed, shared.data_fingerprint)
-    return Cell(
-        task=point.task,
-        architecture=point.architecture,
-        training=point.training,
-        seed=point.seed,
-        key=digest(draft.spec, shared.fingerprint, data_key),
-        spec=draft.spec,
-        data_key=data_key,
-        data_seed=data_seed,
-        group=shared.group,
-        shard=home,
-        engine=shared.engine,
-        code=shared.code,
-        data_code=shared.data_code,
-        cost=shared.cost,
-    )
+def _dearest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
+    """Seed -> the seconds of training or of the measure that takes longest."""
+    found = dict.fromkeys(draft.series.seeds, draft.shared.cost.seconds)
+    for of, seconds in costs:
+        if seconds > draft.shared.cost.seconds:
+            for seed in matching(draft.series, of):
+                found[seed] = max(found[seed], seconds)
+    return found
+
+
+def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
+    """The packs of a draft's seeds, which are in order."""
+    shared = draft.shared
+    if shared.alone:
+        for seed in draft.series.seeds:
+            yield shard.pack(spec_of(shared, seed), seed), [seed]
+        return
+    for block, seeds in groupby(draft.series.seeds, lambda seed: seed // shard.SEEDS):
+        yield shard.pack(shared.group, block * shard.SEEDS), list(seeds)
+
+
+class Datasets:
+    """Keys of data sets, each computed once for all cells that share it."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str], dict[int | None, str]] = {}  # (task's content, code) -> seed -> key
+
+    def keys(self, shared: Shared) -> Callable[[int | None], str]:
+        """The key of a seed's data, for cells of one combination."""
+        content = canonical(shared.content["task"])
+        known = self.known.setdefault((content, shared.data_fingerprint), {})
+
+        def key(seed: int | None) -> str:
+            if seed not in known:
+                known[seed] = digest("data", shared.content["task"], seed, shared.data_fingerprint)
+            return known[seed]
+
+        return key
+
+
+def spec_of(shared: Shared, seed: int) -> str:
+    return digest_of(f'["spec","{shared.digest}",{seed}]')
+
+
+def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: Datasets) -> Iterator[Cell]:
+    """Cells of one shard."""
+    series, shared = draft.series, draft.shared
+    data_key_of, end = datasets.keys(shared), f'","{shared.fingerprint}","'
+    for seed in seeds:
+        data_seed = seed if shared.seeded else None
+        spec, data_key = spec_of(shared, seed), data_key_of(data_seed)
+        yield Cell(
+            series.task,
+            series.architecture,
+            series.training,
+            seed,
+            digest_of(f'["{spec}{end}{data_key}"]'),
+            spec,
+            data_key,
+            data_seed,
+            shared.group,
+            home,
+            shared.engine,
+            shared.code,
+            shared.data_code,
+            shared.cost,
+        )
 
 
 def module_of(kind: str, component: Component, sources: Sources) -> str:
@@ -201,7 +264,7 @@ def module_of(kind: str, component: Component, sources: Sources) -> str:
     return location.module
 
 
-def told(point: Point) -> str:
+def told(series: Series, seed: int) -> str:
     """A cell in words."""
-    a = point.architecture
-    return f"{point.task.name} / {a.name} / {point.training.name}, depth {a.depth}, seed {point.seed}"
+    a = series.architecture
+    return f"{series.task.name} / {a.name} / {series.training.name}, depth {a.depth}, seed {seed}"

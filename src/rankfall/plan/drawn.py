@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall import components
 from rankfall.config.problems import problem, shown
 from rankfall.filters import matches_in_table, parts
-from rankfall.plan.cell import Cell
+from rankfall.plan.cell import Alike
 from rankfall.plan.uses import listed
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Table
@@ -41,8 +41,8 @@ NAMED = 12  # values that an error lists
 def check_drawn(
     figure: "FigurePlan",
     measures: Iterable["MeasurePlan"],
-    cells: Iterable[Cell],
-    selected: Mapping[str, Iterable[str]],
+    cells: list[Alike],
+    selected: Mapping[str, frozenset[str]],
 ) -> None:
     """Raise if an option of the figure names what its tables will not have. `selected`: measure -> keys of its cells."""
     path, options = f"figures.{figure.name}", figure.options
@@ -63,18 +63,18 @@ def check_drawn(
                     f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
                 )
     if first.cells:
-        _check_cells(path, options, filters, _fed(first.name, feeding, list(cells), selected))
+        _check_cells(path, options, filters, _fed(first.name, feeding, cells, selected))
 
 
 def _fed(
-    table: str, feeding: list["MeasurePlan"], cells: list[Cell], selected: Mapping[str, Iterable[str]]
-) -> list[Cell]:
+    table: str, feeding: list["MeasurePlan"], cells: list[Alike], selected: Mapping[str, frozenset[str]]
+) -> list[Alike]:
     """The cells that a table has rows of."""
-    filling = [measure.name for measure in feeding if measure.table == table]
+    filling = {selected[measure.name] for measure in feeding if measure.table == table}
     if not filling:  # the tables of all cells
         return cells
-    keys = {key for name in filling for key in selected[name]}
-    return [cell for cell in cells if cell.key in keys]
+    there = ([cell for cell in some.cells if any(cell.key in keys for keys in filling)] for some in cells)
+    return [Alike(left) for left in there if left]
 
 
 def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["MeasurePlan"]) -> None:
@@ -97,17 +97,16 @@ def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None
             raise problem(path, f"{shown(value)} is no value of a column of type {kind}")
 
 
-def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Cell]) -> None:
+def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> None:
     """That each filter, and then each option, leaves cells, and that every value that is named occurs among them."""
-    made: dict[Any, dict[str, Any]] = {}
+    made: dict[tuple[int, ...], dict[str, Any]] = {}
 
-    def value(cell: Cell, column: str) -> Any:
-        if column == "seed":
-            return cell.seed
-        alike = cell.task, cell.architecture, cell.training
-        if alike not in made:
-            made[alike] = cell_columns(cell)
-        return made[alike][column]
+    def value(some: Alike, column: str) -> Any:
+        """Of a column that is not the seed's."""
+        ident = id(some.task), id(some.architecture), id(some.training)
+        if ident not in made:
+            made[ident] = cell_columns(some.cells[0])
+        return made[ident][column]
 
     known = {column.name for column in CELL_COLUMNS if not column.provenance} - set(LATE)
     for column in where.keys() & known:
@@ -125,11 +124,11 @@ def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any]
 
 
 def _narrowed(
-    path: str, column: str, groups: list[list[Any]], cells: list[Cell], value: Callable[[Cell, str], Any]
-) -> list[Cell]:
+    path: str, column: str, groups: list[list[Any]], cells: list[Alike], value: Callable[[Alike, str], Any]
+) -> list[Alike]:
     """The cells that have one of the values; an error if there is a group of which no cell has any."""
-    found = {cell.key: value(cell, column) for cell in cells}
-    there = {str(one): one for one in found.values()}
+    found = [some.seeds if column == "seed" else [value(some, column)] for some in cells]
+    there = {str(one): one for values in found for one in values}
     for group in groups:
         if not any(matches_in_table(one, wanted) for one in there.values() for wanted in group):
             listed_values = ", ".join(sorted(there)[:NAMED]) + (", ..." if len(there) > NAMED else "")
@@ -138,7 +137,10 @@ def _narrowed(
     good = {
         name for name, one in there.items() if any(matches_in_table(one, item) for group in groups for item in group)
     }
-    return [cell for cell in cells if str(found[cell.key]) in good]
+    if column != "seed":
+        return [some for some, (one,) in zip(cells, found) if str(one) in good]
+    left = (some.of([seed for seed in seeds if str(seed) in good]) for some, seeds in zip(cells, found))
+    return [some for some in left if some.cells]
 
 
 def _written(values: list[Any]) -> Iterator[str]:

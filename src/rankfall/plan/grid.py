@@ -1,11 +1,11 @@
-"""The grid: from entries with axes to one combination of task, architecture, training and seed a cell.
+"""The grid: from entries with axes to the combinations of task, architecture and training, each with its seeds.
 
-A specification is made once and shared by all its seeds, so ten thousand cells take milliseconds.
+A combination is made, checked and compared once for all its seeds, so a million cells take little more than a thousand.
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from rankfall.config.bounds import CELLS
 from rankfall.config.entries import model_of
-from rankfall.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matches, parse_filter, unmatched, values
+from rankfall.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matching, parse_filter, unmatched, values
 from rankfall.config.options import check_plain, resolve
 from rankfall.config.problems import problem, shown, translate, unknown_key
 from rankfall.config.rules import Rules
@@ -23,24 +23,28 @@ from rankfall.design import Architecture, Component, Task, Training, canonical, 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 
 
-class Point(NamedTuple):
-    """One combination; `origin` is the entry that it comes from."""
+class Series(NamedTuple):
+    """One combination with its seeds: number `number` of the entry `origin`."""
 
     task: Task
     architecture: Architecture
     training: Training
-    seed: int
+    seeds: Sequence[int]
     origin: str
+    number: int
 
 
 @dataclass(frozen=True)
 class Trio:
-    """A point without its seed."""
+    """A combination with one seed or, where rules that know no seeds are asked, without."""
 
     task: Task
     architecture: Architecture
     training: Training
     seed: int = -1
+
+
+Axes = Mapping[str, list[Any]]  # axis -> its values, checked
 
 
 class Grid:
@@ -50,8 +54,9 @@ class Grid:
         self.config = config
         self.rules = Rules()
         self.made: dict[tuple[Any, ...], Any] = {}
+        self.known: dict[str, Axes] = {}  # of the origins that were asked for
 
-    def points(self) -> Iterator[Point]:
+    def series(self) -> Iterator[Series]:
         """All combinations, entry by entry."""
         total = 0
         for number, entry in enumerate(self.config.grid):
@@ -60,30 +65,39 @@ class Grid:
                 total += math.prod(len(values(given, f"{path}.{axis}")) for axis, given in raw.items())
                 if total > CELLS:
                     raise problem(path, f"with this entry the grid has {total:,} cells", allowed=[f"at most {CELLS:,}"])
-            crossed = list(self.crossed(self.axes(entry.axes, path), path))
-            yield from self.kept(crossed, entry, path)
-            for index, extra in enumerate(entry.include):
-                inner = f"{path}.include.{index}"
-                own = self.axes(extra, inner)
-                if not own:
-                    raise problem(inner, "is empty, so it adds nothing")
-                yield from self.crossed({**self.axes(entry.axes, path), **own}, inner)
+            yield from self.kept(list(self.crossed(path)), entry, path)
+            for index in range(len(entry.include)):
+                yield from self.crossed(f"{path}.include.{index}")
 
-    def kept(self, points: list[Point], entry: Crossing, path: str) -> Iterator[Point]:
+    def kept(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
         """Without the excluded cells. An exclude that matches no cell is an error: it was meant to match some."""
-        left = points
+        left = crossed
         for index, raw in enumerate(entry.exclude):
             inner = f"{path}.exclude.{index}"
             wanted: Filter = parse_filter(raw, inner)
-            nobody = unmatched(points, wanted)
+            nobody = unmatched(crossed, wanted)
             if nobody:
                 raise problem(f"{inner}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of this entry")
-            if not any(matches(point, wanted) for point in points):
+            if not any(matching(one, wanted) for one in crossed):
                 raise problem(inner, "matches no cell of this entry")
-            left = [point for point in left if not matches(point, wanted)]
+            left = [kept for one in left if (kept := without(one, matching(one, wanted))).seeds]
         if not left and not entry.include:
             raise problem(path, "makes no cells: everything is excluded")
         yield from left
+
+    def axes_of(self, origin: str) -> Axes:
+        """The axes of an entry, `grid.0`, or of one that adds cells to it, `grid.0.include.1`."""
+        if origin not in self.known:
+            _, number, *include = origin.split(".")
+            entry, path = self.config.grid[int(number)], f"grid.{number}"
+            if include:
+                own = self.axes(entry.include[int(include[1])], origin)
+                if not own:
+                    raise problem(origin, "is empty, so it adds nothing")
+                self.known[origin] = {**self.axes_of(path), **own}
+            else:
+                self.known[origin] = self.axes(entry.axes, path)
+        return self.known[origin]
 
     def axes(self, raw: Mapping[Any, Any], path: str) -> dict[str, list[Any]]:
         """Every axis with its values, each of them checked."""
@@ -119,14 +133,24 @@ class Grid:
             )
         return given
 
-    def crossed(self, axes: Mapping[str, list[Any]], path: str) -> Iterator[Point]:
-        """The cross product."""
-        seeds = axes["seed"]
+    def crossed(self, origin: str) -> Iterator[Series]:
+        """The cross product of an entry's axes."""
+        axes = self.axes_of(origin)
         names = [axis for axis in axes if axis != "seed"]
-        for combination in itertools.product(*(axes[name] for name in names)):
-            trio = self.trio(dict(zip(names, combination)), path)
-            for seed in seeds:
-                yield Point(trio.task, trio.architecture, trio.training, seed, path)
+        for number, combination in enumerate(itertools.product(*(axes[name] for name in names))):
+            trio = self.trio(dict(zip(names, combination)), origin)
+            yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin, number)
+
+    def one(self, origin: str, number: int, seeds: Sequence[int]) -> Series:
+        """One of the cross product, by its number."""
+        axes, chosen, rest = self.axes_of(origin), {}, number
+        for name in reversed([axis for axis in axes if axis != "seed"]):
+            rest, place = divmod(rest, len(axes[name]))
+            chosen[name] = axes[name][place]
+        if rest:
+            raise LookupError(f"{origin} has no combination {number}")
+        trio = self.trio(dict(reversed(chosen.items())), origin)
+        return Series(trio.task, trio.architecture, trio.training, seeds, origin, number)
 
     def trio(self, chosen: dict[str, Any], path: str) -> Trio:
         """Task, architecture and training with the axes' values put in; checked together."""
@@ -195,6 +219,12 @@ def _components(design: Task | Architecture | Training, path: str) -> dict[str, 
         if component is not None:
             found[field] = resolve(kind, component, path if kind == "task" else f"{path}.{field}")
     return found
+
+
+def without(series: Series, seeds: Collection[int]) -> Series:
+    """The others of its seeds."""
+    gone = set(seeds)
+    return series._replace(seeds=[seed for seed in series.seeds if seed not in gone]) if gone else series
 
 
 def _field(design: type, field: str, given: Any, path: str) -> Any:

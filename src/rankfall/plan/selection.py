@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.config.match import matches, parse_filter, unmatched
+from rankfall.config.match import matching, parse_filter, unmatched
 from rankfall.config.options import description
 from rankfall.config.problems import problem, shown
 from rankfall.config.rules import PROVIDERS, alternatives, beyond, declared, lengths, objection, task_facts
-from rankfall.plan.cell import Cell
+from rankfall.plan.cell import Alike, Cell, alike
 
 if TYPE_CHECKING:
     from rankfall.plan.build import MeasurePlan
@@ -28,15 +28,20 @@ def select(
     measures: Mapping[str, "MeasurePlan"], filters: Mapping[str, dict[str, Any]], cells: list[Cell]
 ) -> tuple[dict[str, frozenset[str]], dict[str, Counter[str]]]:
     """Measure -> keys of its cells; and measure -> why it cannot measure others that nobody named -> how many."""
-    both = {name: _cells_of(measure, filters[name], cells) for name, measure in measures.items()}
+    grid = list(alike(cells))
+    both = {name: _cells_of(measure, filters[name], grid) for name, measure in measures.items()}
     found = {name: chosen for name, (chosen, _) in both.items()}
+    made: dict[frozenset[str], frozenset[str]] = {}
+    keys = {}
+    for name, chosen in found.items():
+        own = frozenset(cell.key for some in chosen for cell in some.cells)
+        keys[name] = made.setdefault(own, own)  # measures of the same cells have one set
     for one, other in itertools.combinations(measures.values(), 2):
-        _tell_apart(one, other, found[one.name], found[other.name])
-    keys = {name: frozenset(cell.key for cell in chosen) for name, chosen in found.items()}
+        _tell_apart(one, other, keys[one.name], found[one.name], found[other.name])
     return keys, {name: left for name, (_, left) in both.items() if left}
 
 
-def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) -> tuple[list[Cell], Counter[str]]:
+def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
     """What it measures, and the reasons for which it cannot measure more."""
     path = f"measures.{measure.name}.cells"
     if measure.needs != "cells":
@@ -47,25 +52,26 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Cell]) ->
     nobody = unmatched(cells, wanted)
     if nobody:
         raise problem(f"{path}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of the grid")
-    found = [cell for cell in cells if matches(cell, wanted)]
+    found = [kept for some in cells if (kept := some.of(matching(some, wanted))).cells]
     if not found:
         raise problem(path, "matches no cell of the grid")
     why_not = _objections(measure, found, path if raw else path.removesuffix(".cells"))
-    if not raw:
-        able = [cell for cell in found if why_not(cell) is None]
-        left = Counter(why for cell in found if (why := why_not(cell)) is not None)
-        if not able:
-            raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {next(iter(left))}")
-        return able, left
-    for cell in found:
-        why = why_not(cell)
-        if why is not None:
-            raise problem(path, f"{' / '.join(cell.labels)}: {why}", hint=HINT)
-    return found, Counter()
+    able, left = [], Counter[str]()
+    for some in found:
+        why = why_not(some.cells[0])
+        if why is None:
+            able.append(some)
+        elif raw:
+            raise problem(path, f"{' / '.join(some.cells[0].labels)}: {why}", hint=HINT)
+        else:
+            left[why] += len(some.cells)
+    if not able:
+        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {next(iter(left))}")
+    return able, left
 
 
-def _objections(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Callable[[Cell], str | None]:
-    """Why the measure cannot measure a cell, None if it can; found once for all seeds of a network."""
+def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Callable[[Cell], str | None]:
+    """Why the measure cannot measure a cell, None if it can; it depends on no seed."""
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
@@ -77,9 +83,8 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Cal
             said = f"measure {name!r} says that it USES {use!r}, which no {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]} provides"
             raise problem(path, said, allowed=sorted(known), given=use)
     asked = lengths(facts, measure.options)
-    seen: dict[Any, str | None] = {}
 
-    def find(cell: Cell) -> str | None:
+    def why_not(cell: Cell) -> str | None:
         for fact, has in task_of(cell.task.task.name).items():
             able = facts.get(fact, has)
             able = [able] if isinstance(able, str) else able
@@ -87,16 +92,10 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Cell], path: str) -> Cal
                 return f"measure {name!r} is for {' or '.join(able)}, but task {cell.task.name!r} has {has}"
         return objection("measure", name, facts, cell, facts_of) or beyond(cell, asked)
 
-    def why_not(cell: Cell) -> str | None:
-        alike = cell.task, cell.architecture, cell.training
-        if alike not in seen:
-            seen[alike] = find(cell)
-        return seen[alike]
-
     return why_not
 
 
-def provided(cells: Iterable[Cell], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
+def provided(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
     """What any part provides, of ours and of those in these cells."""
     cells, found = list(cells), set()
     for kind in PROVIDERS:
@@ -106,16 +105,18 @@ def provided(cells: Iterable[Cell], facts_of: Callable[[str, str], Mapping[str, 
     return found
 
 
-def _tell_apart(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:
-    """Raise if two entries would fill a table with the same rows: a row says what was measured, not which entry asked for it."""
+def _tell_apart(
+    one: "MeasurePlan", other: "MeasurePlan", keys: frozenset[str], first: list[Alike], second: list[Alike]
+) -> None:
+    """Raise if two entries would fill a table with the same rows: a row says what was measured, not which entry asked for it. `keys` are
+    those of the first."""
     if one.table != other.table or one.component.name != other.component.name:
         return
     if one.needs != "cells":
         if one.key == other.key:
             raise problem(f"measures.{other.name}", f"is the same as measures.{one.name}", hint="take one of them out")
         return
-    keys = {cell.key for cell in first}
-    common = next((cell for cell in second if cell.key in keys), None)
+    common = next((cell for some in second for cell in some.cells if cell.key in keys), None)
     if common is not None:
         what = f"measures.{one.name} fills table {one.table!r} too, and both are for {' / '.join(common.labels)}"
         hint = "write one entry, or name different cells in `cells`"
@@ -123,7 +124,7 @@ def _tell_apart(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], sec
             f"measures.{other.name}", f"{what}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
         )
     if one.component != other.component:
-        _refuse_two_ways(one, other, first, second)
+        _refuse_two_ways(one, other, [some.cells[0] for some in first], [some.cells[0] for some in second])
 
 
 def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:

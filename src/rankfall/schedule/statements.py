@@ -20,7 +20,7 @@ from rankfall.code.fingerprint import Sources
 from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.plan.build import CELL_TABLES, Plan
-from rankfall.plan.cell import Cell, digest
+from rankfall.plan.cell import Cell, alike, digest, digest_of
 from rankfall.schedule.lookups import ShardJob
 from rankfall.schedule.outputs import Outputs
 
@@ -58,11 +58,18 @@ class Part:
     table: str
     statement: Statement
     job: ShardJob | None = None  # that makes it, if its rows are of a shard's networks
-    keys: frozenset[str] | None = None  # of these cells; None: of no cells
+    cells: Callable[[], Iterable[str]] | None = field(
+        default=None, repr=False, compare=False
+    )  # their keys; None: of no cells
 
     @property
     def made(self) -> str:
         return self.statement.digest
+
+    @cached_property
+    def keys(self) -> frozenset[str] | None:
+        """Of the cells that it may have rows of. Nobody asks who only wants to know what is made of what."""
+        return None if self.cells is None else frozenset(self.cells())
 
 
 class Statements:
@@ -70,8 +77,9 @@ class Statements:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._specs: dict[Task | Architecture | Training, str] = {}
         self._made: dict[tuple[str, ...], Statement] = {}
+        self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
+        self._row_codes: dict[str, dict[str, str]] = {}
 
     @property
     def tables(self) -> list[str]:
@@ -83,7 +91,7 @@ class Statements:
         def make() -> Statement:
             cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
             keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
-            files = partial(_together, [*(cell.data_code for cell in cells), rows])
+            files = partial(_together, [*_distinct(cell.data_code for cell in cells), rows])
             return Statement(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
 
         return self._once(("data", task), make)
@@ -94,7 +102,7 @@ class Statements:
         def make() -> Statement:
             cells = self.plan.shard(task, shard)
             rows = _together([self._table_code("cells"), self._table_code("training")])
-            files = partial(_together, [*(cell.code for cell in cells), rows])
+            files = partial(_together, [*_distinct(cell.code for cell in cells), rows])
             return Statement(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
 
         return self._once(("train", task, shard), make)
@@ -174,7 +182,8 @@ class Statements:
             file = outputs.cells if table == "cells" else outputs.training
             shards = self.plan.shards.items()
             return [
-                Part(file(*place), table, self.train(*place), ShardJob(*place), _keys(cells)) for place, cells in shards
+                Part(file(*place), table, self.train(*place), ShardJob(*place), partial(_keys, cells))
+                for place, cells in shards
             ]
         if table == "datasets":
             return [
@@ -191,7 +200,7 @@ class Statements:
             cells = self.plan.measured_cells(name, *place)
             if cells:
                 job = ShardJob(*place, name)
-                yield Part(outputs.measured(name, *place), table, self.of(job), job, _keys(cells))
+                yield Part(outputs.measured(name, *place), table, self.of(job), job, partial(_keys, cells))
 
     def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
         if place not in self._made:
@@ -203,18 +212,25 @@ class Statements:
         return Sources()
 
     def _table_code(self, table: str) -> dict[str, str]:
-        return self._sources.code_files([*ROW_ROOTS, f"rankfall.report.schemas.{table}"])
+        if table not in self._row_codes:
+            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, f"rankfall.report.schemas.{table}"])
+        return self._row_codes[table]
 
     def _rows(self, cells: Sequence[Cell]) -> str:
-        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out."""
-        said = self._said
-        return digest([(cell.key, said(cell.task), said(cell.architecture), said(cell.training)) for cell in cells])
+        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out. It is that of a list of
+        [key, task, architecture, training], put together as text: there may be a million of them.
+        """
+        rows = []
+        for some in alike(cells):
+            end = "".join(f',"{self._said(part)}"' for part in (some.task, some.architecture, some.training))
+            rows += [f'["{cell.key}"{end}]' for cell in some.cells]
+        return digest_of(f"[[{','.join(rows)}]]")
 
     def _said(self, part: Task | Architecture | Training) -> str:
         """Digest of all that an entry says; most cells share theirs."""
-        if part not in self._specs:
-            self._specs[part] = digest(asdict(part))
-        return self._specs[part]
+        if id(part) not in self._specs:
+            self._specs[id(part)] = digest(asdict(part))
+        return self._specs[id(part)]
 
 
 def page_files() -> dict[str, str]:
@@ -229,8 +245,13 @@ def page_files() -> dict[str, str]:
     }
 
 
-def _keys(cells: Iterable[Cell]) -> frozenset[str]:
-    return frozenset(cell.key for cell in cells)
+def _keys(cells: Iterable[Cell]) -> Iterator[str]:
+    return (cell.key for cell in cells)
+
+
+def _distinct(codes: Iterable[Code]) -> list[Code]:
+    """Cells of one kind share theirs."""
+    return list({id(code): code for code in codes}.values())
 
 
 def _together(codes: Iterable[Code]) -> dict[str, str]:

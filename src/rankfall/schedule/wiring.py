@@ -5,9 +5,7 @@ without changing any result (the name of the configuration's file, where this pa
 """
 
 import json
-import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,53 +13,66 @@ from typing import Any
 
 import rankfall
 from rankfall.code.analyses import keep
+from rankfall.config.types import parse, read
 from rankfall.disk import atomic, not_ahead
 from rankfall.errors import RankfallError
-from rankfall.plan import cost
-from rankfall.plan.build import MeasurePlan, Plan, make_plan
-from rankfall.plan.cell import Cell, digest
+from rankfall.plan.build import Plan, make_plan
+from rankfall.plan.written import CONFIG, FOLDER
 from rankfall.report.style import MADE
 from rankfall.schedule.claim import claim
 from rankfall.schedule.lookups import ShardJob
+from rankfall.schedule.needs import Needs, needs
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.standing import Standing, standing
 from rankfall.schedule.statements import Statement, Statements
+from rankfall.schedule.writing import name_of, write_plan, written_for
 
-SECONDS = 4  # of a cell, for a measure whose file says no COST
-SPARE = 1220  # megabytes of a job beyond the estimate: it is a limit
 SHARD_RULES = frozenset({"data", "train", "measure"})
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
 
 
 class Wiring:
-    """All that the Snakefile asks for, for one configuration. `runs`: in the process that runs the jobs, which alone may look at
-    what there is; not in a job of a cluster, which plans again.
+    """All that the Snakefile asks for, for one configuration. `runs`: in the process that runs the jobs, which plans, and alone may look
+    at what there is. In a job of a cluster it is given `beside`, the file of its configuration, and reads what the run has planned.
     """
 
-    def __init__(self, config: Mapping[str, Any], runs: bool = False) -> None:
+    def __init__(self, config: Mapping[str, Any], runs: bool = False, beside: Path | None = None) -> None:
         self.raw = dict(config)
         self.runs = runs
         self.told = False
         self.forced = False
-        self.plan: Plan = make_plan(self.raw)
-        self.outputs = Outputs.under(self.plan.config.results)
-        self.statements = Statements(self.plan)
-        self.threads = self.plan.config.compute.threads
-        # Of no result's identity, so paths: Snakemake reruns nothing when these change.
-        self.places = {
-            "config": self.config,
-            "results": Path(self.results),
-            "package": Path(rankfall.__file__).parent,
-        }
+        self._known_needs: dict[ShardJob, Needs] = {}
+        self.written = None if runs or beside is None else written_for(beside, self._text)
+        known = parse(read(self.raw)) if self.written else self.plan.config
+        self.name, self.threads = known.name, known.compute.threads
+        self.outputs = Outputs.under(known.results)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Of the whole grid. A job of a cluster that finds what it needs does not ask for it."""
+        return make_plan(self.raw)
+
+    @cached_property
+    def statements(self) -> Statements:
+        return Statements(self.plan)
 
     @property
     def results(self) -> str:
         return self.outputs.folder
 
     @property
+    def places(self) -> dict[str, Path]:
+        """Of no result's identity, so paths: Snakemake reruns nothing when these change."""
+        return {"config": self.config, "results": Path(self.results), "package": Path(rankfall.__file__).parent}
+
+    @cached_property
     def config(self) -> Path:
-        """The file that all jobs read the configuration from: named by its content, so that no other run can change it."""
-        return Path(self.results) / "plan" / f"{digest(self._text)}.json"
+        """The file that all jobs read the configuration from, in a folder named by its content and by all that is made of it, so that no
+        other run can change it."""
+        if self.written is not None:
+            return self.written.config
+        name = name_of(self._text, self.statements)
+        return Path(self.results) / FOLDER / name / CONFIG
 
     @property
     def _text(self) -> str:
@@ -71,16 +82,14 @@ class Wiring:
         """What a run does before its first job, and a dry run or one that is refused does not."""
         claim(Path(self.results))
         not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures", "report"))
-        self.write_config()
+        self.write_plan()
         if self.lookups:
             with atomic(self.lookup_file) as file:
                 file.write(json.dumps(self.lookups).encode())
 
-    def write_config(self) -> None:
-        """An existing file is not rewritten."""
-        if not self.config.is_file() or self.config.read_bytes() != self._text.encode():
-            with atomic(self.config) as file:
-                file.write(self._text.encode())
+    def write_plan(self) -> None:
+        """For the jobs of this run."""
+        write_plan(self.config, self._text, self.statements)
 
     # What there is.
 
@@ -153,7 +162,9 @@ class Wiring:
 
     def free_measure_inputs(self, wildcards: Any) -> list[str]:
         """The tables that a measure of tables is computed from."""
-        return [self.outputs.table(table) for table in self.plan.measure(wildcards.measure).tables]
+        written = self._written(self.outputs.freely(wildcards.measure))
+        tables = written["tables"] if written else self.plan.measure(wildcards.measure).tables
+        return [self.outputs.table(table) for table in tables]
 
     def figure_inputs(self, wildcards: Any) -> list[str]:
         """The tables of a figure."""
@@ -181,13 +192,16 @@ class Wiring:
         return self.statements.data(wildcards.task).digest
 
     def train(self, wildcards: Any) -> str:
-        return self.statements.train(wildcards.task, wildcards.shard).digest
+        job = ShardJob(wildcards.task, wildcards.shard)
+        return self._digest(self.outputs.of(job)[0], lambda: self.statements.of(job))
 
     def measure(self, wildcards: Any) -> str:
-        return self.statements.measure(wildcards.measure, wildcards.task, wildcards.shard).digest
+        job = ShardJob(wildcards.task, wildcards.shard, wildcards.measure)
+        return self._digest(self.outputs.of(job)[0], lambda: self.statements.of(job))
 
     def measure_freely(self, wildcards: Any) -> str:
-        return self.statements.freely(wildcards.measure).digest
+        name = wildcards.measure
+        return self._digest(self.outputs.freely(name), lambda: self.statements.freely(name))
 
     def table(self, wildcards: Any) -> str:
         return self.statements.table(wildcards.table).digest
@@ -198,66 +212,42 @@ class Wiring:
     def page(self, wildcards: Any) -> str:
         return self.statements.page().digest
 
-    # Which job comes first: a long one that is left for the end runs alone.
+    # What the job of a shard needs.
 
     def train_priority(self, wildcards: Any) -> float:
-        """Everything waits for networks."""
-        cells = self.plan.shard(wildcards.task, wildcards.shard)
-        return 3 + _long(sum(cell.cost.seconds for cell in cells))
+        return self._needs(ShardJob(wildcards.task, wildcards.shard)).priority
 
     def measure_priority(self, wildcards: Any) -> float:
-        cells, measure = self._measured(wildcards)
-        return 1 + _long(len(cells) * measure.cost.get("seconds", SECONDS))
-
-    # What a job needs.
+        return self._needs(ShardJob(wildcards.task, wildcards.shard, wildcards.measure)).priority
 
     def train_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._minutes(wildcards) * min(attempt, MOST)
+        return self._needs(ShardJob(wildcards.task, wildcards.shard)).minutes * min(attempt, MOST)
 
     def train_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        return self._memory(wildcards) * min(attempt, MOST)
+        return self._needs(ShardJob(wildcards.task, wildcards.shard)).megabytes * min(attempt, MOST)
 
     def measure_minutes(self, wildcards: Any, attempt: int = 1) -> int:
-        """Three times the measure's COST per cell, and a quarter of an hour."""
-        cells, measure = self._measured(wildcards)
-        return (15 + math.ceil(3 * len(cells) * measure.cost.get("seconds", SECONDS) / 60)) * min(attempt, MOST)
+        return self._needs(ShardJob(wildcards.task, wildcards.shard, wildcards.measure)).minutes * min(attempt, MOST)
 
     def measure_memory(self, wildcards: Any, attempt: int = 1) -> int:
-        """The memory that the measure declares for a cell; otherwise as for training."""
-        cells, measure = self._measured(wildcards)
-        own = measure.cost.get("megabytes")
-        if own is None or not cells:
-            return self._memory(wildcards) * min(attempt, MOST)
-        return (cost.PROCESS + SPARE + math.ceil(own)) * min(attempt, MOST)
+        return self._needs(ShardJob(wildcards.task, wildcards.shard, wildcards.measure)).megabytes * min(attempt, MOST)
 
-    def _measured(self, wildcards: Any) -> tuple[list[Cell], MeasurePlan]:
-        cells = self.plan.measured_cells(wildcards.measure, wildcards.task, wildcards.shard)
-        return cells, self.plan.measure(wildcards.measure)
+    def _needs(self, job: ShardJob) -> Needs:
+        if job not in self._known_needs:
+            written = self._written(self.outputs.of(job)[0])
+            self._known_needs[job] = Needs(*written["needs"]) if written else needs(self.plan, job)
+        return self._known_needs[job]
 
-    def _minutes(self, wildcards: Any) -> int:
-        """Three times the estimate and a quarter of an hour: it is a limit, and a machine may be slow or shared."""
-        cells = self.plan.shard(wildcards.task, wildcards.shard)
-        return 15 + math.ceil(3 * sum(cell.cost.seconds for cell in cells) / 60)
+    def _written(self, path: str) -> dict[str, Any] | None:
+        """What the run's plan says of the job that makes a file; None where this process plans itself."""
+        if self.written is None:
+            return None
+        job = self.written.about["jobs"].get(path.removeprefix(self.results))
+        return None if job is None else dict(job)
 
-    def _memory(self, wildcards: Any) -> int:
-        """Of the group of cells, which are alike and share stacks, that needs most."""
-        cells = self.plan.shard(wildcards.task, wildcards.shard)
-        members, most = Counter(cell.group for cell in cells), self.plan.config.compute.stack
-        groups = {cell.group: cell for cell in cells}
-        return max(stack_memory(cell, min(members[group], most)) for group, cell in groups.items())
-
-
-def stack_memory(cell: Cell, members: int) -> int:
-    """Megabytes of a job that trains so many members alike: the model's estimate and that of an empty job, or what was measured and a
-    quarter more. A stack that is larger than any measured needs more than those did: the more of the two."""
-    modelled = SPARE + cost.stack_megabytes(cell.task, cell.architecture, cell.training, members)
-    measured = (cell.cost.megabytes or 0) * 5 // 4
-    return measured if measured and members <= cell.cost.members else max(modelled, measured)
-
-
-def _long(seconds: float) -> float:
-    """Between 0 and 1, and the more the longer: kinds of jobs are whole numbers apart."""
-    return seconds / (seconds + 3600)
+    def _digest(self, path: str, state: Callable[[], Statement]) -> str:
+        written = self._written(path)
+        return str(written["made"]) if written else state().digest
 
 
 def telling(function: Callable[[Any], list[str]], tell: Callable[[], None]) -> Callable[[Any], list[str]]:

@@ -37,7 +37,7 @@ class Live:
 class Item:
     """One file that can go."""
 
-    kind: str  # stack, dataset, rows, checkpoint, trial, temporary, announcement, damaged
+    kind: str  # stack, dataset, rows, checkpoint, trial, temporary, announcement, damaged, plan
     path: Path
     bytes: int
     age: float  # seconds since it was last written
