@@ -282,6 +282,13 @@ class Remembering:
         weights.sub_(lr * self.last)
 
 
+class Jittering:
+    slots = 0
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        weights.sub_(lr * (1 + 1e-3 * OWN.random()) * grads)
+
+
 class Drifting:
     slots = 0
 

@@ -65,7 +65,8 @@ MORE = [
     ("init", "own_init", "draws other numbers"),
     ("optimizer", "Together", "mixes the members of a stack"),
     ("optimizer", "CommonShares", "mixes the members of a stack: where the gradients of member 0 are 10,000 times"),
-    ("optimizer", "Remembering", "steps elsewhere when it starts again"),
+    ("optimizer", "Remembering", "keeps state outside of its slots: its attribute of it 'last' changed"),
+    ("optimizer", "Jittering", "steps elsewhere when it starts again"),
     ("optimizer", "Drifting", "moves a member whose learning rate and gradient are zero"),
     ("schedule", "no_number", "returns inf given epoch 2 of 3"),
     ("task", "out_of_range", "has train inputs from 1 to 5 with size_in = 5"),
@@ -80,6 +81,30 @@ def test_is_refused_in_one_line_that_names_it(kind: str, name: str, what: str) -
     line = str(refused.value)
     assert line.startswith(f"{kind} 'mylab_bad:{name}' (") and f"tests/trial/mylab_bad.py, {name}) {what}" in line
     assert "\n" not in line and "; " in line.split(what)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("value_of_dictionary", "global 'BOX'"),
+        ("tensor", "global 'TOTAL'"),
+        ("array", "global 'ARRAY'"),
+        ("count", "global 'COUNT'"),
+        ("namespace", "global 'NAMES'"),
+        ("nested", "global 'NESTED'"),
+        ("attribute", "global '_note'"),
+        ("default", "global 'default'"),
+        ("closure", "global '_inner'"),
+        ("table", "global '_table'"),
+        ("other_file", "global of mylab_helper: 'CALLS'"),
+        ("Held", "attribute 'box'"),
+        ("OfTheClass", "attribute of its class 'calls'"),
+    ],
+)
+def test_a_count_is_found_wherever_it_is_kept(name: str, where: str) -> None:
+    """Each would give other weights after the thousandth call alone, in the middle of training."""
+    with pytest.raises(Refused, match=rf", {name}\) keeps state between calls: its {where} changed; "):
+        try_component("normaliser", Component(name=f"mylab_state:{name}"), Surroundings())
 
 
 def test_an_objective_with_a_maximum_over_members_is_refused() -> None:

@@ -1,7 +1,6 @@
 """Checks that a component has no side effects: on global random generators, and on anything in which it could store state."""
 
 import random
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,9 +10,9 @@ import torch
 from torch import nn
 
 from rankfall.trial.candidate import Candidate
+from rankfall.trial.state import StateReader
 
-PLAIN = (bool, int, float, complex, str, bytes)
-HOLDERS = (list, dict, set)
+HOLDS = ("_parameters", "_buffers", "_modules")  # attributes of torch's modules that have places of their own
 
 
 @contextmanager
@@ -41,24 +40,19 @@ def global_random_numbers(candidate: Candidate) -> Iterator[None]:
 
 
 def memory(candidate: Candidate, made: Any) -> dict[str, Any]:
-    """Everything that a call could change: parameters, buffers, attributes, and the globals of its file."""
+    """Everything that a call could change: parameters, buffers, attributes, and the globals of its file and of its author's others."""
     assert candidate.location is not None
-    places = {"global": vars(sys.modules[candidate.location.module]), "attribute": vars(candidate.found)}
-    tensors: dict[str, torch.Tensor] = {}
+    whose = "attribute of its class" if isinstance(candidate.found, type) else "attribute"
+    places = {whose: {name: value for name, value in vars(candidate.found).items() if not name.startswith("__")}}
     if isinstance(made, nn.Module):
-        places |= {f"attribute {name}".strip(): vars(part) for name, part in made.named_modules()}
-        tensors |= {f"parameter {name!r}": value for name, value in made.named_parameters()}
-        tensors |= {f"buffer {name!r}": value for name, value in made.named_buffers()}
+        for name, part in made.named_modules():
+            held = vars(part)
+            places[f"attribute {name}".strip()] = {one: value for one, value in held.items() if one not in HOLDS}
+            places[f"parameter {name}".strip()] = held["_parameters"]
+            places[f"buffer {name}".strip()] = held["_buffers"]
     elif hasattr(made, "__dict__"):
-        places |= {"attribute of it": vars(made)}
-    kept: dict[str, Any] = {name: value.detach().clone() for name, value in tensors.items()}
-    for place, held in places.items():
-        for name, value in held.items():
-            if isinstance(value, PLAIN):
-                kept[f"{place} {name!r}"] = value
-            elif isinstance(value, HOLDERS) and not name.startswith("__"):
-                kept[f"{place} {name!r}"] = len(value)
-    return kept
+        places["attribute of it"] = vars(made)
+    return StateReader(candidate.location.module).of(places)
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> str:
@@ -68,9 +62,15 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor):
-        return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+        return (
+            isinstance(other, torch.Tensor)
+            and one.shape == other.shape
+            and torch.equal(one.nan_to_num(), other.nan_to_num())
+        )
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
     if isinstance(one, np.ndarray):
         return np.array_equal(one, other)
     return bool(one == other or (one != one and other != other))

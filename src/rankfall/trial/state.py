@@ -1,0 +1,111 @@
+"""What a component could keep between calls: all that can be reached from it through files that are not installed.
+
+A number that hides in a value of a dictionary, a tensor, a default, a closure, the class, another file or a table of `lru_cache` is as much
+state as one that is an attribute.
+"""
+
+import functools
+import gc
+import itertools
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+HOLDERS = (list, tuple, dict, set, frozenset, deque)
+CACHED = type(functools.lru_cache(lambda: None))
+COUNTS = (itertools.count, itertools.cycle)  # say in their text where they are
+DEEPEST = 12  # things inside one another
+INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders of packages that are not the author's
+
+
+class StateReader:
+    """Reads each thing once; `own` is the component's module."""
+
+    def __init__(self, own: str) -> None:
+        self.own, self.seen = (
+            own,
+            dict[int, Any](),
+        )  # which holds what it has seen, or another thing could have its number
+        self.modules: dict[str, ModuleType] = {own: sys.modules[own]}
+
+    def of(self, places: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
+        """What is named by its place and name -> the plain values in it, in order. Then that of the modules."""
+        kept: dict[str, list[Any]] = {}
+        waiting = [(f"{place} {name!r}", value) for place, held in places.items() for name, value in list(held.items())]
+        for label, value in waiting:
+            kept[label] = list(self.values(value, 0))
+        done: set[str] = set()
+        while more := self.modules.keys() - done:
+            for module in sorted(more):
+                done.add(module)
+                place = "global" if module == self.own else f"global of {module}:"
+                for name, value in list(vars(self.modules[module]).items()):
+                    if not name.startswith("__"):
+                        kept[f"{place} {name!r}"] = list(self.values(value, 0))
+        return {label: values for label, values in kept.items() if values}
+
+    def values(self, thing: Any, depth: int) -> Iterator[Any]:
+        """The plain values in a thing."""
+        if isinstance(thing, PLAIN):
+            yield thing
+        elif isinstance(thing, torch.Tensor):
+            yield thing.detach().clone()
+        elif isinstance(thing, np.ndarray):
+            yield thing.copy()
+        elif isinstance(thing, COUNTS):
+            yield repr(thing)
+        elif depth < DEEPEST and id(thing) not in self.seen:
+            self.seen[id(thing)] = thing
+            inside = list(self.inside(thing))
+            if isinstance(thing, HOLDERS):
+                yield len(inside)
+            for one in inside:
+                yield from self.values(one, depth + 1)
+
+    def inside(self, thing: Any) -> Iterator[Any]:
+        """What a thing holds. Of what is installed nothing but containers, and modules of torch, is looked into."""
+        if isinstance(thing, Mapping):
+            yield from itertools.chain.from_iterable(list(thing.items()))
+        elif isinstance(thing, set | frozenset):
+            yield from sorted(thing, key=repr)
+        elif isinstance(thing, HOLDERS):
+            yield from list(thing)
+        elif isinstance(thing, functools.partial):
+            yield from (thing.func, thing.args, thing.keywords)
+        elif isinstance(thing, MethodType):
+            yield from (thing.__self__, thing.__func__)
+        elif isinstance(thing, CellType) or (isinstance(thing, CACHED) and self.is_local(thing.__module__)):
+            yield from gc.get_referents(thing)
+        elif isinstance(thing, FunctionType) and self.is_local(thing.__module__):
+            yield from (thing.__defaults__, thing.__kwdefaults__, thing.__closure__, vars(thing))
+        elif isinstance(thing, ModuleType):
+            self.is_local(thing.__name__)
+        elif isinstance(thing, type):
+            if self.is_local(thing.__module__):
+                yield from (value for name, value in list(vars(thing).items()) if not name.startswith("__"))
+        elif isinstance(thing, SimpleNamespace | torch.nn.Module) or self.is_local(type(thing).__module__):
+            yield from (type(thing), getattr(thing, "__dict__", None))
+
+    def is_local(self, module: str | None) -> bool:
+        """Whether a module is the component's, or another local one of its author, which is then looked into as well."""
+        if module is None or module not in sys.modules:
+            return False
+        if module not in self.modules:
+            found, top = sys.modules[module], module.partition(".")[0]
+            file = getattr(found, "__file__", None)
+            if (
+                file is None
+                or top == "rankfall"
+                or top in sys.stdlib_module_names
+                or INSTALLED.intersection(Path(file).parts)
+            ):
+                return False
+            self.modules[module] = found
+        return True

@@ -1,0 +1,3 @@
+"""Another file of the author of `mylab_state.py`."""
+
+CALLS = 0
