@@ -26,6 +26,7 @@ SEEDS = (0, 1, 2)
 LAYERS = range(3)
 TASK = "places(length=8, repeated=null, rho=0.5, symbols=10, test=9, train=90)"
 Row = dict[str, Any]
+MADE_OF = {"attention": "multihead", "normaliser": "softmax", "position": "none", "mask": "none", "sentinels": "none"}
 LINES_OF = dict.fromkeys(
     ("decomposition", "cell_influence"), "training"
 )  # figures of one architecture have a line a training
@@ -36,7 +37,7 @@ def networks(axis: str = "architecture") -> Iterator[Row]:
         lost = name == COLD or (name == WARM and seed == 1)
         yield {"key": f"{name} {seed}", "task": "places", "task_component": TASK, "architecture": "net", "training": "short",
                "depth": 2, "width": 8, "heads": 2, "seed": seed, "status": "diverged" if lost else "done", "reason": "",
-               "attention": "multihead", "normaliser": "softmax", "position": "none", "mask": "none", "sentinels": "none"} | {axis: name}  # fmt: skip
+               **MADE_OF} | {axis: name}  # fmt: skip
 
 
 def rows(made: Callable[[float], Iterable[Row]]) -> pd.DataFrame:
@@ -146,13 +147,6 @@ def probe_trained(off: float) -> Iterator[Row]:
 
 def untrained() -> dict[str, pd.DataFrame]:
     """Tables without cells that figures of cells read too."""
-    made_of = {
-        "attention": "multihead",
-        "normaliser": "softmax",
-        "position": "none",
-        "mask": "none",
-        "sentinels": "none",
-    }
     probe = {"depth": 2, "tokens": 8, "untrained_rows": 1, "theory_rows": 8, "agreement": "agree", "reason": ""}
     order = {"block": "attention alone", "quantity": "res", "biases": True, "heads": 2, "order": 3.0}
     places = [
@@ -164,8 +158,8 @@ def untrained() -> dict[str, pd.DataFrame]:
         for place in (1, 2, 3, None)
     ]  # fmt: skip
     return {
-        "probe": pd.DataFrame([made_of | probe]),
-        "orders": pd.DataFrame([made_of | order]),
+        "probe": pd.DataFrame([MADE_OF | probe]),
+        "orders": pd.DataFrame([MADE_OF | order]),
         "influence": pd.DataFrame(places),
     }
 
@@ -332,7 +326,7 @@ def test_a_caption_names_no_winner_among_those_that_tie(name: str, source: str, 
     )
 
 
-def ends_of(rows: dict[str, list[float]], panels: dict[str, str] = {}) -> dict[str, pd.DataFrame]:
+def ends_of(rows: dict[str, list[float]], panels: dict[str, str]) -> dict[str, pd.DataFrame]:
     """A law of these residuals (log10) at the last layer, a seed each; `panels`: of each name, its task."""
     found = [
         {"key": f"{name} {seed}", "task": panels.get(name, "places"), "architecture": name, "training": "short", "depth": 2, "seed": seed,

@@ -70,7 +70,10 @@ def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> No
         and "would go below 0 or above 1, where" in picture.caption
     )
     gone = table.assign(rate=table.rate.where(table.layer != 1), rate_reason="the state is 0")
-    assert "of small, init, SAN (the state is 0)" in model_token_identity(lambda name: gone).caption
+    assert (
+        "values each of small, init, SAN, small, pretrained, transformer (the state is 0)"
+        in model_token_identity(lambda name: gone).caption
+    )
     edges = [path.vertices[:, 1].max() for band in picture.figure.axes[1].collections for path in band.get_paths()]
     assert max(edges) == 1  # the interval at layer 0 would go to 1.02, and no rate does
     with pytest.raises(RankfallError, match="no such model, phase and variant"):

@@ -101,8 +101,8 @@ def say_first(found: DataFrame, write: Callable[[float], str], *, most: bool) ->
 
 
 def say_ends(found: DataFrame, write: Callable[[float], str], most: str, least: str, *, high: bool = True) -> str:
-    """Who has the most and who the least, each behind its word: `most in A (0.41) and least in B (0.10)`. The first alone where the two tie,
-    and no word where there is one name. `high`: whether the most comes first."""
+    """Who has the most and who the least, each behind its word: `most in A (0.41) and least in B (0.10)`. The first alone where
+    the two tie, and no word where there is one name. `high`: whether the most comes first."""
     names, said = say_first(found, write, most=high)
     if len(names) == len(found):
         return f"{'alike ' * (len(names) > 1)}in {said}"

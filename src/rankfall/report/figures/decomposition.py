@@ -69,7 +69,7 @@ def decomposition(
     legend_below(grid, 3)
     first = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().reset_index()
     first = average(first.assign(output_share=100 * first.output_share), "output_share", "training")
-    short = join(f"{say_mean(*first.loc[name], 0)}% ({label(name)})" for name in grid.col_names)
+    short = join(f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)})" for name in grid.col_names)
     known = account(asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"])
     return Picture(
         grid.figure,

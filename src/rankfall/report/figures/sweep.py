@@ -143,7 +143,7 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
 
 
 def finding(each: "DataFrame", x: str) -> str:
-    """Where rank is lost most and where it is kept best at the end of the axis, in each panel: what is in two differs in more than lines."""
+    """Where rank is lost most and where it is kept best at the end of the axis, by panel: what is in two differs in more than lines."""
     ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
     if len(ends) == 1:
         return f"The residual is {ends[0][2]}."

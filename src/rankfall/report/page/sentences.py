@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
-from rankfall.report.labels import join, many
+from rankfall.report.labels import join
 from rankfall.report.part_numbers import missing
 from rankfall.report.score_text import name_row as name
 from rankfall.report.settings import Setting, say_setting
