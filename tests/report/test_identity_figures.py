@@ -16,7 +16,10 @@ from rankfall.report.rates import own
 def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> None:
     picture = token_identity(lambda name: cells(rates), task="sorting", training="init")
     assert "means over 2 seeds" in picture.caption
-    assert "most often in transformer (0.81) and least in SAN (0.00); a guess (dotted) finds 0.05." in picture.caption
+    assert (
+        "most often in transformer (0.81) and least in SAN and SAN+MLP (0.00, a tie); a guess (dotted) finds 0.05."
+        in picture.caption
+    )
     assert picture.numbers is not None
     told = picture.numbers[(picture.numbers.candidates == "sentence") & (picture.numbers.distance == "cosine")]
     last = told[told.layer == DEPTH].set_index(["network", "map"]).rate
@@ -31,6 +34,19 @@ def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
     found = own(cells(rates))
     assert (found.loss.isna() | (found.loss == found.distance)).all()
     assert (found.trained_layer.isna() | (found.trained_layer == found.layer)).all()
+
+
+def test_networks_of_two_depths_are_not_one_range() -> None:
+    """The last layers of 6 and 12 blocks were compared."""
+    table = cells(rates)
+    flat = table[(table.architecture == "transformer") & ((table.layer < DEPTH) | table.layer.isna())]
+    said = token_identity(
+        lambda name: pd.concat([table[table.architecture != "transformer"], flat.assign(depth=DEPTH - 1)]),
+        training="init",
+    ).caption
+    assert (
+        "after layer 3 in transformer (0.86), after layer 4 most often in SAN+skip (0.66) and least in SAN and" in said
+    )
 
 
 def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> None:
@@ -49,6 +65,15 @@ def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> No
     ]
     assert last.rate.tolist() == pytest.approx([0.95**DEPTH] * len(last))
     assert (last.high - last.low).tolist() == pytest.approx([0.04] * len(last))
+    assert (
+        "(of initialised models, means over 1 seed)" in picture.caption
+        and "would go below 0 or above 1, where" in picture.caption
+    )
+    gone = table.assign(rate=table.rate.where(table.layer != 1), rate_reason="the state is 0")
+    assert (
+        "values each of small, init, SAN, small, pretrained, transformer (the state is 0)"
+        in model_token_identity(lambda name: gone).caption
+    )
     edges = [path.vertices[:, 1].max() for band in picture.figure.axes[1].collections for path in band.get_paths()]
     assert max(edges) == 1  # the interval at layer 0 would go to 1.02, and no rate does
     with pytest.raises(RankfallError, match="no such model, phase and variant"):

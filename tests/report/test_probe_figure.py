@@ -70,7 +70,9 @@ def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Pa
 
 def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Callable[[str], pd.DataFrame]) -> None:
     shown = read("probe")
-    ((index, seeds),) = module.trained(read("probe_trained"), shown).items()
+    learned, keys = module.trained(read("probe_trained"), shown)
+    ((index, seeds),) = learned.items()
+    assert len(keys) == 3
     row = shown.loc[index]
     assert (row.normaliser, row.position, row["mask"], row.sentinels) == ("l2", "toeplitz", "local(window=2)", "none")
     assert seeds == (2, 3)
@@ -80,6 +82,17 @@ def test_networks_that_cannot_be_are_grey(read: Callable[[str], pd.DataFrame], t
     tables.write("probe", measured(Context(), **CHOICE | {"attentions": ["linear"]}), tmp_path / "probe.parquet")
     grey = shades(module.probe(read)).count(module.UNKNOWN)
     assert grey == int(read("probe").untrained_rows.isna().sum()) == 10  # a local mask, or a position in the scores
+
+
+def test_what_theory_leaves_open_does_not_differ_from_it(read: Callable[[str], pd.DataFrame]) -> None:
+    """Such squares were framed and counted as contradictions, and trained networks there as forbidden to find places."""
+    table = read("probe")
+    open_rows = table.assign(theory_rows=pd.array([None] * len(table), dtype="Int64"), agreement="theory undecided")
+    picture = module.probe(lambda name: open_rows if name == "probe" else read(name))
+    count = len(table)
+    assert f"theory and random weights agree in 0, theory is undecided in {count}." in picture.caption
+    assert "Trained (3 seeds), 2 of 3 networks find the places where theory is undecided." in picture.caption
+    assert "theory and random weights differ" not in [text.get_text() for text in picture.figure.legends[0].get_texts()]
 
 
 def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> None:

@@ -75,7 +75,7 @@ def test_sweep(tmp_path: Path) -> None:
     # Pure attention cubes; the more skip, the more is kept.
     caption = saved(layers, tmp_path)
     assert re.search(
-        r"depth 4: geometric means over 1 seed.* is 10\^-[\d.]+ for none .* and 0\.\d+ for scaled 1.0 .* at layer 4\.$",
+        r"depth 4: geometric means over 1 seed.* is smallest in none \(10\^-[\d.]+\) and largest in scaled 1.0 \(0\.\d+\) at layer 4\.$",
         caption,
     )
     (drawn,) = [axis for axis in layers.figure.axes if axis.lines]
@@ -96,7 +96,7 @@ def test_sweep(tmp_path: Path) -> None:
         lost = pd.concat([table, other.assign(**{column: other[column].where(~other.index.isin(gone), value)})])
         shorter = sweep(lambda name, lost=lost: lost, lines=["residual"])
         points = shorter.numbers[shorter.numbers.line == "none"]
-        assert sorted(points.layer) == [0, 1] and told in shorter.caption and "(1 values)" in shorter.caption
+        assert sorted(points.layer) == [0, 1] and told in shorter.caption and "(1 value)" in shorter.caption
         assert sorted(shorter.numbers[shorter.numbers.line != "none"].layer.unique()) == [0, 1, 2, 3, 4]
     with pytest.raises(RankfallError, match="no finished cell has depth 5; there is: 4"):
         sweep(read, lines=["residual"], where={"depth": 5})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankfall.report.labels import many
 from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
 
@@ -60,7 +61,7 @@ def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
     ]
     said = others[:NAMED] + [f"{len(others) - NAMED} more with other numbers"] * (len(others) > NAMED)
     exceptions = f" ({', '.join(said)})" if said else ""
-    return f"{common} seed{'s' * (common != 1)}{exceptions}"
+    return f"{many(common, 'seed')}{exceptions}"
 
 
 def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -74,14 +75,14 @@ def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[
         among = same[same.depth == depth]
         other = same.depth.nunique() > 1
         name, what = name_of(line, by), "network" if len(among) == 1 else "networks"
-        many = f"all {len(part)}" if len(part) == len(among) else f"{len(part)} of {len(among)}"
+        how_many = f"all {len(part)}" if len(part) == len(among) else f"{len(part)} of {len(among)}"
         at_depth = f" of depth {depth}" if other else ""
         if fate:
-            yield f"{many} {what}{at_depth}", name, f"({fate})"
+            yield f"{how_many} {what}{at_depth}", name, f"({fate})"
         elif other and depth not in set(drawn[drawn.key.isin(same.key)].depth):
             yield f"{len(part)} {what}{at_depth}", name, "(another depth is drawn)"
         else:
-            yield f"{many} {what}{at_depth}", name, "(nothing of it can be drawn)"
+            yield f"{how_many} {what}{at_depth}", name, "(nothing of it can be drawn)"
 
 
 def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -94,8 +95,7 @@ def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str,
             rows["why"] = rows.why.where(rows.why != "", rows[column].fillna(""))
     for at, part in rows.groupby([*by, "why"], sort=True, observed=True):
         *names, why = at
-        what = "value" if len(part) == 1 else "values"
-        yield f"{len(part)} {what}", name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"
+        yield many(len(part), "value"), name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"
 
 
 def together(gone: list[tuple[str, str, str]]) -> list[str]:

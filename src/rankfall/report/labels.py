@@ -35,6 +35,11 @@ def join(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def many(count: int, what: str) -> str:
+    """1 seed, 2 seeds"""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def order(text: str) -> list[tuple[float, str]]:
     """A sort key: words alphabetically, numbers by size."""
     return [

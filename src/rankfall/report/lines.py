@@ -1,14 +1,18 @@
 """Lines with bands in panels, drawn by seaborn from a tidy table: one row a network or seed at one point of a line, so that what a band
 says is what varies within a point."""
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import COLOURS
+from rankfall.report.labels import many
 from rankfall.report.looks import label, own_colour
 from rankfall.report.style import WIDTH
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame, Series
@@ -19,6 +23,8 @@ FLOOR = 16 * 2.0**-52  # of a relative residual in float64: what is below is rou
 SHARE: Bounds = (0.0, 1.0)
 SIZE: Bounds = (0.0, None)
 SINGLE = 4.6  # inches, the width of a figure with one panel
+CUT = "_cut"  # begins the label of what was cut where its quantity ends
+UNSEEN = 1e-9  # beyond an end by so little of it is rounding
 MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
 LETTER = 0.066  # inches, the width of a letter of a title, about
 USUAL: dict[str, Any] = {
@@ -111,16 +117,36 @@ def cut(panel: "Axes", bounds: Bounds) -> None:
     for band in panel.collections:
         for path in band.get_paths() if isinstance(band, PolyCollection) else ():
             corners = np.asarray(path.vertices)  # itself, no copy
+            note_cut(band, corners[:, 0], corners[:, 1], bounds)
             corners[:, 1] = np.clip(corners[:, 1], *bounds)
 
 
-def say_cut(lows: "Series", *, log: bool) -> str:
-    """For a caption: whether a band of a quantity that cannot be below 0 was cut there."""
-    cut = int((lows.dropna() < 0).sum())
-    if not cut:
+def note_cut(artist: "Artist", x: Any, y: Any, bounds: Bounds) -> None:
+    """Notes at how many places of what is drawn, before it is cut, it is beyond the bounds, for `say_cut`: in its label, which no legend
+    shows."""
+    import numpy as np
+
+    x, y = np.atleast_1d(x), np.atleast_1d(y)
+    low, high = (sign * math.inf if end is None else end for sign, end in zip((-1, 1), bounds))
+    beyond = {f"below {low:g}": y < low - UNSEEN * abs(low), f"above {high:g}": y > high + UNSEEN * abs(high)}
+    found = [f"{len(np.unique(x[there]))} {end}" for end, there in beyond.items() if there.any()]
+    if found:
+        artist.set_label(f"{CUT}: {', '.join(found)}")
+
+
+def say_cut(figure: "Figure", what: str = "a band", names: Mapping[str, str] = {}) -> str:
+    """For a caption: whether something of a figure was cut where its quantity ends; a sentence with a space before it, or nothing. `what`
+    was cut; `names`: of ends, such as `below 0`, where an axis has other numbers than the quantity."""
+    counts: dict[str, int] = {}
+    for artist in figure.findobj(lambda one: str(one.get_label()).startswith(CUT)):
+        for count, end in re.findall(r"(\d+) ((?:below|above) [^,]+)", str(artist.get_label())):
+            counts[names.get(end, end)] = counts.get(names.get(end, end), 0) + int(count)
+    if not counts:
         return ""
-    where = "end at the axis, which has no 0" if log else "are cut at 0, where the quantity ends"
-    return f"At {cut} point{'s' * (cut != 1)} a mean less its deviation is below 0: bands and lines of deviations {where}. "
+    ends = " or ".join(sorted(counts, reverse=True))
+    return (
+        f" At {many(sum(counts.values()), 'point')} {what} would go {ends}, where the quantity ends, and is cut there."
+    )
 
 
 def whole_ticks(panel: "Axes", values: "Series") -> None:
@@ -225,5 +251,6 @@ def band_across(
 
     mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0
     panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=name, zorder=1.5)
-    low, high = np.clip([mean - deviation, mean + deviation], *bounds)
-    panel.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
+    ends = [mean - deviation, mean + deviation]
+    band = panel.axhspan(*np.clip(ends, *bounds), color=colour, alpha=0.12, linewidth=0)
+    note_cut(band, [0.0, 0.0], ends, bounds)

@@ -72,7 +72,25 @@ def say_extreme(
 ) -> tuple[list[str], str]:
     """For a caption: the names that have the most (or least), and in words with what they have, `A (0.41)` or `A and B (0.40 to 0.41, a
     tie)`. `rows`: one a name and seed."""
-    found = rows.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
+    return say_first(average(rows, value, by), write, most=most)
+
+
+def average(rows: DataFrame, value: str, by: str) -> DataFrame:
+    """`mean` and `std` of each name over its seeds. `rows`: one a name and seed."""
+    known = rows.assign(**{value: rows[value].astype(float)})
+    return known.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
+
+
+def say_mean(mean: float, deviation: float, digits: int) -> str:
+    """A mean with its deviation over seeds, where there are several and it can be seen."""
+    spread = f"{deviation:.{digits}f}" if deviation == deviation else ""
+    return f"{mean:.{digits}f}" + (f" ± {spread}" if spread.strip("0.") else "")
+
+
+def say_first(found: DataFrame, write: Callable[[float], str], *, most: bool) -> tuple[list[str], str]:
+    """The same of a `mean` and `std` for each name."""
+    if not len(found):
+        return [], "none"
     found = found.sort_values("mean", ascending=not most, kind="stable")
     first = found.iloc[0]
     found = found[tied(found["mean"], found["std"], first["mean"], first["std"], write)]
@@ -80,3 +98,15 @@ def say_extreme(
     low, high = write(found["mean"].min()), write(found["mean"].max())
     span = low if low == high else f"{low} to {high}"
     return names, f"{join(map(label, names))} ({span}{', a tie' * (len(names) > 1)})"
+
+
+def say_ends(found: DataFrame, write: Callable[[float], str], most: str, least: str, *, high: bool = True) -> str:
+    """Who has the most and who the least, each behind its word: `most in A (0.41) and least in B (0.10)`. The first alone where
+    the two tie, and no word where there is one name. `high`: whether the most comes first."""
+    names, said = say_first(found, write, most=high)
+    if len(names) == len(found):
+        return f"{'alike ' * (len(names) > 1)}in {said}"
+    others, last = say_first(found, write, most=not high)
+    return f"{most if high else least} in {said}" + (
+        "" if set(names) & set(others) else f" and {least if high else most} in {last}"
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
 from rankfall.report.lines import SHARE, below, labelled, on
 from rankfall.report.looks import label
+from rankfall.report.ranking import average, say_ends
 from rankfall.report.style import WIDTH, canvas
 
 if TYPE_CHECKING:
@@ -89,17 +90,15 @@ def numbers(table: "DataFrame") -> "DataFrame":
 
 
 def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
-    """What a linear map finds at the last layer, by cosine: most and least."""
+    """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth."""
     part = own(table[(table.candidates == candidates) & (table.distance == "cosine") & (table["map"] == "linear")])
-    last = (
-        part[part.layer == part.groupby("network").layer.transform("max")].groupby("network").rate.mean().astype(float)
-    )
-    last = last[[name for name in networks if name in last.index]].sort_values(kind="stable")
-    said = (
-        [f"{label(name)} ({last[name]:.2f})" for name in dict.fromkeys((last.index[-1], last.index[0]))]
-        if len(last)
-        else ["no network"]
-    )
-    among, guess = CANDIDATES[candidates], part.chance.astype(float).mean()
-    chance = f"; a guess (dotted) finds {guess:.2g}" if guess == guess else ""
-    return f"After the last layer a linear map finds the token among the {among} most often in {' and least in '.join(said)}{chance}."
+    part = part[part.network.isin(networks)]
+    last = part[part.layer == part.groupby("network").layer.transform("max")]
+    said = [
+        f"after layer {layer:g} {say_ends(average(there, 'rate', 'network'), '{:.2f}'.format, 'most often', 'least')}"
+        for layer, there in last.groupby("layer")
+    ]
+    among, guesses = CANDIDATES[candidates], part.chance.astype(float)
+    least, most = (f"{guess:.2g}" for guess in (guesses.min(), guesses.max()))
+    chance = f"; a guess (dotted) finds {least if least == most else f'{least} to {most}'}" if len(guesses) else ""
+    return f"A linear map finds the token among the {among} {', '.join(said) or 'in no network'}{chance}."

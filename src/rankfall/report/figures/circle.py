@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TABLES = ["circle"]
 MARKERS = ("o", "s")  # first and second token
+NAMED = 8  # architectures whose roll-outs are counted one by one
 MET = 0.05  # of the distance at the start: closer than this counts as having met
 
 
@@ -60,7 +61,8 @@ def circle(
         chosen = table[(table.task == task) & (table.architecture == architecture)]
         seed = first.get((task, architecture), -1)
         drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
-        name = label(architecture) + ("" if seed == first.min() or seed < 0 else f", seed {seed}")
+        other = f", seed {seed}" if seed >= 0 else f", none at width {shown}"
+        name = label(architecture) + ("" if seed == first.min() else other)
         top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
         on(
             bottom,
@@ -93,7 +95,7 @@ def circle(
         f"{first.min()} unless a title has another, light to dark with time (circle and square: open at the start, filled at the "
         "end, one in the other where "
         f"the points have met); below, their distance, median and quartiles over {known.seeds}. "
-        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{most(last)}.{known.left_out}"
+        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{each(last)}.{known.left_out}"
     )
     return Picture(figure, caption, last)
 
@@ -101,21 +103,32 @@ def circle(
 def met(table: "DataFrame") -> "DataFrame":
     """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
     end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
-    end = end.assign(met=end.ratio < MET)
+    end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
     by = ["task", "architecture", "training", "width"]
     found = end.groupby(by).agg(
         roll_outs=("met", "size"),
         met=("met", "sum"),
+        gone=("gone", "sum"),
         median_ratio=("ratio", "median"),
         median_error=("error", "median"),
     )
     return found.reset_index()
 
 
-def most(last: "DataFrame") -> str:
-    """Which architecture ends so most often."""
-    by = last.groupby("architecture").met.sum()
-    return f", most often of {label(by.idxmax())} ({by.max()})" if by.max() else ""
+def each(last: "DataFrame") -> str:
+    """How many of each architecture do, and on which task where there are several; and how many have left all numbers."""
+    by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
+    counts = last.groupby(by)[["met", "roll_outs"]].sum()
+    names = [", ".join(map(label, at if isinstance(at, tuple) else (at,))) for at in counts.index]
+    said = [f"{one.met} of {one.roll_outs} of {name}" for name, one in zip(names, counts.itertuples())]
+    more = [f"{len(said) - NAMED} more" for _ in range(len(said) > NAMED)]
+    gone = int(last.gone.sum())
+    beyond = (
+        f"; {gone} end{'s' * (gone == 1)} beyond all numbers, and {'is' if gone == 1 else 'are'} not drawn there"
+        if gone
+        else ""
+    )
+    return (f": {', '.join(said[:NAMED] + more)}" if len(said) > 1 else "") + beyond
 
 
 def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection | None":

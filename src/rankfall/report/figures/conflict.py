@@ -12,6 +12,7 @@ from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION
 from rankfall.report.figures.orders import look
 from rankfall.report.joins import beside
+from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
@@ -69,7 +70,7 @@ def conflict(
     (axis,) = axes[0]
     for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
         down = min(point["deviation"], point["kept"])  # nothing keeps less than 0
-        axis.errorbar(
+        bar = axis.errorbar(
             point["rows"],
             point["kept"],
             [[down], [point["deviation"]]],
@@ -78,6 +79,7 @@ def conflict(
             capsize=4,
             zorder=1,
         )
+        note_cut(bar.lines[2][0], point["rows"], point["kept"] - point["deviation"], SIZE)
         size = area(best - point["accuracy"])
         colour = look(point["order"])[0]
         axis.scatter(point["rows"], point["kept"], size, colour, edgecolors="#333333", linewidths=0.7, zorder=2)
@@ -90,7 +92,8 @@ def conflict(
     named(axis, points)
     keys(figure, {look(point["order"])[0]: point["order"] for point in points})
     numbers = DataFrame(found).drop(columns="each").sort_values("kept", ascending=False, na_position="last")
-    return Picture(figure, caption(found, times, best, task, known.seeds) + unplaced(found) + known.left_out, numbers)
+    said = caption(found, times, best, task, known.seeds) + say_cut(figure, "a bar")
+    return Picture(figure, said + unplaced(found) + known.left_out, numbers)
 
 
 def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = False) -> "DataFrame":

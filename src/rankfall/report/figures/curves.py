@@ -7,7 +7,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import SHARE, SIZE, legend_below, summary
+from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
 from rankfall.report.ranking import say_extreme
@@ -67,6 +67,7 @@ def curves(
         f"{known.seeds}, bands one standard deviation over seeds. "
         f"At the end first {'is' if len(first) == 1 else 'are'} {best}{apart}"
         + (f"; chance (dashed), the best guess without the input, is {chance:.3f}." if chance == chance else ".")
+        + say_cut(grid.figure)
         + coincide(table, "architecture", "epoch", "value")
         + known.left_out
     )

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.account import account
 from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
-from rankfall.report.lines import SHARE, cut, legend_below, lines, summary
+from rankfall.report.labels import join
+from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
+from rankfall.report.ranking import average, say_mean
 from rankfall.report.selection import asked, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import Picture
 
@@ -65,13 +67,14 @@ def decomposition(
         panels[0].set_ylabel(row)
     grid.set(xlabel="path length (layers)")
     legend_below(grid, 3)
-    mean = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().groupby("training").mean()
-    short = " and ".join(f"{mean[name]:.0%} ({label(name)})" for name in grid.col_names)
+    first = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().reset_index()
+    first = average(first.assign(output_share=100 * first.output_share), "output_share", "training")
+    short = join(f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)})" for name in grid.col_names)
     known = account(asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"])
     return Picture(
         grid.figure,
         f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "
         f"(dotted: chance, {chance:.2f}): means over {known.seeds}, bands one standard deviation over seeds. "
-        f"Paths of length 0 and 1 make up {short} of the output.{known.left_out}",
+        f"Paths of length 0 and 1 make up {short} of the output.{say_cut(grid.figure)}{known.left_out}",
         summary(paths, ["training", "length"], *LINES, "error"),
     )

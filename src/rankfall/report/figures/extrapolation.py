@@ -7,7 +7,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import SHARE, SIZE, legend_below, summary
+from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
 from rankfall.report.ranking import say_extreme
@@ -63,7 +63,7 @@ def extrapolation(
     text = (
         f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
         f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.seeds}, "
-        f"bands one standard deviation over seeds. {finding(drawn, quantity)}"
+        f"bands one standard deviation over seeds. {finding(drawn, quantity)}{say_cut(grid.figure)}"
         f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
     )
     points = summary(drawn, ["architecture", "length"], quantity)

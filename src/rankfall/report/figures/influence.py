@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.colours import BLUE, CHANCE, RED, WHOLE
-from rankfall.report.lines import below, labelled, on, steps, summary
+from rankfall.report.lines import SHARE, below, labelled, on, say_cut, steps, summary
 from rankfall.report.looks import label
-from rankfall.report.selection import asked, init_first
+from rankfall.report.ranking import average, say_mean
+from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -24,27 +25,35 @@ NETWORKS = {
 
 
 def influence(
-    read: "Callable[[str], DataFrame]", *, depth: int = 24, alpha: float = 0.3, architecture: str | None = None
+    read: "Callable[[str], DataFrame]",
+    *,
+    depth: int = 24,
+    alpha: float = 0.3,
+    architecture: str | None = None,
+    task: str | None = None,
 ) -> Picture:
-    """`depth`, `alpha`: which untrained stack; `architecture`: which causal cells, by default the first."""
+    """`depth`, `alpha`: which untrained stack; `architecture`, `task`: which causal cells, by default the first, and the commonest."""
     table = read("influence")
     whole, places = table[table.quantity == "agreement"], table[(table.quantity == "share") & (table.depth == depth)]
     if places.empty or not (places.alpha == alpha).any():
         raise RankfallError(
             f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"
         )
-    cells, chosen = trained(read("cell_influence"), architecture)
+    cells = trained(read("cell_influence"), architecture, task)
+    chosen, of = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
     figure, axes = canvas(1, 3, WIDTH, 2.9)
     left, middle, right = axes[0]
     places = places.assign(x=places.place / places.length)
     untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
     untrained(middle, places[places.network == "pre-norm"], ("averaging",))
     right.set_yscale("log")
-    on(right, cells, "x", "share", "training", steps(init_first(cells.training)))
+    known = account(asked(read("cell_influence"), {}, architecture=chosen, task=of), cells, ["training"], "share")
+    cells = cells[cells.share.notna()].astype({"share": float})
+    on(right, cells, "x", "share", "training", steps(init_first(cells.training)), bounds=SHARE)
     titles = (
         f"(1 - a) X + a SA(X), a = {alpha:g},\n{depth} layers",
         f"pre-norm transformer,\n{depth} layers",
-        f"{label(chosen)} on {label(cells.task.iloc[0])},\nlast layer",
+        f"{label(chosen)} on {label(of)},\nlast layer",
     )
     for axis, title in zip(axes[0], titles):
         axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
@@ -53,16 +62,20 @@ def influence(
     left.set_ylabel("share of the influence\non the last token")
     below(figure, labelled(axes[0], ("training",)), 3)
     found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
-    early = cells[cells.x <= 0.5].groupby(["training", "key"]).share.sum().groupby("training").mean()
-    known = account(asked(read("cell_influence"), {}, architecture=chosen), cells, ["training"])
-    halves = ", ".join(f"{label(name)} {early[name]:.2f}" for name in init_first(cells.training))
+    low, high = (f"{end:.3f}" for end in (found.spearman.min(), found.spearman.max()))
+    said = low if low == high else f"{low} to {high}"
+    early = cells[cells.x <= 0.5].groupby(["training", "seed"]).share.sum().reset_index()
+    early = average(early, "share", "training")
+    halves = ", ".join(
+        f"{label(name)} {say_mean(early['mean'][name], early['std'][name], 2)}" for name in init_first(cells.training)
+    )
     caption = (
         "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
-        "the band on the right "
-        f"is one standard deviation over {known.seeds}; dotted: equal shares of all places. "
-        f"On the left the rank correlation with uniform averaging is {found.spearman.mean():.3f}; "
+        f"on the right geometric means over {known.seeds}, with a band of one standard deviation of the logarithm over seeds; "
+        "dotted: equal shares of all places. "
+        f"On the left the rank correlation with uniform averaging is {said}; "
         "on the right the first half of the places has this share of the "
-        f"influence: {halves}.{known.left_out}"
+        f"influence: {halves}.{say_cut(figure)}{known.left_out}"
     )
     return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
 
@@ -79,18 +92,14 @@ def untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]) -> 
         panel.plot(line.index, line, marker, color=colour, markersize=size, markerfacecolor=fill, label=label)
 
 
-def trained(cells: "DataFrame", architecture: str | None) -> "tuple[DataFrame, str]":
-    """A row a seed and place of the last layer, and the architecture."""
-    cells = cells[cells.status == "done"]
-    chosen = architecture or (sorted(cells.architecture.unique()) or [None])[0]
-    cells = cells[(cells.architecture == chosen) & (cells.layer == cells.depth)]
-    if cells.empty:
-        raise RankfallError(
-            f"figure influence: no finished causal cell of architecture {chosen}; choose by `architecture`"
-        )
-    by = ["task", "training", "key", "seed", "place", "places"]
-    each = cells.groupby(by).share.mean().reset_index()
-    return each.assign(x=each.place / each.places), str(chosen)
+def trained(table: "DataFrame", architecture: str | None, task: str | None) -> "DataFrame":
+    """The last layer of the deepest networks of one architecture and task: a row a network and place."""
+    done = finished(table, "influence", {})
+    chosen = architecture or next(iter(sorted(done.architecture.unique())), None)
+    cells, _ = one_of(among(done, "influence", "architecture", [chosen] if chosen else []), "influence", "task", task)
+    cells = cells[(cells.depth == cells.groupby("training").depth.transform("max")) & (cells.layer == cells.depth)]
+    one_a_seed(cells, "influence", ["training"])
+    return cells.assign(x=cells.place / cells.places)
 
 
 def numbers(agreement: "DataFrame", places: "DataFrame", cells: "DataFrame") -> "DataFrame":
@@ -107,4 +116,4 @@ def numbers(agreement: "DataFrame", places: "DataFrame", cells: "DataFrame") -> 
         .melt(by, scores, "quantity", "mean")
         .dropna(subset="mean")
     )
-    return concat([drawn.assign(quantity="share"), scored, summary(cells, ["training", "place"], "share")])
+    return concat([drawn.assign(quantity="share"), scored, summary(cells, ["training", "place"], "share", log=True)])

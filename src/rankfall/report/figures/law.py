@@ -8,7 +8,7 @@ import numpy as np
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
-from rankfall.report.lines import below, labelled, on, summary
+from rankfall.report.lines import below, labelled, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import among, asked, clear, finished, one_a_seed, one_of
@@ -74,6 +74,7 @@ def law(
         f"seeds{cut}; grey: where passes in float32 and float64 end); right: decades by which bounds on one "
         "layer are too high. "
         + finding(seeded(resolved, "log10_residual", "exponent"), names)
+        + say_cut(figure, names={f"below {twice(0.0):g}": "above 1"})
         + coincide(
             resolved.assign(height=twice(resolved.log10_residual.astype(float))), "architecture", "layer", "height"
         )
@@ -197,5 +198,5 @@ def finding(each: "DataFrame", names: list[str]) -> str:
         at[names[0]] if depths[names].nunique() == 1 else " after their last layers" for names in (lowest, highest)
     )
     if set(lowest) & set(highest):
-        return f"{said}; at the last layer the residual is {least}{low}."
+        return f"{said}; at the last layer the residual is that of {least}{low}."
     return f"{said}; at the last layer the residual is smallest in {least}{low} and largest in {most}{high}."

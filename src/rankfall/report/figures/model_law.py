@@ -9,8 +9,10 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.figures.law import towered, twice
 from rankfall.report.figures.models import VARIANTS, short
+from rankfall.report.labels import many
 from rankfall.report.lines import legend_below, lines
 from rankfall.report.looks import label
+from rankfall.report.ranking import say_ends
 from rankfall.report.style import Picture, power
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["model_law"]
+NAMED = 4  # panels of which the end is said
 FLOORS = {"float64": 16, "float32": 7}  # decimal digits, about
 
 
@@ -59,27 +62,41 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
     for panel in grid.axes[:, 0] if grid.axes.ndim > 1 else grid.axes[:1]:
         panel.set_ylabel("residual |res(X)| / |X|")
     legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
+    known = table[table.log10_residual.notna()]
     caption = (
         "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over "
-        f"{seeds(table.assign(seed=table.seed.fillna(-1)), ['panel'])} and samples, on an axis "
+        f"{seeds(known.assign(seed=known.seed.fillna(-1)), ['panel', 'variant'])} and samples, on an axis "
         "of log10(-log10 residual), on which a cubic law is a line of the grey slope; grey, across: where float32 and float64 end. "
     )
     why = lacking(table, "log10_residual", ["panel", "variant"])
     drawn = long[long["pass"] == "log10_residual"]
     return Picture(
-        grid.figure, caption + finding(points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why, points
+        grid.figure,
+        caption + finding(known, points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
+        points,
     )
 
 
-def finding(points: "DataFrame") -> str:
-    """The lowest end, and the median local exponent of all lines once they are below 0.01."""
-    last = points[points.layer == points.groupby(["panel", "variant"]).layer.transform("max")]
-    lowest = last.loc[last.log10_residual.astype(float).idxmin()]
-    low = points[(points.panel == lowest.panel) & (points.variant == lowest.variant) & (points.log10_residual < -2)]
+def finding(known: "DataFrame", points: "DataFrame") -> str:
+    """Which variant of each model ends lowest, and the median local exponent of what ends so once it is below 0.01."""
+    said = [f"{say_end(part, points[points.panel == name])} ({name})" for name, part in known.groupby("panel")]
+    more = f"; so for {len(said) - NAMED} more panels" if len(said) > NAMED else ""
+    return f"At the end the residual is {'; '.join(said[:NAMED])}{more}."
+
+
+def say_end(known: "DataFrame", points: "DataFrame") -> str:
+    """Of one model and phase, whose variants have all been followed to one layer or less."""
+    last = int(known.layer.max())
+    end = known[known.layer == last]
+    each = end.groupby(["variant", "seed"], dropna=False).log10_residual.median().astype(float)
+    found = end.groupby("variant").log10_residual.median().astype(float).to_frame("mean")
+    found["std"] = each.groupby("variant").std()
+    low = points[(points.variant == found["mean"].idxmin()) & (points.log10_residual < -2)]
     pace = low.exponent.astype(float).median()
-    known = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
-    end = power(float(lowest.log10_residual))
-    return f"{label(lowest.variant)} of {lowest.panel} ends lowest, at {end} after {int(lowest.layer)} layers{known}."
+    exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
+    some = f", of the {len(found)} that have one there" if len(found) < known.variant.nunique() else ""
+    ends = say_ends(found, power, "largest", "lowest", high=False)
+    return f"{ends} after {many(last, 'layer')}{some}{exponent}"
 
 
 def slope(panel: "Axes", points: "DataFrame") -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
+from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.figures.models import short
+from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
 from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
 from rankfall.report.style import Picture
@@ -42,14 +44,24 @@ def model_token_identity(
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     names = list(titles.values())
     drawn = own(table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)])
+    figure = panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100))
+    many = seeds(table.assign(seed=table.seed.fillna(-1)), ["network"])
     return Picture(
-        panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100)),
+        figure,
         f"Share of tokens whose embedding is the nearest to their mapped state, on at least {int(table.sentences.min())} "
         "sentences that no map "
-        "was trained on; bands are 95% intervals over sentences (of initialised models, means over seeds)"
+        f"was trained on; bands are 95% intervals over sentences (of initialised models, means over {many})".replace(
+            "\n", ", "
+        )
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + finding(table, names, candidates[-1]).replace("\n", ", ")
-        + coincide(drawn, "map", "layer", "rate", ["network", "candidates"], span=1.0).replace("\n", ", "),
+        + "".join(
+            (
+                finding(table, names, candidates[-1]),
+                say_cut(figure),
+                coincide(drawn, "map", "layer", "rate", ["network", "candidates"], span=1.0),
+                lacking(table, "rate", ["network"]),
+            )
+        ).replace("\n", ", "),
         numbers(table.assign(network=table.network.str.replace("\n", ", "))),
     )
 

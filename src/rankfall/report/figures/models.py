@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colour, colours
-from rankfall.report.lines import SIZE, legend_below, lines, say_cut
+from rankfall.report.lines import SIZE, legend_below, lines, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.style import Picture
 
@@ -57,14 +57,15 @@ def models(
     for (model, phase, _), title in panels.items():
         panel = grid.axes_dict[title]
         for variant, line in points[points.panel == title].groupby("variant"):
-            for sign in (-1, 1):
-                panel.plot(
+            for edge in (line["mean"] - line.samples, line["mean"] + line.samples):
+                (dotted,) = panel.plot(
                     line.layer,
-                    (line["mean"] + sign * line.samples).clip(lower=0.0),  # on a logarithmic axis 0 is not drawn
+                    edge.clip(lower=0.0),  # on a logarithmic axis 0 is not drawn
                     color=colour(str(variant)),
                     linewidth=0.6,
                     linestyle=":",
                 )
+                note_cut(dotted, line.layer.to_numpy(), edge.to_numpy(), SIZE)
             noise = line[line.floor > 0.5] if log else line[:0]
             panel.plot(
                 noise.layer,
@@ -94,10 +95,10 @@ def models(
         caption += (
             f"Hollow: at the floor, where most is rounding (grey, dotted: 16 units of the last digit, {heights}). "
         )
-    caption += say_cut(points["mean"] - points.samples, log=log)
+    cut = say_cut(grid.figure, "a band or a dotted line")
     why = lacking(table, "value", ["panel", "variant"])
     alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
-    return Picture(grid.figure, caption + finding(points) + alike + why, points)
+    return Picture(grid.figure, caption + finding(points) + cut + alike + why, points)
 
 
 def floors_of(rows: "DataFrame") -> dict[str, float]:

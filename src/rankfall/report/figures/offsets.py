@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
+from rankfall.report.labels import join
 from rankfall.report.lines import below, labelled, on, steps
 from rankfall.report.looks import label
 from rankfall.report.selection import among, asked, finished, one_of
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 TABLES = ["offsets"]
 TITLES = {"B": "bias B of scores", "C": "factors C of weights"}
+NAMED = 6  # ranges that are said
 NEUTRAL = {"B": 0.0, "C": 1.0}  # what each starts from, and without effect
 
 
@@ -33,12 +36,16 @@ def offsets(
     column."""
     table, training = one_of(finished(read("offsets"), "offsets", where), "offsets", "training", training)
     table = among(table, "offsets", "architecture", architectures)
-    one = among(table, "offsets", "seed", [] if seed is None else [seed])
-    one = one[(one.seed == one.groupby(["task", "architecture"]).seed.transform("min")) & one.layer.isna()]
+    common = table[table.layer.isna()]
+    if common.empty:
+        raise RankfallError(
+            "figure offsets: every layer has terms of its own, and what is drawn is shared by all layers"
+        )
+    one = among(common, "offsets", "seed", [] if seed is None else [seed])
+    one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]
     known = account(
-        asked(read("offsets"), where, training=training, architecture=architectures), table, ["architecture", "task"]
+        asked(read("offsets"), where, training=training, architecture=architectures), common, ["architecture", "task"]
     )
-    others = "" if one.seed.nunique() == 1 else ", the lowest that ended"
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
     figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)
@@ -56,18 +63,38 @@ def offsets(
             matrix(right, part, which)
     lines = [panel for row in axes for panel in row[::2]]
     below(figure, {f"head {name}": handle for name, handle in labelled(lines, ("of_head",)).items()}, 8)
-    spans = table.groupby(["task", "architecture", "which"]).value.agg(["min", "max"])
-    widest = (spans["max"] - spans["min"]).idxmax()
     caption = (
         f"What networks have learned about each offset i - j, training {label(training)}: a line a head of seed "
-        f"{one.seed.min()}{others}, shared by all layers (dashed: "
+        f"{shown(one)}, shared by all layers (dashed: "
         "what has no effect), and the matrix of the head whose values differ most. "
-        f"{widest[2]} of {label(widest[1])} on {label(widest[0])} differs most, from {spans['min'][widest]:.2f} to "
-        f"{spans['max'][widest]:.2f} over all heads "
-        f"and {known.seeds}.{known.left_out}"
+        f"Over all heads and {known.seeds} {ranges(common)}.{known.left_out}"
     )
     columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
+
+
+def shown(one: "DataFrame") -> str:
+    """The seed that is drawn, and those that are drawn of networks that have lost it."""
+    seeds = one.groupby(["architecture", "task"]).seed.min()
+    usual = int(seeds.mode().min())
+    several = seeds.index.get_level_values("task").nunique() > 1
+    others = [
+        f"{seed} of {label(name)}{f' on {label(task)}' * several}"
+        for (name, task), seed in seeds.items()
+        if seed != usual
+    ]
+    return f"{usual}{f' ({join(others)})' if others else ''}"
+
+
+def ranges(table: "DataFrame") -> str:
+    """From where to where the values of each kind and network go; kinds and tasks have no common scale to rank them by."""
+    spans = table.groupby(["which", "architecture", "task"]).value.agg(["min", "max"])
+    several = table.task.nunique() > 1
+    said = [
+        f"{which} of {label(name)}{f' on {label(task)}' * several} goes from {low:.2f} to {high:.2f}"
+        for (which, name, task), low, high in spans.itertuples(name=None)
+    ]
+    return join(said[:NAMED] + ([f"{len(said) - NAMED} more are in the numbers"] if len(said) > NAMED else []))
 
 
 def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:

@@ -7,7 +7,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE
-from rankfall.report.lines import SHARE, band_across, legend_below, lines, steps, summary
+from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
@@ -68,7 +68,7 @@ def paths(
     caption = (
         f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over {known.seeds}, "
         f"bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths). "
-        f"Dashed: chance, the best guess that sees no input ({chance:.2f}). {found(verdicts)}"
+        f"Dashed: chance, the best guess that sees no input ({chance:.2f}). {found(verdicts)}{say_cut(grid.figure)}"
         f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )
     return Picture(grid.figure, caption, numbers(table, each, verdicts))

@@ -11,6 +11,7 @@ from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION, KEEPS, KEEPS_SOME, LOSES, UNKNOWN
 from rankfall.report.figures.orders import NAMES
 from rankfall.report.joins import MADE_OF
+from rankfall.report.labels import join, many
 from rankfall.report.looks import label
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -24,6 +25,7 @@ TABLES = ["probe", "probe_trained"]
 ALL, SOME, ONE = KEEPS, KEEPS_SOME, LOSES
 APART = "#c1121f"  # theory and measurement differ
 
+DIFFER = ("fewer rows than theory allows", "more rows than theory allows")  # theory may be undecided, too
 ATTENTIONS = {"gau": "gated", "linear": "linear"}
 
 
@@ -43,7 +45,8 @@ def probe(
     counts = {name: table[name].astype("Float64").astype(float) for name in ("theory_rows", "untrained_rows")}
     table = table.assign(**counts, row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
     n = int(table.tokens.iloc[0])
-    learned = trained(read("probe_trained"), table)
+    networks = read("probe_trained")
+    learned, keys = trained(networks, table)
     rows, columns = ordered(table, "row"), ordered(table, "position")
     place = table["mask"].fillna("none")  # what does not read masks stands where there is none
     masks, sentinels = simple_first(place), simple_first(table.sentinels)
@@ -73,9 +76,9 @@ def probe(
     numbers = table.assign(
         **{"seeds that find the places": [one[0] for one in found], "trained seeds": [one[1] for one in found]}
     )
-    networks = read("probe_trained")
-    gone = account(networks, networks[networks.status == "done"], ["architecture", "task"]).left_out if learned else ""
-    return Picture(figure, caption(table, n, learned) + gone, numbers.drop(columns="row"))
+    wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
+    known = account(wanted, wanted[wanted.key.isin(keys)], ["architecture", "task"])
+    return Picture(figure, caption(table, n, learned, known.seeds) + known.left_out, numbers.drop(columns="row"))
 
 
 def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
@@ -112,22 +115,25 @@ def simple_first(values: Any) -> list[str]:
     return sorted(set(values), key=lambda name: (name != "none", str(name)))
 
 
-def trained(table: "DataFrame", shown: "DataFrame") -> dict[Any, tuple[int, int]]:
-    """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components."""
+def trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int, int]], set[str]]:
+    """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components; and the keys
+    of these networks."""
     from pandas import factorize
 
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
     components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
     found: dict[Any, tuple[int, int]] = {}
+    keys: set[str] = set()
     for _, part in done.groupby(list(MADE_OF), dropna=False):
         at = part[part.length == part.length.max()]
         fits = np.ones(len(shown), dtype=bool)
         for name, (number, values) in components.items():
             fits &= np.array([alike(at[name].iloc[0], value) for value in values])[number]
+        keys |= set(at.key) if fits.any() else set()
         for index in shown.index[fits]:
             passed, seeds = found.get(index, (0, 0))
             found[index] = passed + int(at.passes.sum()), seeds + len(at)
-    return found
+    return found, keys
 
 
 def alike(cell: Any, asked: Any) -> bool:
@@ -175,7 +181,7 @@ def marks(panel: "Axes", x: int, y: int, one: Any, passed: tuple[int, int] | Non
     """Framed where measurement differs from theory, a dot where networks were trained."""
     from matplotlib.patches import Rectangle
 
-    if one.agreement not in ("agree", "not measured"):
+    if one.agreement in DIFFER:
         panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
     if passed is not None:
         share = passed[0] / passed[1]
@@ -208,32 +214,42 @@ def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
     ]
     if table.untrained_rows.isna().any():
         entries.append(Patch(color=UNKNOWN, label="no such network"))
-    if (~table.agreement.isin(["agree", "not measured"])).any():
+    if table.agreement.isin(DIFFER).any():
         entries.append(Patch(fill=False, edgecolor=APART, label="theory and random weights differ"))
     for fill, text in (("#111111", "all"), ("#888888", "some"), ("#ffffff", "no")) if learned else ():
         style: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": "#111111", "markersize": 5}
         entries.append(
-            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds find the places", **style)
+            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds left find the places", **style)
         )
     figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 
 
-def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:
+def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]], seeds: str) -> str:
     """What was found, with counts."""
     measured = table[table.untrained_rows.notna()]
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
-    apart = measured[~measured.agreement.isin(["agree"])]
+    agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
+    undecided = len(measured) - agree - differ
+    apart = [f"differ in {differ}"] * bool(differ) + [f"theory is undecided in {undecided}"] * bool(undecided)
     text = (
-        f"Which attention tells places apart ({DIRECTION}). Of {len(measured)} kinds of attention, given {n} equal tokens in "
-        f"{int(table.depth.iloc[0])} layers, {whole} can tell all places apart, {one} none, {len(measured) - whole - one} some; "
-        f"theory and random weights agree in {len(measured) - len(apart)}. "
+        f"Which attention tells places apart ({DIRECTION}). Of {many(len(measured), 'kind')} of attention, given {n} equal tokens in "
+        f"{many(int(table.depth.iloc[0]), 'layer')}, {whole} can tell all places apart, {one} none, {len(measured) - whole - one} some; "
+        f"theory and random weights agree in {agree}{''.join(f', {said}' for said in apart)}."
     )
-    if learned:
-        possible = {index: pair for index, pair in learned.items() if table.theory_rows.get(index) == n}
-        impossible = [pair for index, pair in learned.items() if index not in possible]
-        found = [sum(pair[part] for pair in pairs) for pairs in (possible.values(), impossible) for part in (0, 1)]
-        text += (
-            f"Trained, {found[0]} of {found[1]} networks find the places where theory allows it, and {found[2]} of {found[3]} "
-            "where it does not."
-        )
-    return text.strip()
+    return text + (f" Trained ({seeds}), {say_trained(table, n, learned)}." if learned else "")
+
+
+def say_trained(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:
+    """How many networks find the places, by what theory says of their kind."""
+    words = {True: "where theory allows it", False: "where it does not", None: "where theory is undecided"}
+    found: dict[bool | None, list[int]] = {}
+    for index, pair in learned.items():
+        rows = table.theory_rows.get(index)
+        counts = found.setdefault(None if rows != rows else rows == n, [0, 0])
+        counts[0], counts[1] = counts[0] + pair[0], counts[1] + pair[1]
+    said = [
+        f"{found[one][0]} of {many(found[one][1], 'network')} find the places {words[one]}"
+        for one in words
+        if one in found
+    ]
+    return join(said)

@@ -11,8 +11,9 @@ from rankfall.filters import parts
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import WHOLE, colours
-from rankfall.report.lines import SHARE, legend_below, lines, summary
+from rankfall.report.lines import SHARE, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
+from rankfall.report.ranking import average, say_mean
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, said
 from rankfall.report.shares import most_frequent
 from rankfall.report.style import Picture
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["training", "cells"]
+BEST = {
+    "places": "without positions (places)",
+    "even_tokens": "by naming the most frequent symbol everywhere (even tokens)",
+}
 METRICS = {"places": "accuracy", "even_tokens": "accuracy_informative"}
 
 
@@ -59,13 +64,14 @@ def rho(
         ylim=(-0.03, 1.03),
     )
     legend_below(grid, 3 if len(kinds) == 1 else 6)
-    shape = table.iloc[0]
+    sizes = [" or ".join(map(str, sorted(table[name].unique()))) for name in ("length", "symbols")]
+    dashed = " and ".join(BEST[kind] for kind in kinds)
     caption = (
-        f"Accuracy on fresh sequences of {shape.length} tokens of {shape.symbols} symbols against the share that is one symbol, training "
+        f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
         f"{label(training)}{', ' + said(where) if where else ''}: means over {known.seeds}, bands one standard "
-        "deviation over seeds; dashed, "
-        "computed: what can be reached without positions (places), or by naming the most frequent symbol everywhere (even tokens). "
+        f"deviation over seeds; dashed, computed: what can be reached {dashed}. "
         + finding(table, kinds, names)
+        + say_cut(grid.figure)
         + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)
         + known.left_out
     )
@@ -113,8 +119,9 @@ def finding(table: "DataFrame", kinds: list[str], names: list[str]) -> str:
     parts = []
     for kind in kinds:
         part = table[table.kind == kind]
-        end = part[part.rho == part.rho.max()].groupby("architecture").value.mean()
-        values = ", ".join(f"{label(name)} {end[name]:.3f}" for name in names if name in end.index)
-        parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {values}")
+        end = average(part[part.rho == part.rho.max()], "value", "architecture")
+        known = [name for name in names if name in end.index]
+        values = [f"{label(name)} {say_mean(end['mean'][name], end['std'][name], 3)}" for name in known]
+        parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {', '.join(values)}")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."

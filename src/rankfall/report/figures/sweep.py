@@ -2,6 +2,7 @@
 what else differs. Works for any axis of the grid, since every table of cells carries them all.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
-from rankfall.report.labels import labels, order
+from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
+from rankfall.report.ranking import average, say_ends, say_first
 from rankfall.report.selection import asked, clear, finished, lacking, one_a_seed, said
 from rankfall.report.style import Picture, power, spaced, tower
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 TABLES = ["law"]
 # Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
 NOISE, EQUAL = "rounding noise of a plain float64 pass", "vectors are all equal or zero"
+NAMED = 4  # panels of which the end is said
 HALF = float(np.log10(0.5))
 TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
 
@@ -71,14 +74,14 @@ def sweep(
     legend_below(grid, 6, title=", ".join(lines))
     why = left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
     kinds = left_out.assign(why=why).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
-    reasons = [f"{what} ({count} values)" for what, count in kinds.items()]
+    reasons = [f"{what} ({many(count, 'value')})" for what, count in kinds.items()]
     known = account(whole, data, ["panel", "line"] if panels else ["line"])
     what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
     dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
         f"{known.seeds}, "
-        f"bands one standard deviation over seeds of the logarithm. {dropped}{finding(data, x)}"
+        f"bands one standard deviation over seeds of the logarithm. {dropped}{finding(each, x)}"
         f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
         f"{known.left_out}"
     )
@@ -139,14 +142,25 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
         axis.xaxis.set_major_formatter("{x:g}")
 
 
-def finding(data: "DataFrame", x: str) -> str:
-    """Where rank is lost most and where it is kept best, at the end of the axis."""
-    end = data[data[x] == data.groupby("panel")[x].transform("max")]
-    means = end.groupby(["panel", "line", x]).log10_residual.mean()
-    places = [
-        f"{line}{f' ({panel})' * bool(panel)} at {x} {at:g}" for panel, line, at in (means.idxmin(), means.idxmax())
-    ]
-    values = [power(value) for value in (means.min(), means.max())]
-    return f"The residual is {values[0]} for {places[0]}" + (
-        f" and {values[1]} for {places[1]}." if len(means) > 1 else "."
-    )
+def finding(each: "DataFrame", x: str) -> str:
+    """Where rank is lost most and where it is kept best at the end of the axis, by panel: what is in two differs in more than lines."""
+    ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
+    if len(ends) == 1:
+        return f"The residual is {ends[0][2]}."
+    if len(ends) <= NAMED:
+        return f"The residual is {'; '.join(f'{said} ({panel})' for panel, _, said in ends)}."
+    counts = Counter(name for _, names, _ in ends for name in names)
+    most = max(counts.values())
+    first = [name for name in sorted(counts, key=order) if counts[name] == most]
+    return f"The residual at the end is smallest, or ties with the smallest, most often in {join(first)}: {most} of {len(ends)} panels."
+
+
+def say_end(part: "DataFrame", x: str) -> tuple[list[str], str]:
+    """Of one panel: the lines whose residual is smallest, and in words which and where."""
+    at = part[x].max()
+    there = part[part[x] == at]
+    found = average(there, "log10_residual", "line")
+    names, _ = say_first(found, power, most=False)
+    lines = part.line.nunique()
+    some = f", of the {len(found)} of {lines} lines that reach it" if len(found) < lines else ""
+    return names, f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"

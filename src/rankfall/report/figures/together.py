@@ -8,8 +8,9 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.lines import FLOOR, SHARE, SIZE, below, floored, labelled, on, summary
+from rankfall.report.lines import FLOOR, SHARE, SIZE, below, floored, labelled, on, say_cut, summary
 from rankfall.report.looks import label
+from rankfall.report.ranking import say_mean
 from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -85,7 +86,9 @@ def together(
             panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
         panel.set(xlabel="layer", ylabel=title, title=label(training) if row == 0 else "")
     below(figure, labelled(axes[2]), 5)
-    guesses = table[table.candidates == "sentence"].chance.astype(float).mean()
+    guesses = table[table.candidates == "sentence"].chance.astype(float)
+    least, most = (f"{guess:.3g}" for guess in (guesses.min(), guesses.max()))
+    level = least if least == most else f"{least} to {most}"
     every = concat(
         [one.assign(quantity=NAMES[name].replace("\n", " ")) for name, one in values.items() if name != "residual"]
     )
@@ -94,7 +97,7 @@ def together(
         "mean, with 0 as the smallest value above it), bands one "
         f"standard deviation over seeds; the rank of T, which a head's weights are multiplied "
         f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
-        f"below, a guess among the tokens, and equal shares ({guesses:.3g}). {finding(values, shown)}"
+        f"below, a guess among the tokens, and equal shares ({level}). {finding(values, shown)}{say_cut(figure)}"
         f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
     )
     return Picture(figure, caption, numbers(values))
@@ -114,7 +117,7 @@ def numbers(values: "dict[str, DataFrame]") -> "DataFrame":
         }
         layers = [half[key] for key in zip(points.training, points.architecture)]
         parts.append(points.assign(**{"first layer below half": layers}))
-    return concat([*parts, correlations(values)])
+    return concat([*parts, correlations(values).rename(columns={"deviation": "deviation over seeds"})])
 
 
 def halved(line: "Series") -> Any:
@@ -125,13 +128,22 @@ def halved(line: "Series") -> Any:
 
 def finding(values: "dict[str, DataFrame]", shown: list[str]) -> str:
     """How closely the residual goes with the identity of tokens, by training."""
-    found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")["mean"]
-    said = " and ".join(f"{found[training]:.2f} ({label(training)})" for training in shown if training in found.index)
+    found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
+    said = " and ".join(
+        f"{say_correlation(found.loc[training])} ({label(training)})" for training in shown if training in found.index
+    )
     return f"Rank correlation of residual and identity rate over layers and architectures: {said or 'there is no common layer'}."
 
 
+def say_correlation(one: "Series") -> str:
+    """With its deviation over seeds, where it can be seen."""
+    if one["mean"] != one["mean"]:
+        return "none, since one of them never changes"
+    return say_mean(one["mean"], one.deviation, 2)
+
+
 def correlations(values: "dict[str, DataFrame]") -> "DataFrame":
-    """Spearman correlations over layers and architectures, mean over seeds."""
+    """Spearman correlations over layers and architectures, mean and deviation over seeds."""
     from pandas import DataFrame
 
     rows = []
@@ -143,7 +155,7 @@ def correlations(values: "dict[str, DataFrame]") -> "DataFrame":
                 {"training": training, "seed": seed, "quantity": name, "mean": spearman(part.value, part.value_other)}
             )
     found = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])
-    return found.agg(mean=("mean", "mean"), seeds=("seed", "nunique")).reset_index()
+    return found.agg(mean=("mean", "mean"), deviation=("mean", "std"), seeds=("mean", "count")).reset_index()
 
 
 def residual(table: "DataFrame") -> "DataFrame":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
+from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
 from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
@@ -45,13 +46,15 @@ def token_identity(
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     table = table.assign(network=table.architecture)
     drawn = own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
+    figure = panels(table, names, candidates, transfer)
     return Picture(
-        panels(table, names, candidates, transfer),
+        figure,
         f"Share of tokens whose embedding is the nearest to their mapped state, {label(training)} networks on {label(task)}, on sentences "
         "that no map was "
         f"trained on: means over {known.seeds}, bands one standard deviation over seeds"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
         + finding(table, names, candidates[-1])
+        + say_cut(figure)
         + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
         + known.left_out,
         numbers(table.drop(columns=["low", "high"], errors="ignore")),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.cell_numbers import STILL
 from rankfall.report.headlines import by_name
-from rankfall.report.labels import join
-from rankfall.report.page.sentences import at, count_seeds, listed, many, name, write_number, write_tie
+from rankfall.report.labels import join, many
+from rankfall.report.page.sentences import at, count_seeds, listed, name, write_number, write_tie
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power

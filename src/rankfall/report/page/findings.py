@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.headlines import Headline, by_name
+from rankfall.report.labels import join, many
 from rankfall.report.page.by_depth import say_depth
 from rankfall.report.page.collapse import say_fastest, say_orders, say_tenth
 from rankfall.report.page.sentences import (
@@ -19,8 +20,6 @@ from rankfall.report.page.sentences import (
     compare_with_chance,
     count_seeds,
     is_are,
-    join,
-    many,
     name,
     percent,
     say_lost,

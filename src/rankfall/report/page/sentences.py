@@ -18,10 +18,6 @@ Write = Callable[[float], str]
 NAMED = 6
 
 
-def many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def is_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
