@@ -1,18 +1,22 @@
 """An engine of `Members` for whatever can be traced: each member's step is one run of the program of its shape.
 
-members.engine = Machined(members, lambda: build(architecture, shape, 1, dtype))
+members.engine = Machined(members, architecture, shape, training)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
+from rankfall.nets.network import Shape, build
 from rankfall.streams import words
+from rankfall.train import recipe
+from rankfall.train.dropout import LEVELS
 from rankfall.train.fused import shares
 from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, INPUT, KEY, OUT, PARAM, STEP, TARGET
 from rankfall.train.machine.runtime import Machine, room
@@ -21,17 +25,52 @@ from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
 SPARE = 64  # numbers behind each buffer that may be read
-ROOM_OUT = 64
-Ident = tuple[Any, ...]
+OUTS = 64
+KEPT = 8  # programs, of all shapes of the last few networks
+
+
+@dataclass(frozen=True)
+class Form:
+    """All that a program depends on, but for the code: traces are of this alone."""
+
+    inputs: tuple[int, ...]  # (B, T) or (B, T, C)
+    targets: tuple[int, ...]
+    formats: tuple[torch.dtype, torch.dtype]
+    same: bool  # inputs and targets are one
+    size_in: int
+    special: int
+    constant: int | None
+    learned: bool
+
+    @staticmethod
+    def of(batch: Samples) -> "Form":
+        x, y = batch.inputs, batch.targets
+        about = batch.size_in, batch.special, batch.constant, batch.learned
+        return Form(tuple(x.shape[1:]), tuple(y.shape[1:]), (x.dtype, y.dtype), x is y, *about)
+
+    def samples(self) -> Samples:
+        """Some samples of this form, of one member."""
+        inputs = torch.zeros(1, *self.inputs, dtype=self.formats[0])
+        targets = inputs if self.same else torch.zeros(1, *self.targets, dtype=self.formats[1])
+        return Samples(inputs, targets, [0], (), self.size_in, self.special, self.constant, self.learned)
+
+
+@lru_cache(KEPT)
+def program_of(
+    architecture: Architecture, shape: Shape, dtype: str, objective: Component, dropout: float, form: Form
+) -> StepProgram:
+    module = build(architecture, shape, 1, getattr(torch, dtype))
+    function = recipe.objective(Training("", objective=objective))
+    return step_program(module, function, form.samples(), dropout)
 
 
 @dataclass(eq=False)
 class Memory:
-    """What programs of one shape read and write, beside the members' own rows."""
+    """What programs of one form read and write, beside the members' own rows."""
 
     inputs: np.ndarray  # (K, N)
     targets: np.ndarray
-    out: np.ndarray  # (K, ROOM_OUT)
+    out: np.ndarray  # (K, OUTS)
     constants: np.ndarray
     arenas: list[np.ndarray]  # one a thread
 
@@ -39,15 +78,14 @@ class Memory:
 class Machined:
     name = "machine"
 
-    def __init__(self, members: Members, alone: Callable[[], nn.Module]) -> None:
-        """`alone` makes the module of one member, whose values do not matter."""
-        self.alone = alone
-        self.dtype = members.weights.dtype
-        self.numbers = np.dtype(str(self.dtype).removeprefix("torch."))
-        move(members)
+    def __init__(self, members: Members, architecture: Architecture, shape: Shape, training: Training) -> None:
+        self.design = architecture, shape, training.dtype, training.objective
+        self.numbers = np.dtype(training.dtype)
+        self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
+        move(members, self.numbers)
         self.keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64)  # (K, 2)
         self.step = np.zeros(1, np.uint64)
-        self.programs: dict[Ident, tuple[StepProgram, Memory]] = {}
+        self.memories: dict[Form, Memory] = {}
         self.machines: list[Machine] = []
 
     def together(self, members: int) -> int:
@@ -56,7 +94,7 @@ class Machined:
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
         found = []
         for batch in batches:
-            graded = self.passes(members, objective, batch)
+            graded = self.passes(members, batch)
             members.update(graded.loss)
             found.append(graded)
         return found
@@ -64,69 +102,44 @@ class Machined:
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         return objective(members.module, batch)
 
-    def passes(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+    def passes(self, members: Members, batch: Samples) -> Graded:
         """Loss and metrics of each member; its gradient is left in `members.grads`."""
         check_symbols(batch)
-        program, memory = self.program(members, objective, batch)
+        form = Form.of(batch)
+        program = program_of(*self.design, self.rate, form)
+        if form not in self.memories:
+            self.memories[form] = self.memory(len(members), program, form)
+        memory = self.memories[form]
         torch.from_numpy(memory.inputs).copy_(batch.inputs.flatten(1))
         torch.from_numpy(memory.targets).copy_(batch.targets.flatten(1))
         self.step[0] = members.step_count
-        count = max(1, min(torch.get_num_threads(), len(members)))
-        self.make_room(count, program, memory)
-        strides = self.strides(members, memory)
-        bases = self.bases(members, memory)
+        threads = max(1, min(torch.get_num_threads(), len(members)))
+        self.make_room(threads, program, memory)
+        arrays = self.arrays(members, memory)
+        bases, strides = addresses(arrays)
 
         def compute(first: int, last: int, step: int, thread: int) -> None:
-            own = bases.copy()
+            own, one = bases.copy(), program.program
             own[ARENA] = memory.arenas[thread].ctypes.data
-            one = program.program
             self.machines[thread].run(one.words, one.count, own, strides, first, last)
 
-        shares.compute_shares(shares.shares(len(members), 1, count), 1, compute)
+        shares.compute_shares(shares.shares(len(members), 1, threads), 1, compute)
         return graded(program, torch.from_numpy(memory.out))
 
-    def program(self, members: Members, objective: Objective, batch: Samples) -> tuple[StepProgram, Memory]:
-        x, y = batch.inputs, batch.targets
-        about = batch.size_in, batch.special, batch.constant, batch.learned
-        ident = (id(objective), x.shape[1:], x.dtype, y.shape[1:], y.dtype, *about)
-        if ident not in self.programs:
-            rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / 65536
-            program = step_program(self.alone(), objective, first_of(batch), rate)
-            self.programs[ident] = program, self.memory(len(members), program, batch)
-        return self.programs[ident]
-
-    def memory(self, count: int, program: StepProgram, batch: Samples) -> Memory:
-        constants = self.room(program.program.constants.size)
+    def memory(self, count: int, program: StepProgram, form: Form) -> Memory:
+        constants = room(program.program.constants.size + SPARE, self.numbers)
         constants[: program.program.constants.size] = program.program.constants
-        rows = [self.rows(count, x[0].numel()) for x in (batch.inputs, batch.targets)]
-        return Memory(*rows, self.rows(count, ROOM_OUT), constants, [])
+        rows = [self.rows(count, int(np.prod(shape))) for shape in (form.inputs, form.targets)]
+        return Memory(*rows, self.rows(count, OUTS), constants, [])
+
+    def rows(self, count: int, each: int) -> np.ndarray:
+        return numbers(count * each, self.numbers).reshape(count, each)
 
     def make_room(self, threads: int, program: StepProgram, memory: Memory) -> None:
         while len(self.machines) < threads:
             self.machines.append(Machine(self.numbers))
         while len(memory.arenas) < threads:
-            memory.arenas.append(self.room(program.program.arena))
-
-    def room(self, count: int) -> np.ndarray:
-        found: np.ndarray = room(count + SPARE, self.numbers)
-        return found
-
-    def rows(self, count: int, each: int) -> np.ndarray:
-        return self.room(count * each)[: count * each].reshape(count, each)
-
-    def bases(self, members: Members, memory: Memory) -> np.ndarray:
-        """The address of each buffer of the first member."""
-        found = np.zeros(BUFFERS, np.int64)
-        for buffer, array in self.arrays(members, memory).items():
-            found[buffer] = array.ctypes.data
-        return found
-
-    def strides(self, members: Members, memory: Memory) -> np.ndarray:
-        """Bytes from a member's buffer to the next member's."""
-        found = np.zeros(BUFFERS, np.int64)
-        for buffer, array in self.arrays(members, memory).items():
-            found[buffer] = array.strides[0] if array.ndim > 1 else 0
-        return found
+            memory.arenas.append(room(program.program.arena + SPARE, self.numbers))
 
     def arrays(self, members: Members, memory: Memory) -> dict[int, np.ndarray]:
         return {
@@ -141,13 +154,26 @@ class Machined:
         }
 
 
-def move(members: Members) -> None:
+def addresses(arrays: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each buffer of the first member, and the bytes from there to the next member's; 0 where all have one."""
+    bases, strides = np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64)
+    for buffer, array in arrays.items():
+        bases[buffer] = array.ctypes.data
+        strides[buffer] = array.strides[0] if array.ndim > 1 else 0
+    return bases, strides
+
+
+def numbers(count: int, dtype: np.dtype) -> np.ndarray:
+    """Zeros (count,), behind which numbers may be read."""
+    found: np.ndarray = room(count + SPARE, dtype)[:count]
+    return found
+
+
+def move(members: Members, dtype: np.dtype) -> None:
     """Has weights, gradients and what the optimiser remembers lie where numbers behind them may be read."""
 
     def moved(rows: Tensor) -> Tensor:
-        numbers = np.dtype(str(rows.dtype).removeprefix("torch."))
-        held = torch.from_numpy(room(rows.numel() + SPARE, numbers))[: rows.numel()].view(rows.shape)
-        return held.copy_(rows)
+        return torch.from_numpy(numbers(rows.numel(), dtype)).view(rows.shape).copy_(rows)
 
     members.weights, members.grads = moved(members.weights), moved(members.grads)
     members.slots = tuple(moved(slot) for slot in members.slots)
@@ -158,15 +184,6 @@ def move(members: Members) -> None:
         start += size
 
 
-def first_of(batch: Samples) -> Samples:
-    """Samples of the first member alone."""
-    from dataclasses import replace
-
-    inputs = batch.inputs[:1].contiguous()
-    targets = inputs if batch.targets is batch.inputs else batch.targets[:1].contiguous()
-    return replace(batch, inputs=inputs, targets=targets)
-
-
 def check_symbols(batch: Samples) -> None:
     """Raise where a symbol is none: a table has no such row."""
     x = batch.inputs
@@ -175,10 +192,16 @@ def check_symbols(batch: Samples) -> None:
 
 
 def graded(program: StepProgram, out: Tensor) -> Graded:
-    """From what the program has left in OUT (K, ROOM_OUT)."""
+    """From what the program has left in OUT (K, OUTS)."""
     if program.strayed is not None and (out[:, program.strayed] != 0).any():
         raise RankfallError("an index that the network or its objective computes lies outside of its table")
     found: dict[str, dict[str, Tensor]] = {"loss": {}, "asked": {}, "sums": {}, "asked_of": {}}
     for i, ((kind, name), integer) in enumerate(zip(program.names, program.integers)):
         found[kind][name] = out[:, i].nan_to_num().long() if integer else out[:, i].clone()
     return Graded(found["loss"][""], found["asked"][""], found["sums"], found["asked_of"])
+
+
+def prepare() -> None:
+    """Has the machine compiled, once for a processor and a version of its code."""
+    one = Machine(np.float32)
+    one.run(np.zeros(0, np.int64), 0, np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64), 0, 0)

@@ -39,8 +39,7 @@ def step_program(module: nn.Module, objective: Objective, batch: Samples, dropou
 def written(traced: Trace, batch: Samples) -> StepProgram:
     dtype = next(iter(traced.parameters.values())).dtype
     length = batch.inputs.shape[2] if batch.inputs.dim() > 2 else 0
-    largest = max([1, *(int(x.abs().max()) for x in (batch.inputs, batch.targets) if not x.is_floating_point())])
-    draft = Draft(length, max(largest, batch.size_in))
+    draft = Draft(length, max(1, batch.size_in))
     offsets, size = [], 0
     for value in traced.parameters.values():
         offsets.append(size)

@@ -1,4 +1,4 @@
-"""Where values lie in the arena: each from the first instruction that writes it to the last that reads it, at the first place that is free."""
+"""Where values lie in the arena: each at the first place that is free as long as it is used."""
 
 from collections.abc import Sequence
 

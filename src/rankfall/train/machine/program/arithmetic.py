@@ -11,12 +11,23 @@ from rankfall.train.machine.program.draft import Draft, is_integer, number_of
 UNARY = {
     **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
     **{name: name.upper() for name in ("sin", "cos", "expm1", "log1p", "floor", "sign")},
-    "reciprocal": "RECIP", "logical_not": "NOT", "bitwise_not": "NOT", "sgn": "SIGN",
+    "reciprocal": "RECIP",
+    "logical_not": "NOT",
+    "bitwise_not": "NOT",
+    "sgn": "SIGN",
 }
 BINARY = {
-    "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "maximum": "MAXI", "minimum": "MINI",
+    "add": "ADD",
+    "sub": "SUB",
+    "mul": "MUL",
+    "div": "DIV",
+    "maximum": "MAXI",
+    "minimum": "MINI",
     **{name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "logical_and": "AND", "logical_or": "OR", "bitwise_and": "AND", "bitwise_or": "OR",
+    "logical_and": "AND",
+    "logical_or": "OR",
+    "bitwise_and": "AND",
+    "bitwise_or": "OR",
 }
 FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
 OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")

@@ -7,6 +7,7 @@ batch is tagged as the lane: what is computed has it innermost, so that hardly a
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,10 @@ def together(views: Sequence[View], shape: Shape) -> list[list[Step]]:
         cuts = set().union(*(cuts_of(atom.size for atom in dim) for dim in own)) | {whole}
         parts = [split(dim, cuts) if dim else None for dim in own]
         edges = [1, *sorted(cut for cut in cuts if cut > 1)]
-        if any(b % a for a, b in zip(edges, edges[1:])):
+        if any(b % a for a, b in pairwise(edges)):
             raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
         steps = []
-        for k, size in enumerate(reversed([b // a for a, b in zip(edges, edges[1:])])):
+        for k, size in enumerate(reversed([b // a for a, b in pairwise(edges)])):
             if any(part is not None and part[k].size != size for part in parts):
                 raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
             lane = any(part is not None and part[k].lane for part in parts)

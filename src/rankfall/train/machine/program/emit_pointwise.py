@@ -7,6 +7,7 @@ constants: register, bits | operations: code, out, three operands | sums: buffer
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from rankfall.train.machine.codes import ARENA, BLOCK, OPERATIONS, PW, REGISTERS
@@ -81,7 +82,7 @@ class Group:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.cuts = set().union(*(cuts_of(order_of(node)) for node in nodes)) | {1}
         edges = sorted(self.cuts)
-        self.sizes = [b // a for a, b in zip(edges, edges[1:])][::-1] or [1]
+        self.sizes = [b // a for a, b in pairwise(edges)][::-1] or [1]
         self.streams: list[tuple[tuple[int, int], list[int]]] = []
         self.numbers: dict[tuple[int, ...], int] = {}
         self.operations: list[tuple[int, Operand, list[Operand]]] = []

@@ -8,6 +8,7 @@ can join too. Sums of what a group makes are taken at its end. A group runs wher
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from rankfall.train.machine.codes import PW, RED, SUM
 from rankfall.train.machine.program.atoms import View, collapse, cuts_of, run_strides
@@ -73,7 +74,7 @@ class Group:
 def fit(cuts: Iterable[int]) -> bool:
     """Whether one refinement has all these inner parts."""
     edges = sorted(cuts)
-    return not any(b % a for a, b in zip(edges, edges[1:]))
+    return not any(b % a for a, b in pairwise(edges))
 
 
 def reads_in_order(node: Node, k: int) -> bool:

@@ -94,10 +94,7 @@ def product(draft: Draft, a: View, b: View, bias: Any) -> View:
     numbered = {"b": 0, "m": 1, "n": 2}
     where = places(order)[0]
     view = laid_by(order, every, numbered)
-    for kind, write in ((BMM, lane_by_lane), (LIN, linear), (WGRAD, over_lanes), (GEN, general)):
-        what = write(sides, where)
-        if what is not None:
-            break
+    kind, what = kind_of(sides, where)
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
         steps = together([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
@@ -106,6 +103,14 @@ def product(draft: Draft, a: View, b: View, bias: Any) -> View:
         return view
     draft.nodes.append(Node(kind, view, [a, b], what))
     return view if bias is None else draft.pointwise("ADD", [view, number_of(bias)], view.shape)
+
+
+def kind_of(sides: Sides, where: dict[int, int]) -> tuple[int, dict[str, Any]]:
+    for kind, write in ((BMM, lane_by_lane), (LIN, linear), (WGRAD, over_lanes)):
+        what = write(sides, where)
+        if what is not None:
+            return kind, what
+    return GEN, tables(sides, sides.batch, where)
 
 
 def laid_by(order: list[Step], every: list[Step], numbered: dict[str, int]) -> View:
@@ -186,7 +191,3 @@ def over_lanes(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
     first.pop(), second.pop()
     found = {name: at[name] for name in ("ma", "nb", "mc")}
     return found | {"ka": offsets(sizes, first), "kb": offsets(sizes, second), "run": run}
-
-
-def general(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
-    return tables(sides, sides.batch, where)
