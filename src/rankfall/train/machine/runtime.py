@@ -1,0 +1,49 @@
+"""What runs programs from Python: a machine is one thread's, and holds the room that it works in."""
+
+from typing import Any
+
+import numpy as np
+
+from rankfall.train.fused import pages
+from rankfall.train.machine import codes
+from rankfall.train.machine.interpreter import run_members
+
+NOTHING = np.zeros(1, np.int64)
+ROOM = 2**21  # numbers behind the registers
+
+
+def room(count: int, dtype: Any) -> np.ndarray:
+    """Zeros (count,) on large pages, and behind them as many as a vector may read too far."""
+    each = np.dtype(dtype).itemsize // 4
+    return pages.memory((count + 64) * each).view(dtype)
+
+
+class Machine:
+    def __init__(self, dtype: Any, numbers: int = ROOM) -> None:
+        self.scratch = room(codes.REGISTERS * codes.BLOCK + numbers, dtype)
+        self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
+
+    def run(
+        self, program: np.ndarray, count: int, bases: np.ndarray, strides: np.ndarray, first: int, last: int
+    ) -> None:
+        """A program for members first .. last - 1."""
+        counts = np.array([count, 0, 0, 0])
+        run_members(self.scratch, self.table, bases, strides, first, last, 0, program, NOTHING, counts, NOTHING)
+
+    def step(
+        self,
+        program: np.ndarray,
+        count: int,
+        optimiser: np.ndarray,
+        instructions: int,
+        bases: np.ndarray,
+        strides: np.ndarray,
+        first: int,
+        last: int,
+        weights: int,
+        alive: np.ndarray,
+        loss_at: int = 0,
+    ) -> None:
+        """The gradient, and where it and the loss are finite, the optimiser's program."""
+        counts = np.array([count, instructions, loss_at, weights])
+        run_members(self.scratch, self.table, bases, strides, first, last, 1, program, optimiser, counts, alive)
