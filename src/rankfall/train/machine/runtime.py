@@ -1,13 +1,20 @@
 """What runs programs from Python: a machine is one thread's, and holds the room that it works in."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankfall.train.fused import pages
+from rankfall.train.fused import cache, pages
 from rankfall.train.machine import codes
-from rankfall.train.machine.interpreter import run_members
+from rankfall.train.machine.kernels.interpreter import run_members
 
+# What the names of the modules begin with that the machine is compiled of.
+SOURCES = (
+    "rankfall.train.machine.kernels.",
+    "rankfall.train.machine.codes",
+    *(f"rankfall.train.fused.{name}" for name in ("compiled", "philox", "tile")),
+)
 NOTHING = np.zeros(1, np.int64)
 ROOM = 2**21  # numbers behind the registers
 
@@ -18,8 +25,23 @@ def room(count: int, dtype: Any) -> np.ndarray:
     return pages.memory((count + 64) * each).view(dtype)
 
 
+def prepare(dtype: str) -> None:
+    """Has the machine compiled for numbers of a type, once for a process."""
+    cache.ready(run_members, ARGUMENTS[dtype], SOURCES)
+
+
+def of_its_types(dtype: str) -> tuple[Any, ...]:
+    """Arguments for no member at all."""
+    integers = np.zeros(1, np.int64)
+    return np.zeros(1, dtype), *(integers,) * 3, 0, 0, 0, *(integers,) * 4
+
+
+ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float64")}
+
+
 class Machine:
     def __init__(self, dtype: Any, numbers: int = ROOM) -> None:
+        prepare(np.dtype(dtype).name)
         self.scratch = room(codes.REGISTERS * codes.BLOCK + numbers, dtype)
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
 

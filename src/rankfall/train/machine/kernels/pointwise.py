@@ -1,14 +1,12 @@
 """The pointwise operations: each is a loop over a block of numbers. A block's last vector may be a part of one."""
 
-from rankfall.train.fused.compiled import compiled
 from rankfall.train.machine import codes
-from rankfall.train.machine.functions import (
+from rankfall.train.machine.kernels.functions import (
     cosine,
     error_function,
     exponential,
     exponential_less_one,
     hyperbolic_tangent,
-    joint,
     logarithm,
     logarithm_of_more,
     logistic,
@@ -17,8 +15,9 @@ from rankfall.train.machine.functions import (
     sign,
     sine,
 )
-from rankfall.train.machine.lanes import absolute, as_numbers, floor, fma, select, square_root
-from rankfall.train.machine.memory import lanes_of, load, load_some, store, store_some
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.lanes import absolute, as_numbers, floor, fma, select, square_root
+from rankfall.train.machine.kernels.memory import lanes_of, load, load_some, store, store_some
 
 
 @joint

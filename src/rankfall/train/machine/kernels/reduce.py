@@ -6,16 +6,12 @@
 out[o + r] is taken over in[i + t + r] for all terms t, r < run; or, where `together` is not 0, over in[i + t + c], c < together.
 """
 
-import math
-
-from rankfall.train.fused.compiled import compiled
 from rankfall.train.machine.codes import ARGMAX, MAXIMUM, SUM
-from rankfall.train.machine.functions import joint
-from rankfall.train.machine.lanes import as_numbers, select, sum_of_lanes
-from rankfall.train.machine.memory import (
+from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.lanes import select, sum_of_lanes
+from rankfall.train.machine.kernels.memory import (
     ahead,
     double_of,
-    first_lanes,
     lanes_of,
     load,
     load_some,
@@ -25,7 +21,7 @@ from rankfall.train.machine.memory import (
     store,
     store_some,
 )
-from rankfall.train.machine.pointwise import larger, smaller
+from rankfall.train.machine.kernels.pointwise import larger, smaller
 
 
 @compiled

@@ -7,11 +7,10 @@ The iteration space has `sizes`; a block is `steps` of dimension `split` and all
 A stream is read where it lies (DIRECT), copied to a register (LOADED), copied there and back (BACK), or is what sums are added to (SUMS).
 """
 
-from rankfall.train.fused.compiled import compiled
 from rankfall.train.machine.codes import AT, BLOCK, INSIDE, REGISTERS
-from rankfall.train.machine.functions import joint
-from rankfall.train.machine.lanes import sum_of_lanes
-from rankfall.train.machine.memory import (
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.lanes import sum_of_lanes
+from rankfall.train.machine.kernels.memory import (
     address_of,
     ahead,
     double_of,
@@ -24,7 +23,7 @@ from rankfall.train.machine.memory import (
     store,
     store_some,
 )
-from rankfall.train.machine.pointwise import apply
+from rankfall.train.machine.kernels.pointwise import apply
 
 DIRECT, LOADED, BACK, SUMS = range(4)
 FILL, EMPTY, ADD = range(3)

@@ -5,13 +5,13 @@ Every step is one rounded operation that all processors have, so the bits are th
 
 import math
 from decimal import Decimal, localcontext
-from typing import Any
 
 from numba import types
 from numba.extending import overload
 
-from rankfall.train.fused.compiled import INNER, JIT
-from rankfall.train.machine.lanes import (
+from rankfall.train.fused.compiled import INNER
+from rankfall.train.machine.kernels.inner import joint
+from rankfall.train.machine.kernels.lanes import (
     absolute,
     constant,
     exponent_of,
@@ -28,8 +28,6 @@ from rankfall.train.machine.lanes import (
     two_by_two,
     with_sign,
 )
-
-joint: Any = JIT(**INNER, forceinline=True)  # a part of the loop that calls it
 
 with localcontext() as _context:
     _context.prec = 60

@@ -13,8 +13,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from rankfall.train.fused.tile import declared, first_of, host_features, spread_over
-from rankfall.train.machine.memory import REGISTER
-from rankfall.train.machine.vector import INT
+from rankfall.train.machine.kernels.memory import REGISTER
+from rankfall.train.machine.kernels.vector import INT
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
 MOST_ROWS, MOST_VECTORS = (8, 3) if REGISTERS == 32 else (4, 3)  # of numbers times vectors
@@ -120,10 +120,7 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
         b = [self.read(b_row, at_b[j], j) for j in range(columns)]
         found = []
         for i in range(rows):
-            if vectors:
-                a = self.read(begins[i], a_column, columns - 1)
-            else:
-                a = self.spread(begins[i], a_column)
+            a = self.read(begins[i], a_column, columns - 1) if vectors else self.spread(begins[i], a_column)
             found += [self.term(a, b[j], sums[i * columns + j]) for j in range(columns)]
         following = builder.add(k, INT(1))
         k.add_incoming(following, loop)

@@ -9,7 +9,7 @@ from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
 from rankfall.train.fused.tile import declared, shuffled
-from rankfall.train.machine.vector import Vector, suffix
+from rankfall.train.machine.kernels.vector import Vector, suffix
 
 
 @intrinsic
@@ -104,7 +104,7 @@ def exponent_of(context, x):  # type: ignore[no-untyped-def]
     """The whole e for which x / 2^e lies between the roots of 1/2 and 2; x is normal and positive."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector, (whole, places, bias) = args[0].type, layout(args[0].type)
+        vector, (whole, places, _) = args[0].type, layout(args[0].type)
         root = builder.bitcast(filled(vector, 0.5**0.5), whole)
         e = builder.ashr(builder.sub(builder.bitcast(args[0], whole), root), filled(whole, places))
         shift = filled(vector, 1.5 * 2.0**places)

@@ -7,8 +7,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from rankfall.train.fused.tile import declared, first_of, shuffled
-from rankfall.train.machine.memory import REGISTER
-from rankfall.train.machine.vector import INT
+from rankfall.train.machine.kernels.memory import REGISTER
+from rankfall.train.machine.kernels.vector import INT
 
 
 def block(masked: bool) -> Any:

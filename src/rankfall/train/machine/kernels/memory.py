@@ -8,7 +8,7 @@ from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
 from rankfall.train.fused.tile import LANES, declared, first_of, spread_over
-from rankfall.train.machine.vector import INT, Truths, Vector, suffix, width
+from rankfall.train.machine.kernels.vector import INT, Truths, Vector, suffix, width
 
 
 def at(builder: Any, pointer: Any, index: Any, kind: Any) -> Any:

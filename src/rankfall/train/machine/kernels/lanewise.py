@@ -9,12 +9,11 @@ Sums of two terms are taken of rounded products, so that x y - u v is exactly -(
 
 from typing import Any
 
-from rankfall.train.fused.compiled import compiled
-from rankfall.train.machine.codes import NEAR, TABLE
-from rankfall.train.machine.gather import place
-from rankfall.train.machine.linear import room_in
-from rankfall.train.machine.memory import ahead, copy, register_lanes
-from rankfall.train.machine.tiles import SQUARE, tile
+from rankfall.train.machine.kernels.gather import place
+from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.linear import room_in
+from rankfall.train.machine.kernels.memory import ahead, register_lanes
+from rankfall.train.machine.kernels.tiles import SQUARE, tile
 
 ROWS, COLUMNS = SQUARE
 SIDE = max(SQUARE)

@@ -2,17 +2,27 @@
 
 import math
 
-from rankfall.train.fused.compiled import compiled, entry
+from rankfall.train.fused.compiled import entry
 from rankfall.train.machine import codes
-from rankfall.train.machine.blocks import pointwise
-from rankfall.train.machine.gather import gather, running_sums, scatter
-from rankfall.train.machine.general import general
-from rankfall.train.machine.lanes import fma, sum_of_lanes
-from rankfall.train.machine.lanewise import batched
-from rankfall.train.machine.linear import linear, weights_gradient
-from rankfall.train.machine.mask import mask
-from rankfall.train.machine.memory import ahead, integers_at, lanes_of, load, load_some, pointer_to, real, spread
-from rankfall.train.machine.reduce import reduce
+from rankfall.train.machine.kernels.blocks import pointwise
+from rankfall.train.machine.kernels.gather import gather, running_sums, scatter
+from rankfall.train.machine.kernels.general import general
+from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.lanes import fma, sum_of_lanes
+from rankfall.train.machine.kernels.lanewise import batched
+from rankfall.train.machine.kernels.linear import linear, weights_gradient
+from rankfall.train.machine.kernels.mask import mask
+from rankfall.train.machine.kernels.memory import (
+    ahead,
+    integers_at,
+    lanes_of,
+    load,
+    load_some,
+    pointer_to,
+    real,
+    spread,
+)
+from rankfall.train.machine.kernels.reduce import reduce
 
 
 @compiled

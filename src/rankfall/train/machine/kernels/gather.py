@@ -7,9 +7,8 @@ SCATTER: out, index, values, zeros, adds, places, features, step | index offsets
 CUMSUM: x, out, rows, count | x offsets (rows) | out offsets | x offsets (count) | out offsets
 """
 
-from rankfall.train.fused.compiled import compiled
-from rankfall.train.machine.functions import joint
-from rankfall.train.machine.memory import ahead, pointer_to, real
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.memory import ahead, pointer_to, real
 
 
 @joint

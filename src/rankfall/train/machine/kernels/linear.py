@@ -9,13 +9,12 @@ C[m, n] = sum over all r of A[m, r] B[n, r]; the n are neighbours
 
 from typing import Any
 
-from rankfall.train.fused.compiled import compiled
 from rankfall.train.machine.codes import BLOCK, NEAR, REGISTERS, TABLE, TERMS_A, TERMS_B
-from rankfall.train.machine.functions import joint
-from rankfall.train.machine.gather import place
-from rankfall.train.machine.memory import ahead, copy, pointer_to, register_lanes
-from rankfall.train.machine.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, tile
-from rankfall.train.machine.transpose import part_block, whole_block
+from rankfall.train.machine.kernels.gather import place
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.memory import ahead, copy, pointer_to, register_lanes
+from rankfall.train.machine.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, tile
+from rankfall.train.machine.kernels.transpose import part_block, whole_block
 
 TERMS = (
     256  # of one sum over a batch: a sum of sums rounds less than one long sum, and what it is of stays in the cache
