@@ -12,7 +12,7 @@ from rankfall.train.machine.program.draft import LARGEST, Draft
 from rankfall.train.machine.trace import Trace, Untraceable, trace
 from rankfall.train.objectives._base import Objective, Samples
 
-OUTS = 60  # numbers that a step may give beside gradients
+OUTS = 60  # numbers that a step may give beside gradients, a few less than `engine.py` has room for
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,8 @@ def step_program(module: nn.Module, objective: Objective, batch: Samples, dropou
         return written(traced, batch)
     except Unsupported as error:
         raise Untraceable(str(error)) from error
+    except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
+        raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
 
 
 def written(traced: Trace, batch: Samples) -> StepProgram:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
 
 from rankfall.nets.dropout import no_dropout
 from rankfall.streams import words
@@ -124,7 +125,16 @@ def as_graph(function: Callable[..., Any], *given: Tensor) -> fx.GraphModule:
             f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
         ) from error
     made.graph.eliminate_dead_code()
+    for node in made.graph.nodes:
+        if any(is_open(value) for value in pytree.tree_leaves(node.meta.get("val"))):
+            raise Untraceable(f"a size depends on numbers of the data ({node.target})")
     return made
+
+
+def is_open(value: Any) -> bool:
+    """A number that only data can tell, or a tensor of such a size."""
+    sizes = value.shape if isinstance(value, Tensor) else [value]
+    return any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
