@@ -30,7 +30,7 @@ KEPT = 8  # programs, of all shapes of the last few networks
 
 
 @dataclass(frozen=True)
-class Form:
+class StepForm:
     """All that a program depends on, but for the code: traces are of this alone."""
 
     inputs: tuple[int, ...]  # (B, T) or (B, T, C)
@@ -43,10 +43,10 @@ class Form:
     learned: bool
 
     @staticmethod
-    def of(batch: Samples) -> "Form":
+    def of(batch: Samples) -> "StepForm":
         x, y = batch.inputs, batch.targets
         about = batch.size_in, batch.special, batch.constant, batch.learned
-        return Form(tuple(x.shape[1:]), tuple(y.shape[1:]), (x.dtype, y.dtype), x is y, *about)
+        return StepForm(tuple(x.shape[1:]), tuple(y.shape[1:]), (x.dtype, y.dtype), x is y, *about)
 
     def samples(self) -> Samples:
         """Some samples of this form, of one member."""
@@ -57,7 +57,7 @@ class Form:
 
 @lru_cache(KEPT)
 def program_of(
-    architecture: Architecture, shape: Shape, dtype: str, objective: Component, dropout: float, form: Form
+    architecture: Architecture, shape: Shape, dtype: str, objective: Component, dropout: float, form: StepForm
 ) -> StepProgram:
     module = build(architecture, shape, 1, getattr(torch, dtype))
     function = recipe.objective(Training("", objective=objective))
@@ -85,7 +85,7 @@ class Machined:
         move(members, self.numbers)
         self.keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64)  # (K, 2)
         self.step = np.zeros(1, np.uint64)
-        self.memories: dict[Form, Memory] = {}
+        self.memories: dict[StepForm, Memory] = {}
         self.machines: list[Machine] = []
 
     def together(self, members: int) -> int:
@@ -105,7 +105,7 @@ class Machined:
     def passes(self, members: Members, batch: Samples) -> Graded:
         """Loss and metrics of each member; its gradient is left in `members.grads`."""
         check_symbols(batch)
-        form = Form.of(batch)
+        form = StepForm.of(batch)
         program = program_of(*self.design, self.rate, form)
         if form not in self.memories:
             self.memories[form] = self.memory(len(members), program, form)
@@ -126,7 +126,7 @@ class Machined:
         shares.compute_shares(shares.shares(len(members), 1, threads), 1, compute)
         return graded(program, torch.from_numpy(memory.out))
 
-    def memory(self, count: int, program: StepProgram, form: Form) -> Memory:
+    def memory(self, count: int, program: StepProgram, form: StepForm) -> Memory:
         constants = room(program.program.constants.size + SPARE, self.numbers)
         constants[: program.program.constants.size] = program.program.constants
         rows = [self.rows(count, int(np.prod(shape))) for shape in (form.inputs, form.targets)]

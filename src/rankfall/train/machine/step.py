@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from rankfall.train.machine.codes import GRAD, INPUT, OUT, PARAM, TARGET
 from rankfall.train.machine.program.atoms import Unsupported
-from rankfall.train.machine.program.build import Given, Program, finished, lower
-from rankfall.train.machine.program.draft import LARGEST, Draft
+from rankfall.train.machine.program.build import Placed, Program, finished, lower
+from rankfall.train.machine.program.draft import LARGEST, ProgramDraft
 from rankfall.train.machine.trace import Trace, Untraceable, trace
 from rankfall.train.objectives._base import Objective, Samples
 
@@ -41,14 +41,14 @@ def step_program(module: nn.Module, objective: Objective, batch: Samples, dropou
 def written(traced: Trace, batch: Samples) -> StepProgram:
     dtype = next(iter(traced.parameters.values())).dtype
     length = batch.inputs.shape[2] if batch.inputs.dim() > 2 else 0
-    draft = Draft(length, max(1, batch.size_in))
+    draft = ProgramDraft(length, max(1, batch.size_in))
     offsets, size = [], 0
     for value in traced.parameters.values():
         offsets.append(size)
         size += value.numel()
-    given = [Given(PARAM, offset) for offset in offsets]
+    given = [Placed(PARAM, offset) for offset in offsets]
     samples = batch.inputs.shape[1]
-    given += [Given(buffer, 0, lane_of(x, samples)) for buffer, x in ((INPUT, batch.inputs), (TARGET, batch.targets))]
+    given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in ((INPUT, batch.inputs), (TARGET, batch.targets))]
     results = lower(draft, traced.graph, given, dtype)
     for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
         draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))

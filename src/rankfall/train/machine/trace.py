@@ -75,7 +75,7 @@ class Trace:
     integers: tuple[bool, ...]  # which of them are
 
 
-class Step(nn.Module):
+class GradedModule(nn.Module):
     """The module and its objective as one, so that parameters can be given to both."""
 
     def __init__(self, module: nn.Module, objective: Objective, batch: Samples, drop: Any) -> None:
@@ -89,7 +89,7 @@ class Step(nn.Module):
 def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> Trace:
     """Of a module of one member, and samples of one member."""
     unread: dict[str, Any] = {"seeds": Unread("a member's seed"), "place": Unread("the place of a batch in training")}
-    step = Step(module, objective, replace(batch, **unread), TracedDropout(dropout) if dropout else no_dropout)
+    step = GradedModule(module, objective, replace(batch, **unread), TracedDropout(dropout) if dropout else no_dropout)
     parameters = {name: value.detach() for name, value in step.named_parameters()}
     names: list[tuple[str, str]] = []
     integers: list[bool] = []

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from rankfall.train.machine.codes import PW
 from rankfall.train.machine.program.atoms import Value, View
-from rankfall.train.machine.program.draft import Node
+from rankfall.train.machine.program.draft import ProgramNode
 
 LINE = 16  # numbers; every value begins a line of the cache, and is followed by one that may be read
 
 
-def allocate(nodes: Sequence[Node], groups: Sequence[Sequence[int]]) -> int:
+def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> int:
     """Gives every value its place, and says how many numbers the arena has."""
     group_of = {i: g for g, group in enumerate(groups) for i in group}
     writes_here: dict[int, set[int]] = {}

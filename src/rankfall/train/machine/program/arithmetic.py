@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from rankfall.train.machine.program.atoms import Full, Unsupported, View
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import Draft, is_integer, number_of
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, is_integer, number_of
 
 UNARY = {
     **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
@@ -34,7 +34,7 @@ OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
 
 
 @lowers(*UNARY)
-def unary(draft: Draft, call: Call) -> Any:
+def unary(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if call.name in OF_BOOLEANS and not call.is_bool:
         raise Unsupported(f"{call.name} of integers")
@@ -45,7 +45,7 @@ def unary(draft: Draft, call: Call) -> Any:
 
 
 @lowers(*BINARY)
-def binary(draft: Draft, call: Call) -> Any:
+def binary(draft: ProgramDraft, call: AtenCall) -> Any:
     a, b = (number_of(x) for x in call.args[:2])
     alpha = call.kwargs.get("alpha", 1)
     if call.is_bool and call.name in ("add", "sub"):
@@ -66,25 +66,25 @@ def binary(draft: Draft, call: Call) -> Any:
 
 
 @lowers("rsub")
-def subtracted_from(draft: Draft, call: Call) -> Any:
+def subtracted_from(draft: ProgramDraft, call: AtenCall) -> Any:
     if call.kwargs.get("alpha", call.arg(2, 1)) != 1:
         raise Unsupported("rsub with alpha")
     return draft.pointwise("SUB", [number_of(call.args[1]), number_of(call.args[0])], call.shape)
 
 
 @lowers("where")
-def where(draft: Draft, call: Call) -> Any:
+def where(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
 
 
 @lowers("masked_fill")
-def masked_fill(draft: Draft, call: Call) -> Any:
+def masked_fill(draft: ProgramDraft, call: AtenCall) -> Any:
     x, mask, number = (number_of(x) for x in call.args)
     return draft.pointwise("WHERE", [mask, number, x], call.shape)
 
 
 @lowers("clamp", "clamp_min", "clamp_max")
-def clamp(draft: Draft, call: Call) -> Any:
+def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
     x = number_of(call.args[0])
     lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
     if call.name == "clamp_max":
@@ -97,12 +97,12 @@ def clamp(draft: Draft, call: Call) -> Any:
 
 
 @lowers("relu")
-def relu(draft: Draft, call: Call) -> Any:
+def relu(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("MAXI", [number_of(call.args[0]), 0.0], call.shape)
 
 
 @lowers("elu")
-def elu(draft: Draft, call: Call) -> Any:
+def elu(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
     made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
@@ -111,7 +111,7 @@ def elu(draft: Draft, call: Call) -> Any:
 
 
 @lowers("pow")
-def power(draft: Draft, call: Call) -> Any:
+def power(draft: ProgramDraft, call: AtenCall) -> Any:
     x, exponent = (number_of(x) for x in call.args[:2])
     if is_integer(call.value.dtype):
         raise Unsupported("powers of integers")
@@ -135,7 +135,7 @@ def power(draft: Draft, call: Call) -> Any:
 
 
 @lowers("_to_copy", "convert_element_type")
-def converted(draft: Draft, call: Call) -> Any:
+def converted(draft: ProgramDraft, call: AtenCall) -> Any:
     """Number formats are one in the machine; what a conversion changes beyond rounding it refuses."""
     x, into, was = call.args[0], call.value.dtype, call.dtypes[0]
     if into == torch.bool and was != torch.bool:
@@ -146,7 +146,7 @@ def converted(draft: Draft, call: Call) -> Any:
 
 
 @lowers("full_like", "zeros_like", "ones_like", "new_zeros", "new_full", "new_ones", "full", "zeros", "ones")
-def full(draft: Draft, call: Call) -> Any:
+def full(draft: ProgramDraft, call: AtenCall) -> Any:
     if "full" in call.name:
         number = call.args[2] if call.name == "new_full" else call.args[1]
         if isinstance(number, View):
@@ -156,11 +156,11 @@ def full(draft: Draft, call: Call) -> Any:
 
 
 @lowers("empty_like", "empty_permuted", "new_empty", "empty")
-def empty(draft: Draft, call: Call) -> Any:
+def empty(draft: ProgramDraft, call: AtenCall) -> Any:
     """Whoever reads it before writing it would read anything; here zeros."""
     return Full(0.0, call.shape)
 
 
 @lowers("scalar_tensor")
-def scalar(draft: Draft, call: Call) -> Any:
+def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
     return Full(float(call.args[0]), ())

@@ -136,7 +136,7 @@ def contiguous(value: Value, shape: Shape, lane_dim: int | None = None) -> View:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Extent:
     """An atom that several tensors share: of which dimension, its size, whether it is the lane, and the stride of each tensor."""
 
     dim: Any
@@ -145,7 +145,7 @@ class Step:
     strides: tuple[int, ...]
 
 
-def together(views: Sequence[View], shape: Shape) -> list[list[Step]]:
+def together(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
     """The dimensions of tensors that are broadcast to one shape, refined to common atoms."""
     found = []
     for i, whole in enumerate(shape):
@@ -158,18 +158,18 @@ def together(views: Sequence[View], shape: Shape) -> list[list[Step]]:
         edges = [1, *sorted(cut for cut in cuts if cut > 1)]
         if any(b % a for a, b in pairwise(edges)):
             raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
-        steps = []
+        extents = []
         for k, size in enumerate(reversed([b // a for a, b in pairwise(edges)])):
             if any(part is not None and part[k].size != size for part in parts):
                 raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
             lane = any(part is not None and part[k].lane for part in parts)
-            steps.append(Step(i, size, lane, tuple(0 if part is None else part[k].stride for part in parts)))
-        found.append(steps)
+            extents.append(Extent(i, size, lane, tuple(0 if part is None else part[k].stride for part in parts)))
+        found.append(extents)
     return found
 
 
-def flat(steps: Iterable[Iterable[Step]]) -> list[Step]:
-    return [step for dim in steps for step in dim]
+def flat(extents: Iterable[Iterable[Extent]]) -> list[Extent]:
+    return [extent for dim in extents for extent in dim]
 
 
 def collapse(sizes: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:

@@ -13,8 +13,8 @@ from rankfall.train.machine.codes import GRAD, OUT
 from rankfall.train.machine.program import arithmetic, masks, matmul, parts, sums, tables, views  # noqa: F401  (their lowerings)
 from rankfall.train.machine.program.arena import allocate
 from rankfall.train.machine.program.atoms import Full, Unsupported, Value, contiguous
-from rankfall.train.machine.program.calls import LOWERINGS, Call
-from rankfall.train.machine.program.draft import Draft, is_integer
+from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
+from rankfall.train.machine.program.draft import ProgramDraft, is_integer
 from rankfall.train.machine.program.emit import emit
 from rankfall.train.machine.program.fusion import fuse
 
@@ -28,7 +28,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Given:
+class Placed:
     """A tensor that the program is given: where it lies, and the dimension that runs over samples, if any."""
 
     buffer: int
@@ -36,14 +36,14 @@ class Given:
     lane_dim: int | None = None
 
 
-def finished(draft: Draft, results: Iterable[int] = (GRAD, OUT)) -> Program:
+def finished(draft: ProgramDraft, results: Iterable[int] = (GRAD, OUT)) -> Program:
     groups = fuse(draft.nodes, results)
     size = allocate(draft.nodes, groups)
     constants = np.concatenate(draft.constants) if draft.constants else np.zeros(0)
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 
 
-def lower(draft: Draft, graph: fx.GraphModule, given: Sequence[Given], dtype: torch.dtype) -> list[Any]:
+def lower(draft: ProgramDraft, graph: fx.GraphModule, given: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
     """Has the nodes of a graph written; what it returns, as views, full tensors, or None."""
     places = iter(given)
     known: dict[fx.Node, Any] = {}  # what no data enter
@@ -66,7 +66,7 @@ def lower(draft: Draft, graph: fx.GraphModule, given: Sequence[Given], dtype: to
     raise AssertionError("a graph without output")
 
 
-def result(draft: Draft, one: Any, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any]) -> Any:
+def result(draft: ProgramDraft, one: Any, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any]) -> Any:
     if not isinstance(one, fx.Node):
         return one
     if one not in found:
@@ -89,7 +89,7 @@ def computed(node: fx.Node, known: Mapping[fx.Node, Any]) -> Any:
 
 
 def lowered(
-    draft: Draft, node: fx.Node, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any], dtype: torch.dtype
+    draft: ProgramDraft, node: fx.Node, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any], dtype: torch.dtype
 ) -> Any:
     get = lambda x: result(draft, x, found, known)  # noqa: E731
     args = fx.node.map_aggregate(node.args, get)
@@ -106,7 +106,7 @@ def lowered(
         source.meta["val"].dtype for source in node.all_input_nodes if isinstance(source.meta["val"], Tensor)
     )
     kwargs = fx.node.map_aggregate(node.kwargs, get)
-    return LOWERINGS[name](draft, Call(name, node.target, args, kwargs, value, dtypes))  # type: ignore[arg-type]
+    return LOWERINGS[name](draft, AtenCall(name, node.target, args, kwargs, value, dtypes))  # type: ignore[arg-type]
 
 
 def check_formats(node: fx.Node, value: Any, dtype: torch.dtype) -> None:

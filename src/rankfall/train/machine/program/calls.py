@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from rankfall.train.machine.program.atoms import Shape
-from rankfall.train.machine.program.draft import Draft
+from rankfall.train.machine.program.draft import ProgramDraft
 
 
 @dataclass(frozen=True)
-class Call:
+class AtenCall:
     name: str  # without namespace and overload
     target: Any
     args: tuple[Any, ...]
@@ -34,7 +34,7 @@ class Call:
         return isinstance(self.value, Tensor) and self.value.dtype == torch.bool
 
 
-Lowering = Callable[[Draft, Call], Any]  # gives the View or Full of the result
+Lowering = Callable[[ProgramDraft, AtenCall], Any]  # gives the View or Full of the result
 LOWERINGS: dict[str, Lowering] = {}
 
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from rankfall.train.machine.codes import CONST, PW
 from rankfall.train.machine.program.atoms import (
     Atom,
+    Extent,
     Full,
     Shape,
-    Step,
     Unsupported,
     Value,
     View,
@@ -28,7 +28,7 @@ LARGEST = 2**24  # integers are held as numbers of the program's format; float32
 
 
 @dataclass(eq=False)
-class Node:
+class ProgramNode:
     """One operation. A pointwise one has the sizes of what it runs over, outer to inner, and the strides of each input in it."""
 
     kind: int
@@ -39,11 +39,11 @@ class Node:
     strides: list[list[int]] = field(default_factory=list)
 
 
-class Draft:
+class ProgramDraft:
     def __init__(self, length: int = 0, largest: int = 1) -> None:
         """`length`: tokens of a sample, which lie next to the lanes in products; `largest`: of the integers that are given."""
         self.largest = largest
-        self.nodes: list[Node] = []
+        self.nodes: list[ProgramNode] = []
         self.constants: list[np.ndarray] = []
         self.constant_size = 0
         self.length = length
@@ -72,25 +72,25 @@ class Draft:
         views = [x for x in ins if isinstance(x, View)]
         if out is None and (same := unchanged(op, ins, views, shape)) is not None:
             return same
-        steps = flat(together(views + ([out] if out else []), shape))
+        extents = flat(together(views + ([out] if out else []), shape))
         if out is None:
-            order = order_like(steps, len(views))
-            out = laid(order, steps, len(shape))
-            node = Node(PW, out, list(ins), {"op": op})
+            order = order_like(extents, len(views))
+            out = laid(order, extents, len(shape))
+            node = ProgramNode(PW, out, list(ins), {"op": op})
         else:
-            order = sorted(steps, key=lambda step: -step.strides[-1])
-            node = Node(PW, out, list(ins), {"op": op, "written": [step.strides[-1] for step in order]})
-        node.order = tuple(step.size for step in order)
-        node.strides = [[step.strides[k] for step in order] for k in range(len(views))]
+            order = sorted(extents, key=lambda extent: -extent.strides[-1])
+            node = ProgramNode(PW, out, list(ins), {"op": op, "written": [extent.strides[-1] for extent in order]})
+        node.order = tuple(extent.size for extent in order)
+        node.strides = [[extent.strides[k] for extent in order] for k in range(len(views))]
         self.nodes.append(node)
         return out
 
     def write(self, x: Any, given: tuple[int, int], shape: Shape) -> None:
         """Has a result written to its place; where it is the whole of a new value in that order, that becomes the place."""
         x = self.solid(x if isinstance(x, (View, Full)) else Full(float(x), shape))
-        steps = flat(together([x, contiguous(Value(1), shape)], shape))
+        extents = flat(together([x, contiguous(Value(1), shape)], shape))
         size = max(1, math.prod(shape))
-        in_order = all(step.strides[0] == step.strides[1] for step in steps)
+        in_order = all(extent.strides[0] == extent.strides[1] for extent in extents)
         if x.value.given is None and x.offset == 0 and in_order and x.value.size == size:
             x.value.given = given
         else:
@@ -112,36 +112,36 @@ def number_of(x: Any) -> Any:
     return x.number if isinstance(x, Full) else (x if isinstance(x, View) else float(x))
 
 
-def lanes_last(steps: Iterable[Step], key: Callable[[Step], Any] | None = None) -> list[Step]:
+def lanes_last(extents: Iterable[Extent], key: Callable[[Extent], Any] | None = None) -> list[Extent]:
     """Lanes innermost; the others by `key`, or as they come."""
-    steps = list(steps)
-    others = [step for step in steps if not step.lane]
-    return (sorted(others, key=key) if key else others) + [step for step in steps if step.lane]
+    extents = list(extents)
+    others = [extent for extent in extents if not extent.lane]
+    return (sorted(others, key=key) if key else others) + [extent for extent in extents if extent.lane]
 
 
-def order_like(steps: Sequence[Step], views: int) -> list[Step]:
+def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
     """The order of the first operand that has all atoms; else lanes innermost and the others reversed, features outside of tokens."""
-    leader = next((k for k in range(views) if all(step.strides[k] for step in steps)), None)
+    leader = next((k for k in range(views) if all(extent.strides[k] for extent in extents)), None)
     if leader is not None:
-        return lanes_last(steps, lambda step: -step.strides[leader])
-    return lanes_last(reversed(steps)) if any(step.lane for step in steps) else list(steps)
+        return lanes_last(extents, lambda extent: -extent.strides[leader])
+    return lanes_last(reversed(extents)) if any(extent.lane for extent in extents) else list(extents)
 
 
-def laid(order: Sequence[Step], steps: Sequence[Step], dims: int) -> View:
-    """A new value whose steps lie in this order, outer to inner, seen as (dims) dimensions."""
+def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
+    """A new value whose extents lie in this order, outer to inner, seen as (dims) dimensions."""
     where, stride = places(order)
     found: list[list[Atom]] = [[] for _ in range(dims)]
-    for step in steps:
-        found[step.dim].append(Atom(step.size, where[id(step)], step.lane))
+    for extent in extents:
+        found[extent.dim].append(Atom(extent.size, where[id(extent)], extent.lane))
     return View(Value(stride), 0, tuple(merged(dim) for dim in found))
 
 
-def places(order: Sequence[Step]) -> tuple[dict[int, int], int]:
-    """The stride of each step where they lie in this order, and the size of all."""
+def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:
+    """The stride of each extent where they lie in this order, and the size of all."""
     where, stride = {}, 1
-    for step in reversed(order):
-        where[id(step)] = stride
-        stride *= step.size
+    for extent in reversed(order):
+        where[id(extent)] = stride
+        stride *= extent.size
     return where, stride
 
 

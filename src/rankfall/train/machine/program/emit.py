@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from rankfall.train.machine.codes import BMM, CUMSUM, GATHER, GEN, LIN, MASK, PW, RED, SCATTER, WGRAD
-from rankfall.train.machine.program.draft import Node
+from rankfall.train.machine.program.draft import ProgramNode
 from rankfall.train.machine.program.emit_pointwise import bits, group_words, place_of
 
 
-def emit(nodes: Sequence[Node], groups: Sequence[Sequence[int]]) -> np.ndarray:
+def emit(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> np.ndarray:
     words: list[int] = []
     for group in groups:
         some = [nodes[i] for i in group]
@@ -20,7 +20,7 @@ def emit(nodes: Sequence[Node], groups: Sequence[Sequence[int]]) -> np.ndarray:
     return np.array(words, np.int64)
 
 
-def sums(node: Node) -> list[Any]:
+def sums(node: ProgramNode) -> list[Any]:
     w = node.what
     head = [
         w["kind"],
@@ -34,7 +34,7 @@ def sums(node: Node) -> list[Any]:
     return [*head, bits(w["scale"]), *w["io"], *w["oo"], *w["ro"]]
 
 
-def linear(node: Node) -> list[Any]:
+def linear(node: ProgramNode) -> list[Any]:
     w = node.what
     x, weights = (node.ins[1], node.ins[0]) if w["swapped"] else node.ins[:2]
     bias = place_of(node.ins[2]) if len(node.ins) > 2 else (0, 0)
@@ -44,7 +44,7 @@ def linear(node: Node) -> list[Any]:
     return [*head, *sizes, *w["kx"], *w["kw"], *w["nw"], *w["nc"], *columns, *w["rx"], *w["rw"], *w["rc"]]
 
 
-def weight_gradient(node: Node) -> list[Any]:
+def weight_gradient(node: ProgramNode) -> list[Any]:
     w = node.what
     head = [
         *place_of(node.ins[0]),
@@ -58,7 +58,7 @@ def weight_gradient(node: Node) -> list[Any]:
     return [*head, *w["ma"], *w["nb"], *w["mc"], *w["ka"], *w["kb"]]
 
 
-def product(node: Node) -> list[Any]:
+def product(node: ProgramNode) -> list[Any]:
     w, lanes = node.what, node.kind == BMM
     head = [*place_of(node.ins[0]), *place_of(node.ins[1]), *place_of(node.out), *([w["la"], w["lb"]] if lanes else [])]
     sizes = [len(w["oa"]), len(w["ma"]), len(w["nb"]), len(w["ka"]), *([w["lanes"]] if lanes else [])]
@@ -66,7 +66,7 @@ def product(node: Node) -> list[Any]:
     return [*head, *sizes, *(word for name in tables for word in w[name])]
 
 
-def gather(node: Node) -> list[Any]:
+def gather(node: ProgramNode) -> list[Any]:
     w = node.what
     head = [
         *place_of(node.ins[0]),
@@ -79,13 +79,13 @@ def gather(node: Node) -> list[Any]:
     return [*head, *w["io"], *w["xo"], *w["oo"], *w["xd"], *w["od"]]
 
 
-def scatter(node: Node) -> list[Any]:
+def scatter(node: ProgramNode) -> list[Any]:
     w = node.what
     head = [*place_of(node.out), *place_of(node.ins[0]), *place_of(node.ins[1]), w["zeros"], w["adds"]]
     return [*head, len(w["io"]), len(w["xd"]), w["stride"], *w["io"], *w["xo"], *w["vo"], *w["xd"], *w["vd"]]
 
 
-def running_sum(node: Node) -> list[Any]:
+def running_sum(node: ProgramNode) -> list[Any]:
     w = node.what
     return [
         *place_of(node.ins[0]),
@@ -99,7 +99,7 @@ def running_sum(node: Node) -> list[Any]:
     ]
 
 
-def mask(node: Node) -> list[Any]:
+def mask(node: ProgramNode) -> list[Any]:
     w = node.what
     head = [
         *place_of(node.out),
@@ -114,7 +114,7 @@ def mask(node: Node) -> list[Any]:
     return [*head, *w["from"], *w["into"]]
 
 
-WORDS: dict[int, Callable[[Node], list[Any]]] = {
+WORDS: dict[int, Callable[[ProgramNode], list[Any]]] = {
     RED: sums,
     LIN: linear,
     WGRAD: weight_gradient,

@@ -12,7 +12,7 @@ from typing import Any
 
 from rankfall.train.machine.codes import ARENA, BLOCK, OPERATIONS, PW, REGISTERS
 from rankfall.train.machine.program.atoms import Atom, Unsupported, View, collapse, cuts_of, run_strides, split
-from rankfall.train.machine.program.draft import Node
+from rankfall.train.machine.program.draft import ProgramNode
 
 CODES = {name: code for code, name in enumerate(OPERATIONS)}
 IN_PLACE, COPIED_IN, COPIED_OUT, ADDED_UP = range(4)
@@ -20,8 +20,8 @@ STREAMS = 64
 Operand = tuple[str, Any]  # ("stream", number), ("constant", value) or ("passing", number): what no other group reads
 
 
-def group_words(nodes: Sequence[Node]) -> list[int]:
-    group = Group(nodes)
+def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
+    group = GroupCode(nodes)
     sizes, strides = collapse(group.sizes, [own for _, own in group.streams])
     if not sizes:
         sizes, strides = [1], [[0] for _ in group.streams]
@@ -76,10 +76,10 @@ def blocks(sizes: Sequence[int]) -> tuple[int, int, int]:
     return k - 1, max(1, BLOCK // inner), inner
 
 
-class Group:
+class GroupCode:
     """What a group reads, computes and writes: `streams` (place, strides), `operations` (code, out, operands), `sums`."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[ProgramNode]) -> None:
         self.cuts = set().union(*(cuts_of(order_of(node)) for node in nodes)) | {1}
         edges = sorted(self.cuts)
         self.sizes = [b // a for a, b in pairwise(edges)][::-1] or [1]
@@ -97,7 +97,7 @@ class Group:
             inside[id(node.out.value)] = out
             self.operations.append((CODES[node.what["op"]], out, operands))
 
-    def operands(self, node: Node, inside: dict[int, Operand]) -> Iterator[Operand]:
+    def operands(self, node: ProgramNode, inside: dict[int, Operand]) -> Iterator[Operand]:
         strides = iter(node.strides)
         for x in node.ins:
             if not isinstance(x, View):
@@ -109,13 +109,13 @@ class Group:
             else:
                 yield self.stream(place_of(x), self.spread(node, own))
 
-    def written(self, node: Node) -> Operand:
+    def written(self, node: ProgramNode) -> Operand:
         if not node.out.value.stored:
             return "passing", id(node)
         own = node.what.get("written") or run_strides(node.order)
         return self.stream(place_of(node.out), self.spread(node, own))
 
-    def add_sum(self, node: Node, inside: dict[int, Operand]) -> None:
+    def add_sum(self, node: ProgramNode, inside: dict[int, Operand]) -> None:
         place = place_of(node.out)
         rest = [*place, node.out.value.size, bits(node.what["scale"])]
         self.sums.append((inside[id(node.ins[0].value)], len(self.streams), rest))
@@ -128,7 +128,7 @@ class Group:
             self.streams.append((place, strides))
         return "stream", self.numbers[ident]
 
-    def spread(self, node: Node, strides: Sequence[int]) -> list[int]:
+    def spread(self, node: ProgramNode, strides: Sequence[int]) -> list[int]:
         """A node's strides, of the dimensions that all nodes of the group have in common."""
         own = [Atom(size, stride) for size, stride in zip(order_of(node), strides) if size > 1]
         return [atom.stride for atom in split(own, self.cuts)] or [0]
@@ -151,7 +151,7 @@ class Registers:
         else:
             self.of[operand], self.count = self.count, self.count + 1
 
-    def assign(self, group: Group) -> Iterator[int]:
+    def assign(self, group: GroupCode) -> Iterator[int]:
         last: dict[Operand, int] = {}
         for i, (_, out, operands) in enumerate(group.operations):
             last |= dict.fromkeys((out, *operands), i)
@@ -166,7 +166,7 @@ class Registers:
             yield from (code, self.of[out], *read, *read[:1] * (3 - len(read)))
 
 
-def order_of(node: Node) -> Sequence[int]:
+def order_of(node: ProgramNode) -> Sequence[int]:
     return node.order if node.kind == PW else node.what["order"]
 
 

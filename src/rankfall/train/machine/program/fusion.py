@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from rankfall.train.machine.codes import PW, RED, SUM
 from rankfall.train.machine.program.atoms import View, collapse, cuts_of, run_strides
-from rankfall.train.machine.program.draft import Node
+from rankfall.train.machine.program.draft import ProgramNode
 
 MOST = 48  # nodes of a group
 WITH_SUMS = 56
@@ -20,21 +20,21 @@ STREAMS = 24  # tensors that a group reads from memory
 WAITED = 12  # nodes that join because another waits for them
 
 
-def fuse(nodes: Sequence[Node], results: Iterable[int]) -> list[list[int]]:
+def fuse(nodes: Sequence[ProgramNode], results: Iterable[int]) -> list[list[int]]:
     """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers."""
-    graph = Graph.of(nodes, frozenset(results))
+    graph = NodeGraph.of(nodes, frozenset(results))
     return Fusion(graph).groups()
 
 
 @dataclass
-class Graph:
-    nodes: Sequence[Node]
+class NodeGraph:
+    nodes: Sequence[ProgramNode]
     waits: list[list[int]]  # node -> those that it reads from
     users: dict[int, list[int]]  # live node -> live nodes that read from it
     writers: dict[int, list[int]]  # value -> nodes that write to it
 
     @staticmethod
-    def of(nodes: Sequence[Node], results: frozenset[int]) -> "Graph":
+    def of(nodes: Sequence[ProgramNode], results: frozenset[int]) -> "NodeGraph":
         writers: dict[int, list[int]] = {}
         for i, node in enumerate(nodes):
             writers.setdefault(id(node.out.value), []).append(i)
@@ -53,7 +53,7 @@ class Graph:
         for i in sorted(live):
             for before in waits[i]:
                 users[before].append(i)
-        return Graph(nodes, waits, users, writers)
+        return NodeGraph(nodes, waits, users, writers)
 
     def is_whole(self, i: int) -> bool:
         """Whether the node writes all of a value, alone."""
@@ -62,13 +62,13 @@ class Graph:
 
 
 @dataclass
-class Group:
+class FusedNodes:
     members: list[int]
     cuts: set[int]  # the sizes of inner parts of what it runs over
     streams: set[int] = field(default_factory=set)  # values read from memory
 
-    def copy(self) -> "Group":
-        return Group(list(self.members), set(self.cuts), set(self.streams))
+    def copy(self) -> "FusedNodes":
+        return FusedNodes(list(self.members), set(self.cuts), set(self.streams))
 
 
 def fit(cuts: Iterable[int]) -> bool:
@@ -77,14 +77,14 @@ def fit(cuts: Iterable[int]) -> bool:
     return not any(b % a for a, b in pairwise(edges))
 
 
-def reads_in_order(node: Node, k: int) -> bool:
+def reads_in_order(node: ProgramNode, k: int) -> bool:
     """Whether input k is read number by number, as a whole value is written."""
     sizes, (strides,) = collapse(node.order, [node.strides[k]])
     return sizes in ([math.prod(node.order)], []) and strides in ([1], [])
 
 
 class Fusion:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: NodeGraph) -> None:
         self.graph, self.nodes = graph, graph.nodes
         self.done: set[int] = set()
 
@@ -101,13 +101,13 @@ class Fusion:
         if node.kind != PW or not self.graph.is_whole(i):
             return [i]
         streams = {id(x.value) for x in node.ins if isinstance(x, View)}
-        group = Group([i], {1} | cuts_of(node.order), streams)
+        group = FusedNodes([i], {1} | cuts_of(node.order), streams)
         while len(group.members) < MOST and self.grow(group):
             pass
         self.add_sums(group)
         return group.members
 
-    def grow(self, group: Group) -> bool:
+    def grow(self, group: FusedNodes) -> bool:
         """Takes in users of the group's nodes; False if there are none that fit."""
         size, grown = math.prod(self.nodes[group.members[0]].order), False
         for member in list(group.members):
@@ -134,7 +134,7 @@ class Fusion:
         chain.append(i)
         return True
 
-    def admit(self, group: Group, i: int) -> bool:
+    def admit(self, group: FusedNodes, i: int) -> bool:
         node = self.nodes[i]
         cuts = group.cuts | cuts_of(node.order)
         inside = {id(self.nodes[member].out.value) for member in group.members}
@@ -150,7 +150,7 @@ class Fusion:
         self.done.add(i)
         return True
 
-    def add_sums(self, group: Group) -> None:
+    def add_sums(self, group: FusedNodes) -> None:
         size = math.prod(self.nodes[group.members[0]].order)
         for member in list(group.members):
             for user in self.graph.users[member]:

@@ -4,23 +4,23 @@ from typing import Any
 
 from rankfall.train.machine.codes import MASK
 from rankfall.train.machine.program.atoms import flat, offsets, together
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import Draft, Node, laid, lanes_last, places
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
 
 
 @lowers("dropout_mask")
-def mask(draft: Draft, call: Call) -> Any:
+def mask(draft: ProgramDraft, call: AtenCall) -> Any:
     """In the layout of what it is for; elements are counted in their logical order."""
     x, site, threshold, scale = call.args
     x = draft.solid(x)
-    steps = flat(together([x], x.shape))
-    order = lanes_last(steps, lambda step: -step.strides[0])
+    extents = flat(together([x], x.shape))
+    order = lanes_last(extents, lambda extent: -extent.strides[0])
     where, size = places(order)
-    logical = places(steps)[0]
-    out = laid(order, steps, len(x.dims))
+    logical = places(extents)[0]
+    out = laid(order, extents, len(x.dims))
     inner = order[-1:]
     rest = order[:-1]
-    sizes = [step.size for step in rest]
+    sizes = [extent.size for extent in rest]
     what = {
         "site": site,
         "threshold": threshold,
@@ -28,8 +28,8 @@ def mask(draft: Draft, call: Call) -> Any:
         "size": size,
         "run": inner[0].size if inner else 1,
         "stride": logical[id(inner[0])] if inner else 1,
-        "from": offsets(sizes, [logical[id(step)] for step in rest]),
-        "into": offsets(sizes, [where[id(step)] for step in rest]),
+        "from": offsets(sizes, [logical[id(extent)] for extent in rest]),
+        "into": offsets(sizes, [where[id(extent)] for extent in rest]),
     }
-    draft.nodes.append(Node(MASK, out, [], what))
+    draft.nodes.append(ProgramNode(MASK, out, [], what))
     return out

@@ -10,21 +10,21 @@ import numpy as np
 
 from rankfall.train.machine.codes import BMM, GEN, LIN, WGRAD
 from rankfall.train.machine.program.atoms import (
+    Extent,
     Full,
-    Step,
     View,
     collapse,
     offsets,
     together,
 )
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import Draft, Node, laid, number_of, places
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, number_of, places
 
 LONGEST = 4096  # runs of a WGRAD
 
 
 @lowers("bmm", "mm", "baddbmm", "addmm")
-def multiplied(draft: Draft, call: Call) -> Any:
+def multiplied(draft: ProgramDraft, call: AtenCall) -> Any:
     has_bias = call.name in ("baddbmm", "addmm")
     bias, a, b = call.args[:3] if has_bias else (None, *call.args[:2])
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
@@ -46,8 +46,8 @@ def multiplied(draft: Draft, call: Call) -> Any:
 
 
 class Sides:
-    """The steps of a product C (B, M, N) = A (B, M, K) B (B, K, N): of the batch and of what is summed over, strides are those of A and B;
-    of rows and columns, that of the one which has them."""
+    """The extents of a product C (B, M, N) = A (B, M, K) B (B, K, N): of the batch and of what is summed over, strides are those of A and
+    of B; of rows and columns, that of the one which has them."""
 
     def __init__(self, a: View, b: View) -> None:
         self.a, self.b = a, b
@@ -55,38 +55,38 @@ class Sides:
         count, inner = a.shape[0], a.shape[2]
         self.batch = renamed("b", together([one(a, 0, count), one(b, 0, count)], (count,))[0])
         self.summed = together([one(a, 2, inner), one(b, 1, inner)], (inner,))[0]
-        self.rows = [Step("m", atom.size, atom.lane, (atom.stride,)) for atom in a.dims[1]]
-        self.columns = [Step("n", atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
+        self.rows = [Extent("m", atom.size, atom.lane, (atom.stride,)) for atom in a.dims[1]]
+        self.columns = [Extent("n", atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
 
-    def order(self, length: int) -> list[Step]:
+    def order(self, length: int) -> list[Extent]:
         """In which the product lies."""
         every = [*self.batch, *self.rows, *self.columns]
         if not has_lane(every):
             return every
-        batch = [step for step in self.batch if not step.lane]
+        batch = [extent for extent in self.batch if not extent.lane]
         rows, columns = (
-            sorted((step for step in side if not step.lane), key=lambda step: -step.strides[0])
+            sorted((extent for extent in side if not extent.lane), key=lambda extent: -extent.strides[0])
             for side in (self.rows, self.columns)
         )
         sizes = self.a.shape[1], self.b.shape[2]
         tokens_last = has_lane(self.columns) or (has_lane(self.batch) and sizes[1] == length != sizes[0])
         middle = rows + columns if tokens_last else columns + rows
-        return batch + middle + [step for step in every if step.lane]
+        return batch + middle + [extent for extent in every if extent.lane]
 
 
-def renamed(dim: str, steps: list[Step]) -> list[Step]:
-    return [Step(dim, step.size, step.lane, step.strides) for step in steps]
+def renamed(dim: str, extents: list[Extent]) -> list[Extent]:
+    return [Extent(dim, extent.size, extent.lane, extent.strides) for extent in extents]
 
 
-def has_lane(steps: list[Step]) -> bool:
-    return any(step.lane for step in steps)
+def has_lane(extents: list[Extent]) -> bool:
+    return any(extent.lane for extent in extents)
 
 
-def offsets_by(steps: list[Step], strides: Any) -> np.ndarray:
-    return offsets([step.size for step in steps], [strides(step) for step in steps])
+def offsets_by(extents: list[Extent], strides: Any) -> np.ndarray:
+    return offsets([extent.size for extent in extents], [strides(extent) for extent in extents])
 
 
-def product(draft: Draft, a: View, b: View, bias: Any) -> View:
+def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     """(B, M, K) by (B, K, N), and a bias (B or 1, M or 1, N)."""
     sides = Sides(a, b)
     every = [*sides.batch, *sides.rows, *sides.columns]
@@ -97,11 +97,11 @@ def product(draft: Draft, a: View, b: View, bias: Any) -> View:
     kind, what = kind_of(sides, where)
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
-        steps = together([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
-        what["bias"] = offsets_by(steps, lambda step: step.strides[0])
-        draft.nodes.append(Node(kind, view, [a, b, bias], what))
+        extents = together([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
+        what["bias"] = offsets_by(extents, lambda extent: extent.strides[0])
+        draft.nodes.append(ProgramNode(kind, view, [a, b, bias], what))
         return view
-    draft.nodes.append(Node(kind, view, [a, b], what))
+    draft.nodes.append(ProgramNode(kind, view, [a, b], what))
     return view if bias is None else draft.pointwise("ADD", [view, number_of(bias)], view.shape)
 
 
@@ -113,15 +113,17 @@ def kind_of(sides: Sides, where: dict[int, int]) -> tuple[int, dict[str, Any]]:
     return GEN, tables(sides, sides.batch, where)
 
 
-def laid_by(order: list[Step], every: list[Step], numbered: dict[str, int]) -> View:
-    renumbered = {id(step): Step(numbered[step.dim], step.size, step.lane, step.strides) for step in every}
-    return laid([renumbered[id(step)] for step in order], [renumbered[id(step)] for step in every], 3)
+def laid_by(order: list[Extent], every: list[Extent], numbered: dict[str, int]) -> View:
+    renumbered = {
+        id(extent): Extent(numbered[extent.dim], extent.size, extent.lane, extent.strides) for extent in every
+    }
+    return laid([renumbered[id(extent)] for extent in order], [renumbered[id(extent)] for extent in every], 3)
 
 
-def tables(sides: Sides, batch: list[Step], where: dict[int, int]) -> dict[str, Any]:
+def tables(sides: Sides, batch: list[Extent], where: dict[int, int]) -> dict[str, Any]:
     """Where A, B and C have the elements of batch, rows, columns and sum."""
-    out = lambda step: where[id(step)]  # noqa: E731
-    first, second = (lambda step: step.strides[0]), (lambda step: step.strides[1])
+    out = lambda extent: where[id(extent)]  # noqa: E731
+    first, second = (lambda extent: extent.strides[0]), (lambda extent: extent.strides[1])
     return {
         "oa": offsets_by(batch, first),
         "ob": offsets_by(batch, second),
@@ -136,12 +138,12 @@ def tables(sides: Sides, batch: list[Step], where: dict[int, int]) -> dict[str, 
 
 
 def lane_by_lane(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
-    lanes = [step for step in sides.batch if step.lane]
+    lanes = [extent for extent in sides.batch if extent.lane]
     if len(lanes) != 1 or has_lane([*sides.rows, *sides.columns, *sides.summed]):
         return None
     if not set(lanes[0].strides) <= {0, 1} or not any(lanes[0].strides):
         return None
-    others = [step for step in sides.batch if not step.lane]
+    others = [extent for extent in sides.batch if not extent.lane]
     strides = dict(zip(("la", "lb"), lanes[0].strides))
     return tables(sides, others, where) | strides | {"lanes": lanes[0].size}
 
@@ -151,9 +153,9 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
     swapped = has_lane(sides.columns)
     if has_lane(sides.rows) == swapped or has_lane([*sides.batch, *sides.summed]):
         return None
-    own = sorted(sides.columns if swapped else sides.rows, key=lambda step: -where[id(step)])
-    strides = [step.strides[0] for step in own], [where[id(step)] for step in own]
-    sizes, (read, written) = collapse([step.size for step in own], strides)
+    own = sorted(sides.columns if swapped else sides.rows, key=lambda extent: -where[id(extent)])
+    strides = [extent.strides[0] for extent in own], [where[id(extent)] for extent in own]
+    sizes, (read, written) = collapse([extent.size for extent in own], strides)
     if not sizes or read[-1] != 1 or written[-1] != 1:
         return None
     run = sizes.pop()
@@ -178,9 +180,9 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
 def over_lanes(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
     if sides.a.shape[0] != 1 or not has_lane(sides.summed) or has_lane([*sides.rows, *sides.columns]):
         return None
-    own = sorted(sides.summed, key=lambda step: -step.strides[0])
-    strides = [step.strides[0] for step in own], [step.strides[1] for step in own]
-    sizes, (first, second) = collapse([step.size for step in own], strides)
+    own = sorted(sides.summed, key=lambda extent: -extent.strides[0])
+    strides = [extent.strides[0] for extent in own], [extent.strides[1] for extent in own]
+    sizes, (first, second) = collapse([extent.size for extent in own], strides)
     if not sizes or (first[-1], second[-1]) != (1, 1) or np.prod(sizes) > LONGEST:
         return None
     # Columns of C lie side by side, as the tile that writes them has them.

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rankfall.train.machine.program.atoms import Atom, Full, Shape, Step, Unsupported, View, flat
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import Draft, laid, lanes_last, number_of
+from rankfall.train.machine.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last, number_of
 from rankfall.train.machine.program.views import part_of
 
 
 def blank(shape: Shape, like: Sequence[Any]) -> View:
     """A new tensor with the atoms that tensors like it have: lanes innermost, the others reversed."""
     views = [x for x in like if isinstance(x, View)]
-    steps = []
+    extents = []
     for dim, size in enumerate(shape):
         same = next((view for view in views if view.shape[dim] == size and view.dims[dim]), None)
         atoms = same.dims[dim] if same else ((Atom(size, 1),) if size > 1 else ())
-        steps.append([Step(dim, atom.size, atom.lane, ()) for atom in atoms])
-    every = flat(steps)
-    lanes = any(step.lane for step in every)
+        extents.append([Extent(dim, atom.size, atom.lane, ()) for atom in atoms])
+    every = flat(extents)
+    lanes = any(extent.lane for extent in every)
     return laid(lanes_last(reversed(every)) if lanes else every, every, len(shape))
 
 
@@ -43,11 +43,11 @@ def resized(shape: Shape, dim: int, size: int) -> Shape:
 
 
 @lowers("cat")
-def concatenated(draft: Draft, call: Call) -> Any:
+def concatenated(draft: ProgramDraft, call: AtenCall) -> Any:
     return joined(draft, call.args[0], call.arg(1, 0) % len(call.shape), call.shape)
 
 
-def joined(draft: Draft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
+def joined(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
     out = blank(shape, [without(part, dim) for part in parts if isinstance(part, View)])
     at = 0
     for part in parts:
@@ -59,7 +59,7 @@ def joined(draft: Draft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
 
 
 @lowers("select_scatter", "slice_scatter")
-def written_part(draft: Draft, call: Call) -> Any:
+def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
     """x, but v in a part of a dimension."""
     x, v, shape = call.args[0], call.args[1], call.shape
     dim = call.arg(2, 0) % len(shape)
@@ -86,7 +86,7 @@ def written_part(draft: Draft, call: Call) -> Any:
 
 
 @lowers("constant_pad_nd")
-def padded(draft: Draft, call: Call) -> Any:
+def padded(draft: ProgramDraft, call: AtenCall) -> Any:
     """With a number; negative amounts cut off."""
     x, amounts, number = call.args[0], call.args[1], float(call.arg(2, 0.0))
     if isinstance(x, Full):

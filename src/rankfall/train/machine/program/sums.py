@@ -7,16 +7,24 @@ import numpy as np
 import torch
 
 from rankfall.train.machine.codes import CUMSUM, RED
-from rankfall.train.machine.program.atoms import Step, Unsupported, View, collapse, flat, offsets, reshape, together
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import LARGEST, Draft, Node, is_integer, laid, lanes_last, places
+from rankfall.train.machine.program.atoms import Extent, Unsupported, View, collapse, flat, offsets, reshape, together
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import (
+    LARGEST,
+    ProgramDraft,
+    ProgramNode,
+    is_integer,
+    laid,
+    lanes_last,
+    places,
+)
 from rankfall.train.machine.program.parts import blank
 
 KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
 
 
 @lowers(*KINDS)
-def reduced(draft: Draft, call: Call) -> Any:
+def reduced(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
     check_counts(draft, call, math.prod(x.shape[i] for i in axes))
@@ -25,7 +33,7 @@ def reduced(draft: Draft, call: Call) -> Any:
 
 
 @lowers("var")
-def variance(draft: Draft, call: Call) -> Any:
+def variance(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
     count = math.prod(x.shape[i] for i in axes)
@@ -38,29 +46,29 @@ def variance(draft: Draft, call: Call) -> Any:
 
 
 @lowers("cumsum")
-def running_sum(draft: Draft, call: Call) -> Any:
+def running_sum(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     dim = call.args[1] % len(x.dims)
     check_counts(draft, call, x.shape[dim])
     out = blank(x.shape, [x])
-    steps = together([x, out], x.shape)
-    kept, along = flat(own for i, own in enumerate(steps) if i != dim), steps[dim]
+    extents = together([x, out], x.shape)
+    kept, along = flat(own for i, own in enumerate(extents) if i != dim), extents[dim]
     what = {
         "io": offsets_of(kept, 0),
         "oo": offsets_of(kept, 1),
         "xk": offsets_of(along, 0),
         "ok": offsets_of(along, 1),
     }
-    draft.nodes.append(Node(CUMSUM, out, [x], what))
+    draft.nodes.append(ProgramNode(CUMSUM, out, [x], what))
     return out
 
 
-def offsets_of(steps: list[Step], k: int) -> np.ndarray:
-    """Where tensor k has the elements over which these steps run."""
-    return offsets([step.size for step in steps], [step.strides[k] for step in steps])
+def offsets_of(extents: list[Extent], k: int) -> np.ndarray:
+    """Where tensor k has the elements over which these extents run."""
+    return offsets([extent.size for extent in extents], [extent.strides[k] for extent in extents])
 
 
-def check_counts(draft: Draft, call: Call, count: int) -> None:
+def check_counts(draft: ProgramDraft, call: AtenCall, count: int) -> None:
     """Raise unless sums of so many integers stay exact."""
     if not is_integer(call.value.dtype) or call.name == "argmax":
         return
@@ -70,26 +78,27 @@ def check_counts(draft: Draft, call: Call, count: int) -> None:
         raise Unsupported(f"sums of {count} integers, which may be larger than what the machine holds exactly")
 
 
-def axes_of(call: Call, x: View) -> set[int]:
+def axes_of(call: AtenCall, x: View) -> set[int]:
     given = call.args[1] if len(call.args) > 1 else None
     if given is None or given == []:
         return set(range(len(x.dims)))
     return {i % len(x.dims) for i in ([given] if isinstance(given, int) else given)}
 
 
-def reduce(draft: Draft, x: View, axes: set[int], kind: int, scale: float) -> View:
+def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float) -> View:
     """The dimensions stay, those reduced with size 1."""
     every = together([x], x.shape)
     kept = flat(own for i, own in enumerate(every) if i not in axes)
     gone = flat(own for i, own in enumerate(every) if i in axes)
-    order = lanes_last(kept, lambda step: -step.strides[0])
+    order = lanes_last(kept, lambda extent: -extent.strides[0])
     where = places(order)[0]
     out = laid(order, kept, len(x.dims))
     sizes, (read, written) = collapse(
-        [step.size for step in order], [[step.strides[0] for step in order], [where[id(step)] for step in order]]
+        [extent.size for extent in order],
+        [[extent.strides[0] for extent in order], [where[id(extent)] for extent in order]],
     )
-    inner = gone if kind == KINDS["argmax"] else sorted(gone, key=lambda step: -step.strides[0])
-    gone_sizes, (gone_read,) = collapse([step.size for step in inner], [[step.strides[0] for step in inner]])
+    inner = gone if kind == KINDS["argmax"] else sorted(gone, key=lambda extent: -extent.strides[0])
+    gone_sizes, (gone_read,) = collapse([extent.size for extent in inner], [[extent.strides[0] for extent in inner]])
     neighbours, run = 0, 1
     if sizes and read[-1] == 1 and written[-1] == 1:
         run = sizes.pop()
@@ -98,18 +107,18 @@ def reduce(draft: Draft, x: View, axes: set[int], kind: int, scale: float) -> Vi
         neighbours = gone_sizes.pop()
         gone_read.pop()
     # All of it, as it lies in memory: whether a pointwise group may add up what it makes.
-    whole = sorted((*kept, *gone), key=lambda step: -step.strides[0])
+    whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
     what = {
         "kind": kind,
         "scale": scale,
-        "order": tuple(step.size for step in whole),
-        "read": [step.strides[0] for step in whole],
-        "written": [where.get(id(step), 0) for step in whole],
+        "order": tuple(extent.size for extent in whole),
+        "read": [extent.strides[0] for extent in whole],
+        "written": [where.get(id(extent), 0) for extent in whole],
         "run": run,
         "neighbours": neighbours,
         "io": offsets(sizes, read),
         "oo": offsets(sizes, written),
         "ro": offsets(gone_sizes, gone_read),
     }
-    draft.nodes.append(Node(RED, out, [x], what))
+    draft.nodes.append(ProgramNode(RED, out, [x], what))
     return out

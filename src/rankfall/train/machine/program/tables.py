@@ -12,8 +12,8 @@ import numpy as np
 from rankfall.train.machine.codes import CONST, GATHER, SCATTER
 from rankfall.train.machine.program.atoms import (
     Atom,
+    Extent,
     Full,
-    Step,
     Unsupported,
     Value,
     View,
@@ -22,15 +22,15 @@ from rankfall.train.machine.program.atoms import (
     offsets,
     together,
 )
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import Draft, Node, laid, lanes_last, places
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
 from rankfall.train.machine.program.parts import without
 from rankfall.train.machine.program.sums import offsets_of, reduce
 
 NOWHERE = np.zeros(1, np.int64)
 
 
-def inside(draft: Draft, index: Any, size: int) -> View:
+def inside(draft: ProgramDraft, index: Any, size: int) -> View:
     """The index, kept inside of a table of so many rows; what lies outside is counted."""
     if isinstance(index, Full):
         if not 0 <= index.number < size:
@@ -46,7 +46,7 @@ def inside(draft: Draft, index: Any, size: int) -> View:
 
 
 @lowers("index", "_unsafe_index")
-def indexed(draft: Draft, call: Call) -> Any:
+def indexed(draft: ProgramDraft, call: AtenCall) -> Any:
     x, given = call.args[0], call.args[1]
     at = [i for i, index in enumerate(given) if index is not None]
     if len(at) != 1:
@@ -55,12 +55,12 @@ def indexed(draft: Draft, call: Call) -> Any:
 
 
 @lowers("index_select")
-def selected(draft: Draft, call: Call) -> Any:
+def selected(draft: ProgramDraft, call: AtenCall) -> Any:
     return rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
 
 
 @lowers("embedding")
-def embedded(draft: Draft, call: Call) -> Any:
+def embedded(draft: ProgramDraft, call: AtenCall) -> Any:
     return rows(draft, call.args[0], 0, call.args[1], call)
 
 
@@ -70,7 +70,7 @@ def one_stride(x: View, dim: int) -> int:
     return x.dims[dim][0].stride if x.dims[dim] else 0
 
 
-def rows(draft: Draft, x: Any, dim: int, index: Any, call: Call) -> Any:
+def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
     """out[..., j, ...] = x[..., index[j], ...]"""
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -79,29 +79,31 @@ def rows(draft: Draft, x: Any, dim: int, index: Any, call: Call) -> Any:
     before, after = x.dims[:dim], x.dims[dim + 1 :]
     dims = [*before, *index.dims, *after]
     first, last = len(before), len(before) + len(index.dims)
-    steps = [[Step(i, a.size, a.lane, (a.stride,)) for a in atoms] for i, atoms in enumerate(dims)]
-    of_index = flat(steps[first:last])
-    of_rows = flat([*steps[:first], *steps[last:]])
-    lanes = any(step.lane for step in flat(steps))
-    others = [step for step in of_rows if not step.lane] + [step for step in reversed(of_index) if not step.lane]
-    order = [*others, *(step for step in of_rows + of_index if step.lane)] if lanes else flat(steps)
+    extents = [[Extent(i, a.size, a.lane, (a.stride,)) for a in atoms] for i, atoms in enumerate(dims)]
+    of_index = flat(extents[first:last])
+    of_rows = flat([*extents[:first], *extents[last:]])
+    lanes = any(extent.lane for extent in flat(extents))
+    others = [extent for extent in of_rows if not extent.lane] + [
+        extent for extent in reversed(of_index) if not extent.lane
+    ]
+    order = [*others, *(extent for extent in of_rows + of_index if extent.lane)] if lanes else flat(extents)
     where = places(order)[0]
-    out = laid(order, flat(steps), len(dims))
+    out = laid(order, flat(extents), len(dims))
     written = lambda some: offsets([s.size for s in some], [where[id(s)] for s in some])  # noqa: E731
     what = {
         "stride": stride,
         "io": offsets_of(of_index, 0),
-        "xo": np.zeros(math.prod(step.size for step in of_index), np.int64),
+        "xo": np.zeros(math.prod(extent.size for extent in of_index), np.int64),
         "oo": written(of_index),
         "xd": offsets_of(of_rows, 0),
         "od": written(of_rows),
     }
-    draft.nodes.append(Node(GATHER, out, [x, index], what))
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what))
     return out
 
 
 @lowers("gather")
-def gathered(draft: Draft, call: Call) -> Any:
+def gathered(draft: ProgramDraft, call: AtenCall) -> Any:
     """out[i, j] = x[i, index[i, j]]"""
     x, shape = call.args[0], call.shape
     if isinstance(x, Full):
@@ -113,19 +115,19 @@ def gathered(draft: Draft, call: Call) -> Any:
     for i, size in enumerate(shape):
         if i != dim and rest.shape[i] != size:
             raise Unsupported("gather from a part of a tensor")
-    steps = flat(together([index, rest], shape))
-    lanes = any(step.lane for step in steps)
-    order = lanes_last(reversed(steps)) if lanes else steps
+    extents = flat(together([index, rest], shape))
+    lanes = any(extent.lane for extent in extents)
+    order = lanes_last(reversed(extents)) if lanes else extents
     where = places(order)[0]
-    out = laid(order, steps, len(shape))
-    written = offsets([step.size for step in steps], [where[id(step)] for step in steps])
-    what = {"stride": stride, "io": offsets_of(steps, 0), "xo": offsets_of(steps, 1), "oo": written}
-    draft.nodes.append(Node(GATHER, out, [x, index], what | {"xd": NOWHERE, "od": NOWHERE}))
+    out = laid(order, extents, len(shape))
+    written = offsets([extent.size for extent in extents], [where[id(extent)] for extent in extents])
+    what = {"stride": stride, "io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": written}
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what | {"xd": NOWHERE, "od": NOWHERE}))
     return out
 
 
 @lowers("index_put", "_unsafe_index_put")
-def put(draft: Draft, call: Call) -> Any:
+def put(draft: ProgramDraft, call: AtenCall) -> Any:
     """Zeros, and v added at the index of one dimension."""
     x, given, v = call.args[:3]
     at = [i for i, index in enumerate(given) if index is not None]
@@ -150,17 +152,17 @@ def put(draft: Draft, call: Call) -> Any:
         "stride": math.prod(shape[dim + 1 :]),
         "zeros": math.prod(shape),
         "io": offsets_of(at_index, 0),
-        "xo": np.zeros(math.prod(step.size for step in at_index), np.int64),
+        "xo": np.zeros(math.prod(extent.size for extent in at_index), np.int64),
         "vo": offsets_of(at_index, 1),
         "xd": offsets_of(of_rows, 0),
         "vd": offsets_of(of_rows, 1),
     }
-    draft.nodes.append(Node(SCATTER, out, [index, v], what))
+    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], what))
     return out
 
 
 @lowers("scatter", "scatter_add")
-def scattered(draft: Draft, call: Call) -> Any:
+def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
     """Zeros, and v written or added at [i, index[i, j]]."""
     x, dim, index, v = call.args[:4]
     shape = call.shape
@@ -174,33 +176,33 @@ def scattered(draft: Draft, call: Call) -> Any:
         )
     if v.shape != index.shape:
         raise Unsupported("scatter of a part of a tensor")
-    steps = together([index, v], index.shape)
+    extents = together([index, v], index.shape)
     # The result has the atoms of the index where it has all of a dimension, else one atom.
-    own: list[list[Step]] = []
+    own: list[list[Extent]] = []
     for i, size in enumerate(shape):
-        whole = i != dim and math.prod(step.size for step in steps[i]) == size
-        parts = [(step.size, step.lane) for step in steps[i]] if whole else [(size, False)] * (size > 1)
-        own.append([Step(i, part, lane, ()) for part, lane in parts])
+        whole = i != dim and math.prod(extent.size for extent in extents[i]) == size
+        parts = [(extent.size, extent.lane) for extent in extents[i]] if whole else [(size, False)] * (size > 1)
+        own.append([Extent(i, part, lane, ()) for part, lane in parts])
     order = lanes_last(reversed(flat(own)))
     where = places(order)[0]
     out = laid(order, flat(own), len(shape))
-    into = []  # the stride in the result of each step of the index
-    for i, mine in enumerate(steps):
+    into = []  # the stride in the result of each extent of the index
+    for i, mine in enumerate(extents):
         for k, _ in enumerate(mine):
             if i == dim or not own[i]:
                 into.append(0)
             elif len(own[i]) == len(mine):
                 into.append(where[id(own[i][k])])
             else:
-                into.append(where[id(own[i][0])] * math.prod(step.size for step in mine[k + 1 :]))
-    every = flat(steps)
+                into.append(where[id(own[i][0])] * math.prod(extent.size for extent in mine[k + 1 :]))
+    every = flat(extents)
     what = {
         "adds": int(call.name == "scatter_add"),
         "stride": where[id(own[dim][0])] if own[dim] else 0,
         "zeros": math.prod(shape),
         "io": offsets_of(every, 0),
-        "xo": offsets([step.size for step in every], into),
+        "xo": offsets([extent.size for extent in every], into),
         "vo": offsets_of(every, 1),
     }
-    draft.nodes.append(Node(SCATTER, out, [index, v], what | {"xd": NOWHERE, "vd": NOWHERE}))
+    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], what | {"xd": NOWHERE, "vd": NOWHERE}))
     return out

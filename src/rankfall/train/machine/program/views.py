@@ -13,23 +13,23 @@ from rankfall.train.machine.program.atoms import (
     size_of,
     together,
 )
-from rankfall.train.machine.program.calls import Call, lowers
-from rankfall.train.machine.program.draft import Draft, laid, lanes_last
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last
 
 
 @lowers("alias", "detach", "clone", "lift_fresh_copy", "contiguous", "view_copy")
-def same(draft: Draft, call: Call) -> Any:
+def same(draft: ProgramDraft, call: AtenCall) -> Any:
     return call.args[0]
 
 
 @lowers("view", "_unsafe_view", "reshape")
-def reshaped(draft: Draft, call: Call) -> Any:
+def reshaped(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     return Full(x.number, call.shape) if isinstance(x, Full) else reshape(x, call.shape)
 
 
 @lowers("permute", "transpose", "t")
-def permuted(draft: Draft, call: Call) -> Any:
+def permuted(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -43,7 +43,7 @@ def permuted(draft: Draft, call: Call) -> Any:
 
 
 @lowers("unsqueeze")
-def unsqueezed(draft: Draft, call: Call) -> Any:
+def unsqueezed(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -53,7 +53,7 @@ def unsqueezed(draft: Draft, call: Call) -> Any:
 
 
 @lowers("squeeze")
-def squeezed(draft: Draft, call: Call) -> Any:
+def squeezed(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -63,7 +63,7 @@ def squeezed(draft: Draft, call: Call) -> Any:
 
 
 @lowers("expand")
-def expanded(draft: Draft, call: Call) -> Any:
+def expanded(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -72,7 +72,7 @@ def expanded(draft: Draft, call: Call) -> Any:
 
 
 @lowers("broadcast_in_dim")
-def broadcast(draft: Draft, call: Call) -> Any:
+def broadcast(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -87,7 +87,7 @@ def repeated(size: int) -> tuple[Atom, ...]:
 
 
 @lowers("select", "slice")
-def cut(draft: Draft, call: Call) -> Any:
+def cut(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -102,7 +102,7 @@ def cut(draft: Draft, call: Call) -> Any:
     return stepped(draft, x, dim, start, call.shape[dim], step)
 
 
-def stepped(draft: Draft, x: View, dim: int, start: int, count: int, step: int) -> View:
+def stepped(draft: ProgramDraft, x: View, dim: int, start: int, count: int, step: int) -> View:
     """Of a dimension the elements start, start + step, ..."""
     atoms = x.dims[dim]
     dims = list(x.dims)
@@ -123,7 +123,7 @@ def stepped(draft: Draft, x: View, dim: int, start: int, count: int, step: int) 
     return x.with_dims(dims, start * atoms[0].stride)
 
 
-def part_of(draft: Draft, x: View, dim: int, start: int, count: int) -> View:
+def part_of(draft: ProgramDraft, x: View, dim: int, start: int, count: int) -> View:
     """Of a dimension `count` elements from `start` on."""
     atoms = x.dims[dim]
     dims = list(x.dims)
@@ -142,19 +142,19 @@ def part_of(draft: Draft, x: View, dim: int, start: int, count: int) -> View:
     return x.with_dims(dims, start * atoms[0].stride)
 
 
-def copied(draft: Draft, x: View, dim: int) -> View:
+def copied(draft: ProgramDraft, x: View, dim: int) -> View:
     """A copy in which a dimension is one run of equal steps."""
-    steps = together([x], x.shape)
-    if any(step.lane for step in steps[dim]):
+    extents = together([x], x.shape)
+    if any(extent.lane for extent in extents[dim]):
         raise Unsupported("a part of the samples of a batch")
-    every = flat(steps)
-    others = [step for step in every if step.dim != dim and not step.lane]
-    out = laid([*others, *steps[dim], *(step for step in every if step.lane)], every, len(x.dims))
+    every = flat(extents)
+    others = [extent for extent in every if extent.dim != dim and not extent.lane]
+    out = laid([*others, *extents[dim], *(extent for extent in every if extent.lane)], every, len(x.dims))
     return draft.pointwise("COPY", [x], x.shape, out)
 
 
 @lowers("flip")
-def flipped(draft: Draft, call: Call) -> Any:
+def flipped(draft: ProgramDraft, call: AtenCall) -> Any:
     """A copy: no instruction reads backwards but the pointwise."""
     x = call.args[0]
     if isinstance(x, Full):
@@ -164,13 +164,13 @@ def flipped(draft: Draft, call: Call) -> Any:
         offset += sum(atom.stride * (atom.size - 1) for atom in dims[dim])
         dims[dim] = tuple(Atom(atom.size, -atom.stride, atom.lane) for atom in dims[dim])
     backwards = x.with_dims(dims, offset)
-    steps = flat(together([x], x.shape))
-    out = laid(lanes_last(steps), steps, len(dims))
+    extents = flat(together([x], x.shape))
+    out = laid(lanes_last(extents), extents, len(dims))
     return draft.pointwise("COPY", [backwards], x.shape, out)
 
 
 @lowers("split_with_sizes", "split", "chunk", "unbind")
-def pieces(draft: Draft, call: Call) -> Any:
+def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
     x, at, found = call.args[0], 0, []
     given = call.kwargs.get("dim", call.arg(1 if call.name == "unbind" else 2, 0))
     for piece in call.value:
