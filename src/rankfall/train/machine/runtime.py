@@ -30,6 +30,12 @@ def prepare(dtype: str) -> None:
     cache.ready(run_members, ARGUMENTS[dtype], SOURCES)
 
 
+def prepare_all() -> None:
+    """For every type of numbers."""
+    for dtype in ARGUMENTS:
+        prepare(dtype)
+
+
 def of_its_types(dtype: str) -> tuple[Any, ...]:
     """Arguments for no member at all."""
     integers = np.zeros(1, np.int64)

@@ -167,8 +167,14 @@ def logarithm_of_more(x):  # type: ignore[no-untyped-def]
 
 @joint
 def hyperbolic_tangent(x):  # type: ignore[no-untyped-def]
-    e = exponential_less_one(absolute(x) * -2.0)
-    return with_sign(e / (e + 2.0), x)
+    """From e = e^(-2 |x|) - 1: -e / (e + 2) near zero, 1 - 2 (e + 1) / (e + 2) elsewhere."""
+    y = absolute(x) * -2.0
+    n, e = reduced(select(y < -50.0, -50.0, y))
+    power = power_of_two(n)
+    less_one, itself = fma(e, power, power - 1.0), fma(e, power, power)
+    near = y > -1.0
+    share = select(near, -less_one, itself * 2.0) / (itself + 1.0)
+    return with_sign(select(near, share, 1.0 - share), x)
 
 
 @joint

@@ -122,6 +122,8 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
         for i in range(rows):
             a = self.read(begins[i], a_column, columns - 1) if vectors else self.spread(begins[i], a_column)
             found += [self.term(a, b[j], sums[i * columns + j]) for j in range(columns)]
+        # LLVM would take two terms at once, for which there are not registers enough; not of a loop with what it cannot look into.
+        builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
         following = builder.add(k, INT(1))
         k.add_incoming(following, loop)
         for phi, value in zip(sums, found, strict=True):

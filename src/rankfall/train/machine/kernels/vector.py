@@ -91,12 +91,12 @@ def vector_of(args: Any) -> Any:
 
 
 def register(key: Any, build: Callable[..., Any], returned: Callable[[Any], Any]) -> None:
-    class Template(AbstractTemplate):
+    class PairTemplate(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
             kind = vector_of(args)
             return signature(returned(kind), kind, kind) if kind else None
 
-    infer_global(key)(Template)
+    infer_global(key)(PairTemplate)
     lower_builtin(key, Vector, Vector)(lambda context, builder, sig, args: build(builder, *args))
 
 
@@ -111,11 +111,11 @@ for _key, (_sign, _kind) in COMPARED.items():
 
 
 def register_logic(key: Any, name: str) -> None:
-    class Template(AbstractTemplate):
+    class LogicTemplate(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
             return signature(args[0], *args) if isinstance(args[0], Truths) and args[0] == args[1] else None
 
-    infer_global(key)(Template)
+    infer_global(key)(LogicTemplate)
     lower_builtin(key, Truths, Truths)(lambda context, builder, sig, args: getattr(builder, name)(*args))
 
 
