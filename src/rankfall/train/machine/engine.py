@@ -129,8 +129,8 @@ class Machined:
     def memory(self, count: int, program: StepProgram, form: StepForm) -> Memory:
         constants = room(program.program.constants.size + SPARE, self.numbers)
         constants[: program.program.constants.size] = program.program.constants
-        rows = [self.rows(count, int(np.prod(shape))) for shape in (form.inputs, form.targets)]
-        return Memory(*rows, self.rows(count, OUTS), constants, [])
+        inputs, targets = (self.rows(count, int(np.prod(shape))) for shape in (form.inputs, form.targets))
+        return Memory(inputs, targets, self.rows(count, OUTS), constants, [])
 
     def rows(self, count: int, each: int) -> np.ndarray:
         return numbers(count * each, self.numbers).reshape(count, each)

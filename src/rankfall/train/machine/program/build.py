@@ -83,7 +83,8 @@ def check_deterministic(node: fx.Node) -> None:
 def computed(node: fx.Node, known: Mapping[fx.Node, Any]) -> Any:
     """The value of a node that no data enter."""
     get = lambda x: known[x] if isinstance(x, fx.Node) else x  # noqa: E731
-    args, kwargs = (fx.node.map_aggregate(given, get) for given in (node.args, node.kwargs))
+    args: Any = fx.node.map_aggregate(node.args, get)
+    kwargs: Any = fx.node.map_aggregate(node.kwargs, get)
     with torch.no_grad():
         return node.target(*args, **kwargs)  # type: ignore[operator]
 

@@ -171,7 +171,8 @@ def flipped(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("split_with_sizes", "split", "chunk", "unbind")
 def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
-    x, at, found = call.args[0], 0, []
+    x, at = call.args[0], 0
+    found: list[Any] = []
     given = call.kwargs.get("dim", call.arg(1 if call.name == "unbind" else 2, 0))
     for piece in call.value:
         if isinstance(x, Full) or not piece.numel():
