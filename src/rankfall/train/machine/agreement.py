@@ -40,9 +40,11 @@ def disagreement(architecture: Architecture, shape: Shape, training: Training, b
         double.weights.copy_(plain.weights)
         for step in STEPS if training.dropout else STEPS[:1]:
             machine.step_count = step
-            found = engine.passes(machine, batch), machine.grads
-            wanted = by_autograd(plain, training, batch, step)
+            wanted = by_autograd(
+                plain, training, batch, step
+            )  # first: what a component raises by itself is not the machine's
             exact = by_autograd(double, training, doubled(batch), step)
+            found = engine.passes(machine, batch), machine.grads
             what = counted_apart(found[0], wanted[0], batch) or far(
                 found, wanted, exact, (double, training, batch, step)
             )
