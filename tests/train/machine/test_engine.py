@@ -1,5 +1,7 @@
 """Guards that the machine computes autograd's steps, for every component and for components of one's own, and refuses what it cannot."""
 
+import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -283,6 +285,19 @@ def test_a_symbol_that_is_none_ends_training() -> None:
     batch = batch_of(members)
     with pytest.raises(RankfallError, match="7 symbols"):
         passes(members, replace(batch, inputs=batch.inputs + 5))
+
+
+def test_a_component_that_is_loaded_anew_is_traced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same design, and in the same process."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    losses = []
+    for power in (1, 3):
+        (tmp_path / "edited.py").write_text(f"def edited(logits):\n    return ({power} * logits).softmax(-1)\n")
+        monkeypatch.delitem(sys.modules, "edited", raising=False)
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        members = members_of(network(normaliser="edited:edited"), TRAINING)
+        losses.append(passes(members, batch_of(members)).loss)
+    assert not torch.equal(*losses)
 
 
 def both_ways(training: Training = TRAINING) -> str:

@@ -6,12 +6,14 @@ members.engine = Machined(members, architecture, shape, training)
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.design import Architecture, Component, Training
+from rankfall import components
+from rankfall.design import Architecture, Component, Training, components_of
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape, build
 from rankfall.streams import words
@@ -57,8 +59,15 @@ class StepForm:
 
 @lru_cache(KEPT)
 def program_of(
-    architecture: Architecture, shape: Shape, dtype: str, objective: Component, dropout: float, form: StepForm
+    architecture: Architecture,
+    shape: Shape,
+    dtype: str,
+    objective: Component,
+    parts: tuple[Any, ...],
+    dropout: float,
+    form: StepForm,
 ) -> StepProgram:
+    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew."""
     module = build(architecture, shape, 1, getattr(torch, dtype))
     function = recipe.objective(Training("", objective=objective))
     return step_program(module, function, form.samples(), dropout)
@@ -79,7 +88,9 @@ class Machined:
     name = "machine"
 
     def __init__(self, members: Members, architecture: Architecture, shape: Shape, training: Training) -> None:
-        self.design = architecture, shape, training.dtype, training.objective
+        used = [*components_of(architecture), ("objective", training.objective)]
+        parts = tuple(components.load(kind, one.name) for kind, one in used)
+        self.design = architecture, shape, training.dtype, training.objective, parts
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
         move(members, self.numbers)
@@ -202,6 +213,8 @@ def graded(program: StepProgram, out: Tensor) -> Graded:
 
 
 def prepare() -> None:
-    """Has the machine compiled, once for a processor and a version of its code."""
+    """Has the machine compiled, once for a processor and a version of its code, and forgets the programs of an earlier job, whose code
+    may have been another."""
+    program_of.cache_clear()
     one = Machine(np.float32)
     one.run(np.zeros(0, np.int64), 0, np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64), 0, 0)
