@@ -9,7 +9,6 @@ from decimal import Decimal, localcontext
 from numba import types
 from numba.extending import overload
 
-from rankfall.train.fused.compiled import INNER
 from rankfall.train.machine.kernels.inner import joint
 from rankfall.train.machine.kernels.lanes import (
     absolute,
@@ -206,7 +205,7 @@ def power(x, y):  # type: ignore[no-untyped-def]
     raise NotImplementedError
 
 
-@overload(power, jit_options={**INNER, "forceinline": True})
+@overload(power, jit_options={"nogil": True, "error_model": "numpy", "forceinline": True})
 def power_of_type(x, y):  # type: ignore[no-untyped-def]
     if x.number == types.float64:
         return lambda x, y: library_power(x, y)

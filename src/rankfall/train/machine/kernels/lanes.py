@@ -132,7 +132,7 @@ def joined(context, x, y):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         eight = ir.VectorType(ir.FloatType(), 8)
-        return shuffled(builder, *(builder.fptrunc(one, eight) for one in args), list(range(16)))
+        return shuffled(builder, builder.fptrunc(args[0], eight), builder.fptrunc(args[1], eight), list(range(16)))
 
     return kind(x, y), generate
 

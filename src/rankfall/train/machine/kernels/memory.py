@@ -55,7 +55,7 @@ def load(context, pointer, index):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = context.get_value_type(kind)
-        return builder.load(at(builder, *args, vector), align=width(vector))
+        return builder.load(at(builder, args[0], args[1], vector), align=width(vector))
 
     return kind(pointer, types.int64), generate
 

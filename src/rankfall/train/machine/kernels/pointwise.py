@@ -1,3 +1,4 @@
+# mypy: disable-error-code="call-arg"
 """The pointwise operations: each is a loop over a block of numbers. A block's last vector may be a part of one."""
 
 from rankfall.train.machine import codes
