@@ -164,6 +164,8 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
             parts |= {"normaliser": any_of(files("normaliser")), "position": any_of(files("position"))}
         sizes = {"heads": heads, "width": heads * int(any_of([4, 6, 10])), "depth": int(any_of([1, 2]))}
         made = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)
+        if attention == "linear" and parts["mask"] not in ("none", "causal"):
+            continue  # no such network can be built
         yield made, Shape("tokens", "classes", int(any_of([2, 3, 5, 8])), 7, 6), int(any_of([4, 5, 8, 17]))
 
 
