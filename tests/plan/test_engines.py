@@ -64,14 +64,47 @@ REFUSED = {
 }
 
 
+TRACED = ("normaliser", "position", "attention", "sentinels", "norm")  # which the machine serves
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_served_is_plain_and_said(name: str) -> None:
     path, value, why = REFUSED[name]
     config = changed(path, value, changed("measures", {}, asked("auto")))
     plan = make_plan(config)
-    assert ("plain", why) in engines.engines(plan.cells, plan.config.compute)
+    found, traced = engines.engines(plan.cells, plan.config.compute), name in TRACED
+    said = {"objective": f"{why}, which says TRACED = False"}.get(name, why)
+    assert (("machine", why) if traced else ("plain", said)) in found
     line = refusal(changed("compute/engine", "fused", config))
     assert "compute.engine" in line and why in line and "auto" in line
+    insisting = changed("compute/engine", "machine", config)
+    assert (
+        {cell.engine for cell in make_plan(insisting).cells if cell.training.epochs} == {"machine"}
+        if traced
+        else said in refusal(insisting)
+    )
+
+
+def test_the_machine_is_in_the_key_of_the_cells_that_it_serves_and_of_no_others() -> None:
+    config = changed("measures", {}, changed("architectures/san/normaliser", "l2", asked("auto")))
+    plan, plain = make_plan(config), make_plan(changed("compute/engine", "plain", config))
+    by = {cell.engine for cell in plan.cells if cell.training.epochs}
+    assert by == {"machine", "fused"}
+    assert {
+        cell.engine == "machine" for cell in plan.cells if "rankfall/train/machine/program/fusion.py" in cell.code
+    } == {True}
+    assert all("rankfall/train/machine/runtime.py" in cell.code for cell in plan.cells if cell.engine == "machine")
+    assert [one.key == other.key for one, other in zip(plan.cells, plain.cells)] == [
+        cell.engine == "plain" for cell in plan.cells
+    ]
+
+
+def test_a_component_that_says_it_cannot_be_traced_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    component(tmp_path, "softmax", "TRACED = False\n\n\ndef softmax(logits):\n    return logits.softmax(-1)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plan = make_plan(changed("architectures/san/normaliser", "softmax:softmax", asked("auto")))
+    why = "normaliser softmax:softmax, which says TRACED = False"
+    assert ("plain", why) in engines.engines(plan.cells, plan.config.compute)
 
 
 def test_a_symmetric_task_is_plain_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,34 +136,33 @@ def test_the_fast_engine_is_the_default_and_a_plan_without_it_says_what_it_would
     config = changed("architectures/san/normaliser", "l2", asked("plain"))
     plan = make_plan(changed("measures", {}, config))
     found = engines.engines(plan.cells, plan.config.compute)
-    assert set(found) == {("plain", "normaliser l2"), ("plain", ASKED)}
-    assert found["plain", ASKED] == {"full": 6} and found["plain", "normaliser l2"] == {"san": 6}
+    assert found == {("plain", ASKED): {"full": 6, "san": 6}}
 
 
-ASKED = "asked for by compute.engine: plain; without it the fast engine computes them"
+ASKED = "asked for by compute.engine: plain; without it a faster engine computes them"
 
 
 def test_a_gpu_is_not_served() -> None:
     assert {cell.engine for cell in make_plan(asked("auto", device="cuda")).cells} == {"plain"}
 
 
-def test_a_component_of_ones_own_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_of_ones_own_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     component(tmp_path, "softmax", "def softmax(logits):\n    return logits.softmax(-1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     plan = make_plan(changed("architectures/san/normaliser", "softmax:softmax", asked("auto")))
-    assert ("plain", "normaliser softmax:softmax") in engines.engines(plan.cells, plan.config.compute)
+    assert ("machine", "normaliser softmax:softmax") in engines.engines(plan.cells, plan.config.compute)
 
 
-def test_an_edited_component_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_component_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the kernels were tested with is noted by digest, so an edit is computed by the code that was edited."""
     monkeypatch.setitem(engines.CHECKED, "residual", {**engines.CHECKED["residual"], "none": "0" * 12})
     plan = make_plan(asked("auto"))
     found = engines.engines(plan.cells, plan.config.compute)
-    assert set(found) == {("plain", "residual none was edited"), ("fused", "")}
+    assert set(found) == {("machine", "residual none was edited"), ("fused", "")}
 
 
 @pytest.mark.parametrize("module", engines.REPEATED)
-def test_edited_code_around_components_is_plain(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_code_around_components_is_traced(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network put together in another way, or another clip, was trained by kernels that know nothing of it."""
     find, file = Sources._source, f"{module.replace('.', '/')}.py"
 
@@ -140,8 +172,8 @@ def test_edited_code_around_components_is_plain(module: str, monkeypatch: pytest
 
     monkeypatch.setattr(Sources, "_source", edit)
     plan = make_plan(changed("measures", {}, asked("auto")))
-    assert ("plain", f"{module} was edited") in engines.engines(plan.cells, plan.config.compute)
-    assert all(cell.engine == "plain" for cell in plan.cells)
+    assert ("machine", f"{module} was edited") in engines.engines(plan.cells, plan.config.compute)
+    assert all(cell.engine != "fused" for cell in plan.cells)
 
 
 def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,13 +181,13 @@ def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text(json.dumps(changed("architectures/san/position", "shaw", asked("auto"))))
     assert cli.main(["plan", "--config", str(path), "--results", results]) == 0
     said = capsys.readouterr().out
-    assert "plain, autograd: san (position shaw)" in said and "fused, the fast one: full\n" in said
+    assert "machine, traced: san (position shaw)" in said and "fused, by hand: full\n" in said
     assert cli.main(["plan", "--config", str(path), "--results", results, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["engines"]
-    assert {(one["engine"], one["why"]) for one in found} == {("plain", "position shaw"), ("fused", "")}
+    assert {(one["engine"], one["why"]) for one in found} == {("machine", "position shaw"), ("fused", "")}
 
 
 def test_the_estimate_knows_engines() -> None:
     (cell, *_) = make_plan(VALID).cells
     designs = cell.task, cell.architecture, cell.training
-    assert cell_seconds(*designs, "fused") < cell_seconds(*designs, "plain")
+    assert cell_seconds(*designs, "fused") <= cell_seconds(*designs, "machine") < cell_seconds(*designs, "plain")

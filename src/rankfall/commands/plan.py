@@ -110,13 +110,11 @@ def as_text(plan: "Plan", found: "Status") -> str:
 
 
 def said_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
-    """Which engine trains which architectures, and why not the fast one."""
-    from rankfall.plan.engines import FUSED
-
+    """Which engine trains which architectures, and why not a faster one."""
+    kinds = {"fused": "fused, by hand", "machine": "machine, traced", "plain": "plain, autograd"}
     lines = ["", "engines of training steps:"] * bool(by)
     for (engine, why), cells in sorted(by.items(), key=lambda one: -one[1].total()):
-        kind = "fused, the fast one" if engine == FUSED else f"{engine}, autograd"
-        lines.append(f"  {cells.total()} {kind}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))
+        lines.append(f"  {cells.total()} {kinds[engine]}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))
     return lines
 
 

@@ -70,6 +70,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "equal tokens or different sequences",
     ),
     "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
+    "TRACED": (lambda value: isinstance(value, bool), "True or False"),
     "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),

@@ -43,7 +43,7 @@ FIGURES = (
     *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn"),
     *("rankfall.report.style", "altair"),
 )
-FAST = ("numba", "rankfall.train.fused.engine")
+FAST = ("numba", "rankfall.train.fused.engine", "rankfall.train.machine.agreement")
 NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")
 MODELS = (
     "transformers.modeling_utils",
@@ -219,11 +219,12 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     # Of the written plan a cell of each kind of code: all of a large grid would keep the first jobs waiting.
     yield lambda: plans.append(make_plan(config, written.sample if written else None))
     plan = plans[0] if plans else None
-    fast = plan is not None and "train" in jobs and any(cell.engine == "fused" for cell in plan.cells)
+    engines = {cell.engine for cell in plan.cells} if plan is not None and "train" in jobs else set()
     measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []
     yield analyse_trials
-    if fast:
+    if engines - {"plain"}:
         yield from (importing(name) for name in FAST)
+    if "fused" in engines:
         yield read_kernels
     names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
     if any("rankfall/pretrained/load.py" in measure.code for measure in measured):
@@ -238,7 +239,7 @@ def importing(name: str) -> Callable[[], object]:
 
 
 def read_kernels() -> None:
-    """Has the machine code of the fast engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
+    """Has the machine code of the fused engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
     would start, be it one that does without."""
     from rankfall.train.fused import cache, engine
 

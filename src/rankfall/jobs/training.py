@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.code.watch import numerics
+from rankfall.jobs.agreement import check_agreement
 from rankfall.jobs.cells import check_code, dataset_of, datasets_of, shape_of, stacked
 from rankfall.jobs.engine import (
     Engine,
@@ -24,7 +25,8 @@ from rankfall.jobs.engine import (
 from rankfall.jobs.memory import members_at_once
 from rankfall.jobs.trials import refused_cells
 from rankfall.jobs.zeros import check_zeros
-from rankfall.plan.engines import check_installed
+from rankfall.nets.network import Shape
+from rankfall.plan.engines import FUSED, MACHINE, check_installed
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
@@ -55,10 +57,7 @@ def train_cells(
     check_installed({cell.engine for cell in cells})
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
-    if any(cell.engine == "fused" for cell in missing):  # what keeps the kernels from running is no cell's fault
-        from rankfall.train.fused.engine import prepare
-
-        prepare()
+    prepare({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         job = TrainingWork(store, settings, progress, code, stopped)
@@ -66,6 +65,7 @@ def train_cells(
         for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
             fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
         check_zeros([cell for cell in missing if cell.key not in refused], store, progress.note)
+        check_agreement([cell for cell in missing if cell.key not in refused], store, progress.note)
         most = partial(members_at_once, settings=settings)
         for _ in Engine(job, store, most, stopped).run([c for c in missing if c.key not in refused]):
             pass
@@ -117,7 +117,7 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     trainings = [cell.training for cell in cells]
     device = job.settings.device
     members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
-    members.engine = engine_of(cells[0], members)
+    members.engine = engine_of(cells[0], members, shape)
     data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
     checkpoint = checkpoint_of(cells, job)
@@ -156,13 +156,29 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     job.progress.cells_done(len(cells))
 
 
-def engine_of(cell: "Cell", members: Members) -> StepEngine | None:
-    """The engine of a group's steps; None: through autograd."""
-    if cell.engine != "fused":
-        return members.engine
-    from rankfall.train.fused.engine import Fused  # needs numba, which not everybody has
+def engine_of(cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
+    """The engine of a group's steps; None: through autograd. Both others need numba, which not everybody has."""
+    if cell.engine == FUSED:
+        from rankfall.train.fused.engine import Fused
 
-    return Fused(members, cell.architecture, cell.training)
+        return Fused(members, cell.architecture, cell.training)
+    if cell.engine == MACHINE:
+        from rankfall.train.machine.engine import Machined
+
+        return Machined(members, cell.architecture, shape, cell.training)
+    return members.engine
+
+
+def prepare(engines: set[str]) -> None:
+    """Has the kernels of these engines compiled."""
+    if FUSED in engines:
+        from rankfall.train.fused import engine as fused
+
+        fused.prepare()
+    if MACHINE in engines:
+        from rankfall.train.machine import engine as traced
+
+        traced.prepare()
 
 
 def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint:

@@ -1,4 +1,4 @@
-"""Whether the fast engine's kernels keep what cancels exactly in the cells of a job: looked at before any of them is trained."""
+"""Whether the fast engines' kernels keep what cancels exactly in the cells of a job: looked at before any of them is trained."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from rankfall.code.watch import numerics
 from rankfall.disk import StoreError
 from rankfall.errors import RankfallError, told
 from rankfall.jobs.cells import dataset_of, shape_of, stacked
+from rankfall.plan.engines import PLAIN
 
 if TYPE_CHECKING:
     from rankfall.plan.cell import Cell
@@ -22,7 +23,7 @@ def check_zeros(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], N
     told where that could not be looked at."""
     firsts: dict[str, Cell] = {}
     for cell in cells:
-        if cell.engine == "fused":
+        if cell.engine != PLAIN:
             firsts.setdefault(cell.group, cell)
     for cell in firsts.values():
         try:
@@ -49,4 +50,4 @@ def remainder_of(cell: "Cell", store: "Store") -> "Remainder | None":
     with numerics(cell.code):
         data = stacked([cell], [dataset], torch.device("cpu"))
         batch = next(data.epoch([cell.seed], 0, training.batch, training.shuffle))
-        return remainder(cell.architecture, shape_of(cell, dataset), training, batch)
+        return remainder(cell.architecture, shape_of(cell, dataset), training, batch, cell.engine)

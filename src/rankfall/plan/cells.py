@@ -21,7 +21,7 @@ from rankfall.design import Component, canonical
 from rankfall.plan import shard
 from rankfall.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.plan.cost import Cost, cell_seconds
-from rankfall.plan.engines import FUSED, ROOT, engine_of
+from rankfall.plan.engines import PLAIN, ROOTS, engine_of
 from rankfall.plan.grid import Series, without
 from rankfall.plan.history import read_history
 
@@ -94,8 +94,9 @@ class Drafts:
         used = parts(task, architecture, training)
         check_precision(training, self.compute.device, f"{series.origin} ({training.name})")
         engine = engine_of(self.compute, task, architecture, training, self.sources)
-        steps = (ROOT,) if engine == FUSED else ()
-        roots = frozenset((*TRAIN_ROOTS, *steps, *data_roots, *(self.module(kind, part) for kind, part in used)))
+        roots = frozenset(
+            (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(self.module(kind, part) for kind, part in used))
+        )
         data_files = self.files_of("task", task.task, f"tasks.{task.name}")
         files: dict[str, str] = {}  # of the other parts: the cell's key holds its data's
         for kind, part in used:
@@ -108,7 +109,7 @@ class Drafts:
             digest=spec,
             group=group,
             # One thread takes one network after another. What a stack spares is the time between steps, of long ones nothing.
-            alone=engine == FUSED
+            alone=engine != PLAIN
             and self.compute.threads == 1
             and cell_seconds(task, architecture, training, engine) >= ALONE,
             engine=engine,

@@ -1,8 +1,10 @@
-"""Which engine computes the training steps of a cell: plain (autograd, which serves everything) or fused (`train/fused`, by hand).
+"""Which engine computes the training steps of a cell: fused (`train/fused`, by hand), machine (`train/machine`, whatever can be traced) or
+plain (autograd, which serves everything).
 
-The choice follows from the configuration and the code alone, never from what is installed on a machine, since numbers of the two differ by
-rounding: sources of the fused engine are in the keys of the cells that it serves. What was edited after the fused engine had been checked
-against it, a component or the code around them, is computed by autograd again.
+The choice follows from the configuration and the code alone, never from what is installed on a computer, since numbers of the three differ
+by rounding: sources of an engine are in the keys of the cells that it serves. What was edited after the fused engine had been checked
+against it, a component or the code around them, it no longer serves. The machine runs what components say, edited or not; one that cannot
+be traced says so by `TRACED = False`, and a job that finds one which does not say so ends with a line.
 """
 
 import importlib.util
@@ -19,10 +21,17 @@ from rankfall.errors import RankfallError
 from rankfall.plan.cell import Cell
 from rankfall.plan.cost import sizes
 
-PLAIN, FUSED = "plain", "fused"
-ROOT = "rankfall.train.fused.engine"
-TOKENS = 128  # the most that the fused engine was measured with
+PLAIN, FUSED, MACHINE = "plain", "fused", "machine"
+ROOTS = {PLAIN: (), FUSED: ("rankfall.train.fused.engine",), MACHINE: ("rankfall.train.machine.engine",)}
+FASTEST = {
+    "auto": (FUSED, MACHINE),
+    FUSED: (FUSED,),
+    MACHINE: (MACHINE,),
+    PLAIN: (),
+}  # compute.engine -> what is tried first
+TOKENS = 128  # the most that the engines were measured with
 SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
+PAIR = 2  # so many tokens that are each other's negatives make every sum over them 0
 
 # Kind -> component -> digest of its code, with which the fused engine was tested (tests/train/fused/test_engine.py). Components of other
 # kinds do not matter to it.
@@ -57,7 +66,7 @@ CHECKED: dict[str, dict[str, str]] = {
     },
     "head": {"classifier": "1eec46b9fd23", "regression": "b93c0a1aac81"},
     "sentinels": {"none": "4544cc3caedc"},
-    "objective": {"classes": "88c439a84611", "values": "e822cbd14188", "masked_tokens": "1b8f7d64ba0b"},
+    "objective": {"classes": "88c439a84611", "values": "e822cbd14188", "masked_tokens": "3e1f0a0d4d5b"},
     "optimizer": {"adam": "3440a512824c", "adamw": "8783d8f5d78c", "sgd": "0951985da33c"},
 }
 
@@ -73,27 +82,34 @@ REPEATED: dict[str, str] = {
 
 
 def engine_of(compute: Compute, task: Task, architecture: Architecture, training: Training, sources: Sources) -> str:
-    """The engine of a cell; an error if the configuration insists on the fused one and it does not serve the cell."""
-    if compute.engine == PLAIN or not training.epochs:
+    """The engine of a cell; an error if the configuration insists on one and it does not serve the cell."""
+    if not training.epochs:
         return PLAIN
-    why = refusal(compute.device, task, architecture, training, sources)
-    if why and compute.engine == FUSED:
-        what = f"'fused' does not serve {task.name} / {architecture.name} / {training.name}: {why}"
-        raise problem("compute.engine", what, hint="`auto` computes such cells by autograd")
-    return PLAIN if why else FUSED
+    for engine in FASTEST[compute.engine]:
+        why = refusal(engine, compute.device, task, architecture, training, sources)
+        if not why:
+            return engine
+        if compute.engine == engine:
+            what = f"{engine!r} does not serve {task.name} / {architecture.name} / {training.name}: {why}"
+            raise problem(
+                "compute.engine", what, hint="`auto` computes such cells by the fastest engine that serves them"
+            )
+    return PLAIN
 
 
-def refusal(device: str, task: Task, architecture: Architecture, training: Training, sources: Sources) -> str | None:
-    """Why the fused engine does not serve such cells; None if it does."""
+def refusal(
+    engine: str, device: str, task: Task, architecture: Architecture, training: Training, sources: Sources
+) -> str | None:
+    """Why an engine does not serve such cells; None if it does."""
     if device != "cpu":
         return f"device {device}, where it computes on cpu alone"
     if training.dtype != "float32":
         return training.dtype
     if training.precision != "full":
         return f"precision {training.precision}"
-    for kind, part in parts(task, architecture, training):
-        if kind in CHECKED and part.name not in CHECKED[kind]:
-            return f"{kind} {part.name}"
+    own = untraced(task, architecture, training) if engine == MACHINE else unknown(task, architecture, training)
+    if own:
+        return own
     # Gradients that cancel exactly are exactly 0 by autograd; of more than two tokens the kernels leave rounding noise, and Adam, which
     # divides by a gradient's size, makes whole steps of it.
     data = describe("task", task.task.name)
@@ -105,12 +121,29 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         return f"batches of {batch}"
     if tokens > TOKENS:
         return f"{tokens} tokens"
+    if engine == MACHINE:
+        return f"{tokens} tokens, whose gradients may cancel exactly" if tokens <= PAIR else None
     for module, digest in REPEATED.items():
         if digest_of(module, sources) != digest:
             return f"{module} was edited"
     return next(
         (f"{kind} {part.name} was edited" for kind, part in edited(task, architecture, training, sources)), None
     )
+
+
+def unknown(task: Task, architecture: Architecture, training: Training) -> str | None:
+    """A part that the fused engine does not know."""
+    used = parts(task, architecture, training)
+    return next((f"{kind} {one.name}" for kind, one in used if kind in CHECKED and one.name not in CHECKED[kind]), None)
+
+
+def untraced(task: Task, architecture: Architecture, training: Training) -> str | None:
+    """A part that says it cannot be traced."""
+    for kind, part in parts(task, architecture, training):
+        found = describe(kind, part.name)
+        if found and found.facts.get("TRACED") is False:
+            return f"{kind} {part.name}, which says TRACED = False"
+    return None
 
 
 def edited(
@@ -136,7 +169,7 @@ def digest_of(module: str, sources: Sources) -> str:
 
 
 def engines(cells: Iterable[Cell], compute: Compute) -> dict[tuple[str, str], Counter[str]]:
-    """(engine, why not the fused one) -> by architecture, how many cells are trained by it."""
+    """(engine, why not a faster one) -> by architecture, how many cells are trained by it."""
     sources, reasons = Sources(), {}
     found: dict[tuple[str, str], Counter[str]] = {}
     for cell in cells:
@@ -144,17 +177,24 @@ def engines(cells: Iterable[Cell], compute: Compute) -> dict[tuple[str, str], Co
             continue
         designs = cell.task, cell.architecture, cell.training
         if designs not in reasons:
-            why = refusal(compute.device, *designs, sources)
-            asked = f"asked for by compute.engine: {PLAIN}; without it the fast engine computes them"
-            reasons[designs] = why or (asked if cell.engine == PLAIN else "")
+            reasons[designs] = why_not_faster(cell, compute, sources)
         found.setdefault((cell.engine, reasons[designs]), Counter())[cell.architecture.name] += 1
     return found
 
 
+def why_not_faster(cell: Cell, compute: Compute, sources: Sources) -> str:
+    designs = cell.task, cell.architecture, cell.training
+    faster = {FUSED: None, MACHINE: FUSED, PLAIN: MACHINE}[cell.engine]
+    if faster is None:
+        return ""
+    why = refusal(faster, compute.device, *designs, sources)
+    return why or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
+
+
 def check_installed(engines: Iterable[str]) -> None:
-    """Raise if one of these engines cannot run on this machine."""
-    if FUSED in engines and importlib.util.find_spec("numba") is None:
+    """Raise if one of these engines cannot run on this computer."""
+    if {FUSED, MACHINE} & set(engines) and importlib.util.find_spec("numba") is None:
         raise RankfallError(
-            "compute.engine: the fast engine computes cells of this job and needs numba, which is not installed; "
+            "compute.engine: a fast engine computes cells of this job and needs numba, which is not installed; "
             "`pip install 'rankfall[fast]'`, or say `compute: {engine: plain}`, which makes other keys"
         )

@@ -14,7 +14,10 @@ from rankfall.yaml_text import dump
 
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
-FUSED = "rankfall/train/fused/"  # in the code of a cell, and so in its key, where the fast engine trained it
+ENGINES = {  # what is in the code of a cell, and so in its key, where an engine trained it; the machine uses some files of the other
+    "machine": "rankfall/train/machine/",
+    "fused": "rankfall/train/fused/",
+}
 MACHINE = (
     "device",
     "dtype",
@@ -59,7 +62,8 @@ def snippet(record: Mapping[str, Any]) -> str | None:
         return None
     task, architecture, training = labels
     options = {"task": content["task"]["name"], **content["task"]["options"]}
-    engine = "fused" if any(file.startswith(FUSED) for file in record.get("code") or ()) else "plain"
+    files = record.get("code") or ()
+    engine = next((name for name, room in ENGINES.items() if any(file.startswith(room) for file in files)), "plain")
     config = {
         "name": "one-cell",
         "results": f"results-{task}-{record['seed']}",

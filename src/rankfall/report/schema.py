@@ -122,8 +122,8 @@ CELL_COLUMNS = (
     Column(
         "engine",
         "text",
-        "what computed its training steps: plain (autograd), captured (the same, recorded on a GPU and replayed) or fused (by hand); "
-        "null: not recorded",
+        "what computed its training steps: plain (autograd), captured (the same, recorded on a GPU and replayed), machine "
+        "(traced) or fused (by hand); null: not recorded",
         nullable=True,
         provenance=True,
     ),

@@ -27,6 +27,7 @@ from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.train import recipe
 from rankfall.train.fused.engine import Fused
+from rankfall.train.machine.engine import Machined
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
@@ -45,9 +46,11 @@ class Remainder:
     value: float
 
 
-def remainder(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Remainder | None:
-    """The first parameter of which the kernels leave such a remainder. The batch is of one member, whose network is made here and thrown
-    away: nothing of the training that is to come is touched."""
+def remainder(
+    architecture: Architecture, shape: Shape, training: Training, batch: Samples, engine: str = Fused.name
+) -> Remainder | None:
+    """The first parameter of which the kernels of an engine leave such a remainder. The batch is of one member, whose network is made here
+    and thrown away: nothing of the training that is to come is touched."""
     members = alone(architecture, shape, training, batch)
     eps = getattr(members.optimizer, "eps", None)
     if eps is None:  # a step as small as its gradient
@@ -57,7 +60,7 @@ def remainder(architecture: Architecture, shape: Shape, training: Training, batc
         return None
     double = alone(architecture, shape, replace(training, dtype="float64"), batch)
     double.weights.copy_(members.weights)
-    left = sizes(members, by_kernels(members, architecture, training, batch))
+    left = sizes(members, by_kernels(members, architecture, shape, training, batch, engine))
     names = [name for name in names if left[name] > STEP * eps]
     if not names:
         return None
@@ -77,7 +80,12 @@ def by_autograd(members: Members, training: Training, batch: Samples) -> Tensor:
     return members.grads[0]
 
 
-def by_kernels(members: Members, architecture: Architecture, training: Training, batch: Samples) -> Tensor:
+def by_kernels(
+    members: Members, architecture: Architecture, shape: Shape, training: Training, batch: Samples, engine: str
+) -> Tensor:
+    if engine == Machined.name:
+        Machined(members, architecture, shape, training).passes(members, batch)
+        return members.grads[0]
     members.engine = Fused(members, architecture, training)
     members.grads.zero_()
     members.step(recipe.objective(training), batch)

@@ -38,10 +38,11 @@ SETTINGS_FILE = ".numba_config.yaml"  # where numba looks for the same, in the f
 
 
 @cache
-def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]]) -> None:
-    """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it."""
+def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> None:
+    """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it.
+    `sources`: what the names of the modules begin with that it is compiled of."""
     check_settings()
-    folder = cache_folder() or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
+    folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
     with locked(folder):
         entry._cache = cache_in(folder, entry.py_func)
         given = arguments()
@@ -154,22 +155,22 @@ def compile_apart(entry: Any, given: tuple[Any, ...]) -> None:
         )
 
 
-def cache_folder() -> Path | None:
+def cache_folder(sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> Path | None:
     """The folder for this code on this machine; None where none can be made."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = home / "rankfall" / "kernels" / digest()
+        folder = home / "rankfall" / "kernels" / digest(sources)
         folder.mkdir(parents=True, exist_ok=True)
         return folder if os.access(folder, os.W_OK) else None
     except (OSError, RuntimeError):
         return None
 
 
-def digest() -> str:
+def digest(sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> str:
     made_by = numba.__version__, llvmlite.__version__, platform.python_version(), LANES, ROWS, COLUMNS
     settings = [getattr(SETTINGS, name, None) for name in (*STEERING, "CPU_NAME", "CPU_FEATURES")]
     found = hashlib.sha256(repr((made_by, settings)).encode())
-    for name in sorted(name for name in sys.modules if name.startswith(f"{PACKAGE}.")):
+    for name in sorted(name for name in sys.modules if name.startswith(sources)):
         found.update(f"\n{name}\n".encode() + text_of(name))
     return found.hexdigest()[:24]
 

@@ -21,6 +21,7 @@ from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.philox import integers, keys_of, random_raw, uniform
 
 ACCEPTS = "hidden"
+TRACED = False  # what is hidden is drawn at each step
 LIMITS = {"rate": (0, 1), "hidden": (0, 1), "random": (0, 1), "megabytes": (1, None)}
 
 

@@ -1,0 +1,114 @@
+"""Whether the machine computes what autograd does, looked at before anything is trained.
+
+Two members take the first batch and, if it is smaller, the last one of an epoch, at two steps of dropout. Numbers that are asked for are
+the same. Loss and gradient are as near to those of float64 as autograd's float32 is, within FACTOR times its distance or LEAST of their
+size. Some networks amplify rounding, so that one rounding says little of another: there the bound is taken of the farthest of float32 and
+of steps in float64 whose weights are off by up to half a last bit of float32.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from rankfall.design import Architecture, Training
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.train import recipe
+from rankfall.train.machine.engine import Machined
+from rankfall.train.members import Members
+from rankfall.train.objectives._base import Graded, Samples
+
+FACTOR = 8.0
+LEAST = 2e-5  # of the size of what is compared
+TIMES = 4  # steps rounded at random
+LAST_BIT = 2.0**-24
+STEPS = (0, 1)  # of dropout
+Result = tuple[Graded, Tensor]  # and the gradients (K, P)
+
+
+def disagreement(architecture: Architecture, shape: Shape, training: Training, batches: Iterable[Samples]) -> str:
+    """What differs, in a few words; nothing if nothing does. The networks are made here and thrown away."""
+    for batch in batches:
+        machine, plain, double = (
+            initial(architecture, shape, replace(training, dtype=dtype), batch)
+            for dtype in (training.dtype, training.dtype, "float64")
+        )
+        machine.engine = engine = Machined(machine, architecture, shape, training)
+        double.weights.copy_(plain.weights)
+        for step in STEPS if training.dropout else STEPS[:1]:
+            machine.step_count = step
+            wanted = by_autograd(
+                plain, training, batch, step
+            )  # first: what a component raises by itself is not the machine's
+            exact = by_autograd(double, training, doubled(batch), step)
+            found = engine.passes(machine, batch), machine.grads
+            what = counted_apart(found[0], wanted[0], batch) or far(
+                found, wanted, exact, (double, training, batch, step)
+            )
+            if what:
+                return f"{what} (batch of {batch.inputs.shape[1]}, step {step})"
+    return ""
+
+
+def initial(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:
+    return recipe.initial(architecture, shape, batch.seeds, [training] * len(batch.seeds), torch.device("cpu"))
+
+
+def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:
+    drop = members.dropout.at(step) if members.dropout else no_dropout
+    graded = recipe.objective(training)(members.module, batch, drop)
+    members.differentiate(graded.loss)
+    return replace(graded, loss=graded.loss.detach()), members.grads.clone()
+
+
+def doubled(batch: Samples) -> Samples:
+    inputs, targets = (x.double() if x.is_floating_point() else x for x in (batch.inputs, batch.targets))
+    return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else targets)
+
+
+def counted_apart(found: Graded, wanted: Graded, batch: Samples) -> str:
+    """Counts: of what is asked exactly; of what is right but for answers that are as good."""
+    if not torch.equal(found.asked, wanted.asked):
+        return f"{found.asked.tolist()} targets are counted, where autograd counts {wanted.asked.tolist()}"
+    if set(found.sums) != set(wanted.sums) or set(found.asked_of) != set(wanted.asked_of):
+        return f"metrics {sorted(found.sums)}, where the objective has {sorted(wanted.sums)}"
+    for name, asked in wanted.asked_of.items():
+        if not torch.equal(found.asked_of[name], asked):
+            return f"{found.asked_of[name].tolist()} targets of {name} are counted, by autograd {asked.tolist()}"
+    for name, wanted_sum in wanted.sums.items():
+        away = (found.sums[name].double() - wanted_sum.double()).abs()
+        if (away > 2 + 0.02 * wanted.asked).any():
+            return f"{name} sums to {found.sums[name].tolist()}, by autograd to {wanted_sum.tolist()}"
+    return ""
+
+
+def far(found: Result, wanted: Result, exact: Result, again: tuple[Members, Training, Samples, int]) -> str:
+    """Loss or gradient of a member, if it is farther from float64 than it may be."""
+    for name, pick in (("loss", lambda one: one[0].loss.unsqueeze(1)), ("gradient", lambda one: one[1])):
+        truth = pick(exact).double()
+        away, torchs = (apart(pick(one), truth) for one in (found, wanted))
+        bound = torch.maximum(FACTOR * torchs, LEAST * truth.norm(dim=1))
+        if not (away <= bound).all():
+            rounded = torch.stack([apart(pick(one), truth) for one in rounded_steps(*again)]).amax(0)
+            bound = torch.maximum(bound, FACTOR * rounded)
+        bad = ~(away <= bound) & truth.isfinite().all(1)  # what is not finite ends a member with any engine
+        if bad.any():
+            k = int(bad.nonzero()[0])
+            return f"the {name} is {float(away[k] / truth[k].norm()):.1g} of its size away from that of autograd"
+    return ""
+
+
+def apart(one: Tensor, truth: Tensor) -> Tensor:
+    return (one.double() - truth).norm(dim=1)
+
+
+def rounded_steps(double: Members, training: Training, batch: Samples, step: int) -> Iterator[Result]:
+    weights = double.weights.detach().clone()
+    for k in range(TIMES):
+        drawn = stream(k, "rounding").uniform(-1, 1, tuple(weights.shape))
+        double.weights.copy_(weights * (1 + LAST_BIT * torch.from_numpy(drawn)))
+        yield by_autograd(double, training, doubled(batch), step)
+    double.weights.copy_(weights)

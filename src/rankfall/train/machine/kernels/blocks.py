@@ -1,0 +1,207 @@
+"""PW: a group of pointwise operations, applied to one block of numbers after another, and the sums of what they give.
+
+    atoms, split, steps, inner, streams, operations, constants, sums | sizes | streams: buffer, offset, mode, register, strides
+    | constants: register, bits | operations: number, d, a, b, c | sums: buffer, offset, count, bits of a factor
+
+The iteration space has `sizes`; a block is `steps` of dimension `split` and all of the dimensions behind it, `inner` numbers a step.
+A stream is read where it lies (DIRECT), copied to a register (LOADED), copied there and back (BACK), or is what sums are added to (SUMS).
+"""
+
+from rankfall.train.machine.codes import AT, BLOCK, INSIDE, REGISTERS
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.lanes import sum_of_lanes
+from rankfall.train.machine.kernels.memory import (
+    address_of,
+    ahead,
+    double_of,
+    lanes_of,
+    load,
+    load_some,
+    pointer_to,
+    real,
+    spread,
+    store,
+    store_some,
+)
+from rankfall.train.machine.kernels.pointwise import apply
+
+DIRECT, LOADED, BACK, SUMS = range(4)
+FILL, EMPTY, ADD = range(3)
+
+
+@joint
+def fill(d, x, step, n):  # type: ignore[no-untyped-def]
+    """A run of n numbers of x, `step` apart, to neighbours."""
+    lanes = lanes_of(d)
+    whole = n - n % lanes
+    if step == 1:
+        for i in range(0, whole, lanes):
+            store(d, i, load(x, i))
+        if whole < n:
+            store_some(d, whole, load_some(x, whole, n - whole), n - whole)
+    elif step == 0:
+        value = spread(d, x[0])
+        for i in range(0, whole, lanes):
+            store(d, i, value)
+        if whole < n:
+            store_some(d, whole, value, n - whole)
+    else:
+        for i in range(n):
+            d[i] = x[i * step]
+
+
+@joint
+def empty(d, x, step, n):  # type: ignore[no-untyped-def]
+    """The other way."""
+    for i in range(n):
+        x[i * step] = d[i]
+
+
+@joint
+def add(d, x, step, n):  # type: ignore[no-untyped-def]
+    """x += d"""
+    lanes = lanes_of(d)
+    whole = n - n % lanes
+    if step == 1:
+        for i in range(0, whole, lanes):
+            store(x, i, load(x, i) + load(d, i))
+        if whole < n:
+            left = n - whole
+            store_some(x, whole, load_some(x, whole, left) + load_some(d, whole, left), left)
+    elif step == 0:
+        first = second = spread(d, real(d, 0.0))
+        i = 0
+        while i + 2 * lanes <= n:
+            first, second = first + load(d, i), second + load(d, i + lanes)
+            i += 2 * lanes
+        while i < n:
+            first = first + load_some(d, i, n - i)
+            i += lanes
+        x[0] += sum_of_lanes(first + second)
+    else:
+        for i in range(n):
+            x[i * step] += d[i]
+
+
+@compiled
+def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: ignore[no-untyped-def]
+    """Copies or adds a block (steps, sizes[1], ...): d has it as one run, x by strides."""
+    last = levels - 1
+    run = steps if last == 0 else sizes[last]
+    for i in range(last):
+        at[i] = 0
+    for first in range(0, steps * inner, run):
+        block, step = ahead(d, first), strides[last]
+        if kind == FILL:
+            fill(block, x, step, run)
+        elif kind == EMPTY:
+            empty(block, x, step, run)
+        else:
+            add(block, x, step, run)
+        i = last - 1
+        while i >= 0:
+            x = ahead(x, strides[i])
+            at[i] += 1
+            if i == 0 or at[i] < sizes[i]:
+                break
+            x = ahead(x, -strides[i] * sizes[i])
+            at[i] = 0
+            i -= 1
+
+
+@joint
+def stream_at(like, bases, q, at, split, j):  # type: ignore[no-untyped-def]
+    """Where the block of a stream begins."""
+    offset = q[1] + j * q[4 + split]
+    for i in range(split):
+        offset += at[i] * q[4 + i]
+    return pointer_to(like, bases[q[0]], offset)
+
+
+@compiled
+def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    atoms, split, most, inner = p[0], p[1], p[2], p[3]
+    streams, operations, constants, sums = p[4], p[5], p[6], p[7]
+    sizes = ahead(p, 8)
+    first = ahead(sizes, atoms)
+    each = 4 + atoms
+    constant = ahead(first, streams * each)
+    operation = ahead(constant, 2 * constants)
+    sum_ = ahead(operation, 5 * operations)
+    at, inside = ahead(table, AT), ahead(table, INSIDE)
+    begin(scratch, table, bases, constant, constants, sum_, sums)
+    outer = 1
+    for i in range(split):
+        outer *= sizes[i]
+        at[i] = 0
+    behind, levels = ahead(sizes, split), atoms - split
+    for _ in range(outer):
+        for j in range(0, sizes[split], most):
+            steps = min(most, sizes[split] - j)
+            n = steps * inner
+            for k in range(streams):
+                q = ahead(first, k * each)
+                if q[2] == SUMS:
+                    continue
+                x = stream_at(scratch, bases, q, at, split, j)
+                if q[2] == DIRECT:
+                    table[q[3]] = address_of(x)
+                elif q[2] == LOADED:
+                    strides = ahead(q, 4 + split)
+                    between(FILL, register(scratch, table, q[3]), x, behind, strides, levels, steps, inner, inside)
+            for k in range(operations):
+                u = ahead(operation, 5 * k)
+                d, a = register(scratch, table, u[1]), register(scratch, table, u[2])
+                apply(u[0], d, a, register(scratch, table, u[3]), register(scratch, table, u[4]), n)
+            for k in range(streams):
+                q = ahead(first, k * each)
+                if q[2] >= BACK:
+                    x, strides = stream_at(scratch, bases, q, at, split, j), ahead(q, 4 + split)
+                    d, kind = register(scratch, table, q[3]), ADD if q[2] == SUMS else EMPTY
+                    between(kind, d, x, behind, strides, levels, steps, inner, inside)
+        following(at, sizes, split)
+    finish(scratch, bases, sum_, sums)
+
+
+@joint
+def register(like, table, number):  # type: ignore[no-untyped-def]
+    return pointer_to(like, table[number], 0)
+
+
+@joint
+def following(at, sizes, count):  # type: ignore[no-untyped-def]
+    """The next position in the first `count` dimensions."""
+    i = count - 1
+    while i >= 0:
+        at[i] += 1
+        if at[i] < sizes[i]:
+            break
+        at[i] = 0
+        i -= 1
+
+
+@compiled
+def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: ignore[no-untyped-def]
+    """Registers are where they are, constants fill theirs, sums are nothing."""
+    for i in range(REGISTERS):
+        table[i] = address_of(pointer_to(scratch, scratch.ctypes.data, i * BLOCK))
+    for k in range(constants):
+        d = register(scratch, table, constant[2 * k])
+        value = spread(d, real(d, double_of(constant[2 * k + 1])))
+        for i in range(0, BLOCK, lanes_of(d)):
+            store(d, i, value)
+    for k in range(sums):
+        x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
+        for i in range(sum_[4 * k + 2]):
+            x[i] = 0.0
+
+
+@compiled
+def finish(scratch, bases, sum_, sums):  # type: ignore[no-untyped-def]
+    """Sums become means where a factor says so."""
+    for k in range(sums):
+        x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
+        factor = double_of(sum_[4 * k + 3])
+        if factor != 1.0:
+            for i in range(sum_[4 * k + 2]):
+                x[i] *= real(x, factor)

@@ -1,0 +1,222 @@
+"""Functions of vectors, within a few units in the last place: exponential, logarithm, error function, and what follows from them.
+
+Every step is one rounded operation that all processors have, so the bits are the same everywhere.
+"""
+
+import math
+from decimal import Decimal, localcontext
+
+from numba import types
+from numba.extending import overload
+
+from rankfall.train.machine.kernels.inner import joint
+from rankfall.train.machine.kernels.lanes import (
+    absolute,
+    constant,
+    exponent_of,
+    floor,
+    fma,
+    half,
+    joined,
+    nearest,
+    one_by_one,
+    polynomial,
+    power_of_two,
+    select,
+    square_root,
+    two_by_two,
+    with_sign,
+)
+
+with localcontext() as _context:
+    _context.prec = 60
+    LN2 = Decimal(2).ln()
+
+
+def parts(number: Decimal, digits: int) -> tuple[float, float]:
+    """A number as one of few binary digits, whose product with a whole number is exact, and the rest."""
+    high = float(math.floor(number * 2**digits)) / 2**digits
+    return high, float(number - Decimal(high))
+
+
+(HIGH32, LOW32), (HIGH64, LOW64) = parts(LN2, 12), parts(LN2, 32)
+ln2_high, ln2_low = constant(HIGH32, HIGH64), constant(LOW32, LOW64)
+# e^r = 1 + r + r^2 (1/2 + r/6 + ...), |r| <= ln(2) / 2
+exponential_rest = polynomial(*([1 / math.factorial(n) for n in range(2, terms)] for terms in (9, 15)))
+# ln((1 + s) / (1 - s)) = 2 s + s z (2/3 + 2/5 z + ...), z = s^2 <= 0.0295
+logarithm_rest = polynomial(*([2 / (2 * n + 1) for n in range(1, terms)] for terms in (6, 12)))
+most, least = constant(89.0, 710.0), constant(-104.0, -746.0)
+smallest, raised, raise_ = constant(2.0**-126, 2.0**-1022), constant(24.0, 54.0), constant(2.0**24, 2.0**54)
+# erf(x) / x - 1 as a polynomial of x^2 <= 1, and erfc(t) e^(t^2) of (t - 2) / (t + 2), t >= 1, where 1 - erf is not yet nothing:
+# interpolated at Chebyshev's points, to 1e-9 and 1e-19, 5e-8 and 1e-16 of what they stand for.
+HEAD32 = (0.1283791658, -0.3761262667, 0.1128359472, -0.02685421201, 0.005189087423, -0.0008016864287, 7.875875063e-5)
+HEAD64 = (
+    0.1283791670955125738,
+    -0.3761263890318374806,
+    0.1128379167095487867,
+    -0.02686617064507679325,
+    0.005223977624818014467,
+    -0.0008548326980833789905,
+    0.0001205533111164271092,
+    -0.00001492559526683118157,
+    1.646100048412136803e-6,
+    -1.635031270105469501e-7,
+    1.465977527404743581e-8,
+    -1.137284885679167367e-9,
+    5.957176147748911404e-11,
+)
+TAIL32 = (
+    0.2553956763,
+    -0.4271859898,
+    0.2416582015,
+    -0.07896830613,
+    0.003732371759,
+    0.006811140131,
+    -0.0008379754387,
+)
+TAIL64 = (
+    0.2553956763105057445,
+    -0.4271858474139584861,
+    0.2416581942424658465,
+    -0.078978581015706104,
+    0.003732892404397833773,
+    0.006997461736971578745,
+    -0.0008471432529919500476,
+    -0.0009819769411038642652,
+    0.00004355558686575481596,
+    0.0001743594740020515756,
+    0.00002752717555722724734,
+    -0.00002756220916112935301,
+    -0.0000139982837727849769,
+    1.305857712227801648e-6,
+    4.011749647325066927e-6,
+    1.272567661840228019e-6,
+    -1.135257147727362645e-6,
+)
+head, tail, end_of_tail = polynomial(HEAD32, HEAD64), polynomial(TAIL32, TAIL64), constant(4.0, 6.0)
+
+sine, cosine = one_by_one("sin"), one_by_one("cos")  # of the C library, lane by lane: they are rare
+library_power = two_by_two("pow")
+
+
+@joint
+def reduced(x):  # type: ignore[no-untyped-def]
+    """n and e^r - 1 of x = n ln 2 + r."""
+    n = nearest(x * (1 / math.log(2)))
+    r = fma(n, -ln2_low(x), fma(n, -ln2_high(x), x))
+    return n, fma(exponential_rest(r) * r, r, r)
+
+
+@joint
+def exponential(x):  # type: ignore[no-untyped-def]
+    x = select(x > most(x), most(x), x)  # NaN stays NaN
+    x = select(x < least(x), least(x), x)
+    n, e = reduced(x)
+    first = floor(n * 0.5)  # neither factor overflows, and the product may be subnormal
+    return (e + 1.0) * power_of_two(first) * power_of_two(n - first)
+
+
+@joint
+def exponential_less_one(x):  # type: ignore[no-untyped-def]
+    below = x < -50.0  # there it is -1
+    limited = select(x > most(x), most(x), x)
+    n, e = reduced(select(below, -50.0, limited))
+    power = power_of_two(n - 1.0)
+    found = fma(e, power, power - 0.5) * 2.0
+    return select(n == 0.0, select(x == 0.0, x, e), found)
+
+
+@joint
+def logarithm_with(x, more):  # type: ignore[no-untyped-def]
+    """ln(x) + more of a normal x > 0, `more` being small beside x."""
+    e = exponent_of(x)
+    half_e = floor(e * 0.5)
+    f = x * power_of_two(-half_e) * power_of_two(half_e - e) - 1.0
+    s = f / (f + 2.0)
+    z, square = s * s, f * f * 0.5
+    rest = s * (square + z * logarithm_rest(z))
+    return fma(e, ln2_high(x), f - (square - (rest + fma(e, ln2_low(x), more))))
+
+
+@joint
+def special(x, found):  # type: ignore[no-untyped-def]
+    """What the logarithm is of zero, of negative numbers, of infinity and of NaN."""
+    found = select(x == 0.0, -math.inf, found)
+    found = select(x < 0.0, math.nan, found)
+    return select((x == math.inf) | (x != x), x, found)
+
+
+@joint
+def logarithm(x):  # type: ignore[no-untyped-def]
+    tiny = x < smallest(x)
+    e = select(tiny, -raised(x), 0.0)
+    normal = select(tiny, x * raise_(x), x)
+    found = logarithm_with(normal, select(tiny, e * ln2_low(x), 0.0))
+    return special(x, fma(e, ln2_high(x), found))
+
+
+@joint
+def logarithm_of_more(x):  # type: ignore[no-untyped-def]
+    """ln(1 + x)"""
+    y = x + 1.0
+    lost = select(y > 2.0, 1.0 - (y - x), x - (y - 1.0))
+    found = special(y, logarithm_with(y, lost / y))
+    return select((x == 0.0) | (y == math.inf), x, found)
+
+
+@joint
+def hyperbolic_tangent(x):  # type: ignore[no-untyped-def]
+    """From e = e^(-2 |x|) - 1: -e / (e + 2) near zero, 1 - 2 (e + 1) / (e + 2) elsewhere."""
+    y = absolute(x) * -2.0
+    n, e = reduced(select(y < -50.0, -50.0, y))
+    power = power_of_two(n)
+    less_one, itself = fma(e, power, power - 1.0), fma(e, power, power)
+    near = y > -1.0
+    share = select(near, -less_one, itself * 2.0) / (itself + 1.0)
+    return with_sign(select(near, share, 1.0 - share), x)
+
+
+@joint
+def logistic(x):  # type: ignore[no-untyped-def]
+    return 1.0 / (exponential(-x) + 1.0)
+
+
+@joint
+def error_function(x):  # type: ignore[no-untyped-def]
+    near = fma(head(x * x), x, x)
+    t = absolute(x)
+    t = select(t > end_of_tail(t), end_of_tail(t), t)
+    far = with_sign(1.0 - exponential(-(t * t)) * tail((t - 2.0) / (t + 2.0)), x)
+    return select(absolute(x) < 1.0, near, far)
+
+
+@joint
+def power64(x, y):  # type: ignore[no-untyped-def]
+    """x^y of doubles, as exact as floats need it."""
+    whole, odd = floor(y) == y, floor(y * 0.5) * 2.0 != y
+    found = exponential(y * logarithm(absolute(x)))
+    signed = select(whole & odd, with_sign(found, x), found)
+    found = select((x < 0.0) & (y != floor(y)), math.nan, signed)
+    return select((y == 0.0) | (x == 1.0), 1.0, found)
+
+
+def power(x, y):  # type: ignore[no-untyped-def]
+    """x^y"""
+    raise NotImplementedError
+
+
+@overload(power, jit_options={"nogil": True, "error_model": "numpy", "forceinline": True})
+def power_of_type(x, y):  # type: ignore[no-untyped-def]
+    if x.number == types.float64:
+        return lambda x, y: library_power(x, y)
+    return lambda x, y: joined(power64(half(x, False), half(y, False)), power64(half(x, True), half(y, True)))
+
+
+@joint
+def reciprocal_root(x):  # type: ignore[no-untyped-def]
+    return 1.0 / square_root(x)
+
+
+@joint
+def sign(x):  # type: ignore[no-untyped-def]
+    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x * 0.0))

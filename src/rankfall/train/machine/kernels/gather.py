@@ -1,0 +1,67 @@
+"""GATHER, SCATTER and CUMSUM: numbers read and written where others say, and running sums. Indices are whole numbers in the arena.
+
+GATHER: x, index, out (buffer, offset each), places, features, step | index offsets (places) | x offsets | out offsets
+| x offsets (features) | out offsets
+SCATTER: out, index, values, zeros, adds, places, features, step | index offsets (places) | out offsets | value offsets
+| out offsets (features) | value offsets
+CUMSUM: x, out, rows, count | x offsets (rows) | out offsets | x offsets (count) | out offsets
+"""
+
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.memory import ahead, pointer_to, real
+
+
+@joint
+def place(like, bases, p, i):  # type: ignore[no-untyped-def]
+    """Where an operand begins, of which p[i] and p[i + 1] are buffer and offset."""
+    return pointer_to(like, bases[p[i]], p[i + 1])
+
+
+@compiled
+def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    x, index, out = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    places, features, step = p[6], p[7], p[8]
+    at = ahead(p, 9)
+    from_ = ahead(at, places)
+    to = ahead(from_, places)
+    feature = ahead(to, places)
+    out_feature = ahead(feature, features)
+    for d in range(features):
+        z, y = ahead(x, feature[d]), ahead(out, out_feature[d])
+        for j in range(places):
+            y[to[j]] = z[from_[j] + step * int(index[at[j]])]
+
+
+@compiled
+def scatter(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    out, index, values = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    zeros, adds, places, features, step = p[6], p[7], p[8], p[9], p[10]
+    at = ahead(p, 11)
+    to = ahead(at, places)
+    from_ = ahead(to, places)
+    feature = ahead(from_, places)
+    value_feature = ahead(feature, features)
+    for i in range(zeros):
+        out[i] = 0.0
+    for j in range(places):
+        y, z = ahead(out, to[j] + step * int(index[at[j]])), ahead(values, from_[j])
+        if adds:
+            for d in range(features):
+                y[feature[d]] += z[value_feature[d]]
+        else:
+            for d in range(features):
+                y[feature[d]] = z[value_feature[d]]
+
+
+@compiled
+def running_sums(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    x, out, rows, count = place(scratch, bases, p, 0), place(scratch, bases, p, 2), p[4], p[5]
+    from_ = ahead(p, 6)
+    to = ahead(from_, rows)
+    step = ahead(to, rows)
+    out_step = ahead(step, count)
+    for o in range(rows):
+        z, y, total = ahead(x, from_[o]), ahead(out, to[o]), real(x, 0.0)
+        for k in range(count):
+            total += z[step[k]]
+            y[out_step[k]] = total

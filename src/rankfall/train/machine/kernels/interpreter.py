@@ -1,0 +1,91 @@
+"""The machine: one instruction after another, one member after another."""
+
+import math
+
+from rankfall.train.fused.compiled import entry
+from rankfall.train.machine import codes
+from rankfall.train.machine.kernels.blocks import pointwise
+from rankfall.train.machine.kernels.gather import gather, running_sums, scatter
+from rankfall.train.machine.kernels.general import general
+from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.lanes import fma, sum_of_lanes
+from rankfall.train.machine.kernels.lanewise import batched
+from rankfall.train.machine.kernels.linear import linear, weights_gradient
+from rankfall.train.machine.kernels.mask import mask
+from rankfall.train.machine.kernels.memory import (
+    ahead,
+    integers_at,
+    lanes_of,
+    load,
+    load_some,
+    pointer_to,
+    real,
+    spread,
+)
+from rankfall.train.machine.kernels.reduce import reduce
+
+
+@compiled
+def execute(scratch, table, bases, program, count):  # type: ignore[no-untyped-def]
+    """A program's instructions."""
+    for _ in range(count):
+        kind, body = program[0], ahead(program, 2)
+        if kind == codes.PW:
+            pointwise(scratch, table, bases, body)
+        elif kind == codes.LIN:
+            linear(scratch, table, bases, body)
+        elif kind == codes.WGRAD:
+            weights_gradient(scratch, table, bases, body)
+        elif kind == codes.BMM:
+            batched(scratch, table, bases, body)
+        elif kind == codes.RED:
+            reduce(scratch, table, bases, body)
+        elif kind == codes.GEN:
+            general(scratch, table, bases, body)
+        elif kind == codes.GATHER:
+            gather(scratch, table, bases, body)
+        elif kind == codes.SCATTER:
+            scatter(scratch, table, bases, body)
+        elif kind == codes.CUMSUM:
+            running_sums(scratch, table, bases, body)
+        else:
+            mask(scratch, table, bases, body)
+        program = ahead(program, program[1])
+
+
+@compiled
+def square_of(x, count):  # type: ignore[no-untyped-def]
+    """The sum of squares, of doubles where floats might be too large."""
+    lanes, i = lanes_of(x), 0
+    first = second = spread(x, real(x, 0.0))
+    while i + 2 * lanes <= count:
+        a, b = load(x, i), load(x, i + lanes)
+        first, second = fma(a, a, first), fma(b, b, second)
+        i += 2 * lanes
+    while i < count:
+        a = load_some(x, i, count - i)
+        first = fma(a, a, first)
+        i += lanes
+    return sum_of_lanes(first + second)
+
+
+@entry
+def run_members(scratch, table, bases, strides, first, last, steps, gradient, optimiser, counts, alive):  # type: ignore[no-untyped-def]
+    """Members first .. last - 1. bases (B,): addresses of the buffers of member 0, and strides (B,) from member to member, in bytes.
+    `gradient` and `optimiser`: programs, of counts[0] and counts[1] instructions; `steps`: whether the second is run, where the loss, at
+    counts[2] of the results, and the gradient, of counts[3] numbers, are finite; else alive[m] becomes 0."""
+    now, work = integers_at(table.ctypes.data + 8 * codes.TABLE), integers_at(table.ctypes.data)
+    program, after = integers_at(gradient.ctypes.data), integers_at(optimiser.ctypes.data)
+    for m in range(first, last):
+        for i in range(codes.BUFFERS):
+            now[i] = bases[i] + m * strides[i]
+        execute(scratch, work, now, program, counts[0])
+        if not steps:
+            continue
+        norm = math.sqrt(square_of(pointer_to(scratch, now[codes.GRAD], 0), counts[3]))
+        loss = pointer_to(scratch, now[codes.OUT], counts[2])[0]
+        if not (math.isfinite(norm) and math.isfinite(loss)):
+            alive[m] = 0
+        if alive[m]:
+            pointer_to(scratch, now[codes.NORM], 0)[0] = norm
+            execute(scratch, work, now, after, counts[1])

@@ -1,0 +1,184 @@
+"""What is done with vectors but arithmetic: choices, roots, sums over lanes, and the bits of numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import int32_t
+from numba.extending import intrinsic
+
+from rankfall.train.fused.tile import declared, shuffled
+from rankfall.train.machine.kernels.vector import Vector, suffix
+
+
+@intrinsic
+def fma(context, x, y, z):  # type: ignore[no-untyped-def]
+    """x y + z, rounded once."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        cast = [context.cast(builder, one, given, kind) for one, given, kind in zip(args, signature.args, [kind] * 3)]
+        vector = cast[0].type
+        return builder.call(declared(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3), cast)
+
+    kind = next(one for one in (x, y, z) if isinstance(one, Vector))
+    return kind(x, y, z), generate
+
+
+@intrinsic
+def select(context, truths, x, y):  # type: ignore[no-untyped-def]
+    """In each lane x where that is true, else y."""
+    kind = x if isinstance(x, Vector) else y
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, y = (context.cast(builder, one, given, kind) for one, given in zip(args[1:], signature.args[1:]))
+        return builder.select(args[0], x, y)
+
+    return kind(truths, x, y), generate
+
+
+def one_by_one(name: str) -> Any:
+    """A function of LLVM's own, of each lane."""
+
+    @intrinsic
+    def function(context, x):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = args[0].type
+            return builder.call(declared(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector]), args)
+
+        return x(x), generate
+
+    return function
+
+
+square_root, absolute, floor, nearest = (one_by_one(name) for name in ("sqrt", "fabs", "floor", "rint"))
+
+
+def two_by_two(name: str) -> Any:
+    """The same of each lane of two vectors."""
+
+    @intrinsic
+    def function(context, x, y):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = args[0].type
+            return builder.call(declared(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * 2), args)
+
+        return x(x, y), generate
+
+    return function
+
+
+with_sign = two_by_two("copysign")  # |x| with the sign of y
+
+
+@intrinsic
+def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
+    """Halves are added until one number is left."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value, lanes = args[0], args[0].type.count
+        while lanes > 1:
+            lanes //= 2
+            low = shuffled(builder, value, value, list(range(lanes)))
+            high = shuffled(builder, value, value, list(range(lanes, 2 * lanes)))
+            value = builder.fadd(low, high)
+        return builder.extract_element(value, int32_t(0))
+
+    return x.number(x), generate
+
+
+@intrinsic
+def power_of_two(context, n):  # type: ignore[no-untyped-def]
+    """2^n of whole n whose power is a normal number."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector, (whole, places, bias) = args[0].type, layout(args[0].type)
+        bits = builder.bitcast(builder.fadd(args[0], filled(vector, 1.5 * 2.0**places)), whole)
+        return builder.bitcast(builder.shl(builder.add(bits, filled(whole, bias)), filled(whole, places)), vector)
+
+    return n(n), generate
+
+
+@intrinsic
+def exponent_of(context, x):  # type: ignore[no-untyped-def]
+    """The whole e for which x / 2^e lies between the roots of 1/2 and 2; x is normal and positive."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector, (whole, places, _) = args[0].type, layout(args[0].type)
+        root = builder.bitcast(filled(vector, 0.5**0.5), whole)
+        e = builder.ashr(builder.sub(builder.bitcast(args[0], whole), root), filled(whole, places))
+        shift = filled(vector, 1.5 * 2.0**places)
+        return builder.fsub(builder.bitcast(builder.add(e, builder.bitcast(shift, whole)), vector), shift)
+
+    return x(x), generate
+
+
+@intrinsic
+def half(context, x, second):  # type: ignore[no-untyped-def]
+    """Eight of sixteen floats as doubles: the first or the second."""
+    kind = Vector(types.float64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, last = (shuffled(builder, args[0], args[0], list(range(i, i + 8))) for i in (0, 8))
+        return builder.fpext(builder.select(args[1], last, first), context.get_value_type(kind))
+
+    return kind(x, types.boolean), generate
+
+
+@intrinsic
+def joined(context, x, y):  # type: ignore[no-untyped-def]
+    """Sixteen floats of twice eight doubles."""
+    kind = Vector(types.float32)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        eight = ir.VectorType(ir.FloatType(), 8)
+        return shuffled(builder, builder.fptrunc(args[0], eight), builder.fptrunc(args[1], eight), list(range(16)))
+
+    return kind(x, y), generate
+
+
+def layout(vector: Any) -> tuple[Any, int, int]:
+    """The type of a vector's bits, how many of them are a number's digits, and what its exponent is counted from."""
+    single = vector.element == ir.FloatType()
+    return ir.VectorType(ir.IntType(32 if single else 64), vector.count), *((23, 127) if single else (52, 1023))
+
+
+def filled(vector: Any, number: float) -> Any:
+    return ir.Constant(vector, [number] * vector.count)
+
+
+def constant(single: float, double: float) -> Any:
+    """A function that gives a vector's own constant: it has another value for floats than for doubles."""
+
+    @intrinsic
+    def function(context, like):  # type: ignore[no-untyped-def]
+        number = single if like.number == types.float32 else double
+        return like(like), lambda context, builder, signature, args: filled(args[0].type, number)
+
+    return function
+
+
+def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
+    """A function that takes a polynomial of each lane, from the constant term on; floats need fewer terms than doubles."""
+
+    @intrinsic
+    def function(context, x):  # type: ignore[no-untyped-def]
+        terms = single if x.number == types.float32 else double
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = args[0].type
+            both = declared(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3)
+            value = filled(vector, terms[-1])
+            for term in terms[-2::-1]:
+                value = builder.call(both, [value, args[0], filled(vector, term)])
+            return value
+
+        return x(x), generate
+
+    return function
+
+
+@intrinsic
+def as_numbers(context, truths, like):  # type: ignore[no-untyped-def]
+    """1 for true, 0 for false."""
+    return like(truths, like), lambda context, builder, signature, args: builder.uitofp(*args[:1], args[1].type)

@@ -1,0 +1,103 @@
+"""BMM: a product of matrices for each sequence of a batch, sequences side by side in vectors.
+
+    A, B, C (buffer, offset each), A has lanes, B has lanes, outer, M, N, K, lanes | A offsets (outer) | B offsets | C offsets
+    | A offsets (M) | A offsets (K) | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
+    C[m, n] = sum over k of A[m, k] B[n, k], each a number for all sequences, or one for each
+
+Sums of two terms are taken of rounded products, so that x y - u v is exactly -(u v - x y).
+"""
+
+from typing import Any
+
+from rankfall.train.machine.kernels.gather import place
+from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.linear import room_in
+from rankfall.train.machine.kernels.memory import ahead, register_lanes
+from rankfall.train.machine.kernels.tiles import SQUARE, tile
+
+ROWS, COLUMNS = SQUARE
+SIDE = max(SQUARE)
+
+
+def product(vectors: bool, masked: bool, rounded: bool) -> Any:
+    """All rows and columns of the next sequences; of whose lanes `left` are wanted."""
+    square, row, column, single = (
+        tile(i, j, vectors, True, masked, rounded) for i, j in (SQUARE, (1, COLUMNS), (ROWS, 1), (1, 1))
+    )
+
+    @compiled
+    def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
+        full_rows, full_columns = rows - rows % ROWS, columns - columns % COLUMNS
+        for j in range(0, full_columns, COLUMNS):
+            n, c = ahead(nb, j), ahead(nc, j)
+            for i in range(0, full_rows, ROWS):
+                square(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+            for i in range(full_rows, rows):
+                row(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+        for j in range(full_columns, columns):
+            n, c = ahead(nb, j), ahead(nc, j)
+            for i in range(0, full_rows, ROWS):
+                column(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+            for i in range(full_rows, rows):
+                single(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+
+    return product_of
+
+
+NUMBERS, NUMBERS_PART, NUMBERS_TWO = (
+    product(False, False, False),
+    product(False, True, False),
+    product(False, True, True),
+)
+VECTORS, VECTORS_PART, VECTORS_TWO = product(True, False, False), product(True, True, False), product(True, True, True)
+
+
+@compiled
+def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
+    full = left >= register_lanes(A)
+    if both:
+        if count == 2:
+            VECTORS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        elif full:
+            VECTORS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        else:
+            VECTORS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+    elif count == 2:
+        NUMBERS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+    elif full:
+        NUMBERS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+    else:
+        NUMBERS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+
+
+@compiled
+def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lanes, room, table):  # type: ignore[no-untyped-def]
+    """A has lanes only if `both`, B always."""
+    each = register_lanes(A)
+    for lane in range(0, lanes, each):
+        a = ahead(A, lane) if both else A
+        lanes_product(
+            both, a, ma, ka, ahead(B, lane), nb, kb, ahead(C, lane), mc, nc, rows, columns, count, lanes - lane
+        )
+
+
+@compiled
+def batched(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    A, B, C = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
+    oa = ahead(p, 13)
+    ob = ahead(oa, outer)
+    oc = ahead(ob, outer)
+    ma = ahead(oc, outer)
+    ka = ahead(ma, rows)
+    nb = ahead(ka, count)
+    kb = ahead(nb, columns)
+    mc = ahead(kb, count)
+    nc = ahead(mc, rows)
+    room = room_in(scratch)
+    for o in range(outer):
+        a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
+        if lanes_b:
+            any_product(lanes_a != 0, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, lanes, room, table)
+        else:
+            any_product(False, b, nb, kb, a, ma, ka, c, nc, mc, columns, rows, count, lanes, room, table)

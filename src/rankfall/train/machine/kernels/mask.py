@@ -1,0 +1,54 @@
+"""MASK: what a dropout leaves, scaled, else 0: the bits that `train/dropout.py` draws, sixteen of Philox for each element in order.
+
+    out: buffer, offset, site, threshold, bits of the scale, size, rows, lanes, step | elements (rows) | out offsets
+
+Of row r, lane l is element e[r] + l step.
+"""
+
+from numba import types
+from numba.extending import intrinsic
+
+from rankfall.train.fused.philox import blocks_of_words
+from rankfall.train.fused.tile import LANES
+from rankfall.train.machine.codes import BLOCK, KEY, REGISTERS, STEP
+from rankfall.train.machine.kernels.gather import place
+from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.memory import address_of, ahead, double_of, pointer_to, real
+
+WORDS = 4  # of a block of Philox, each for four elements
+
+
+@intrinsic
+def words_at(context, address):  # type: ignore[no-untyped-def]
+    """A pointer to words of 64 bits."""
+    kind = types.CPointer(types.uint64)
+    return kind(types.int64), lambda context, builder, signature, args: builder.inttoptr(
+        args[0], context.get_value_type(kind)
+    )
+
+
+@intrinsic
+def draws_at(context, address):  # type: ignore[no-untyped-def]
+    """A pointer to numbers of 16 bits."""
+    kind = types.CPointer(types.uint16)
+    return kind(types.int64), lambda context, builder, signature, args: builder.inttoptr(
+        args[0], context.get_value_type(kind)
+    )
+
+
+@compiled
+def mask(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    out, site, threshold, size, rows, lanes, step = place(scratch, bases, p, 0), p[2], p[3], p[5], p[6], p[7], p[8]
+    keep, drop = real(out, double_of(p[4])), real(out, 0.0)
+    element = ahead(p, 9)
+    to = ahead(element, rows)
+    key, now = words_at(bases[KEY]), words_at(bases[STEP])
+    room = address_of(pointer_to(scratch, scratch.ctypes.data, REGISTERS * BLOCK))
+    each = 8 * WORDS  # bytes of a block
+    for k in range(0, -(-size // 16), LANES):
+        blocks_of_words(key[0], key[1], types.uint64(site), now[0], types.uint64(k), room + each * k)
+    draws = draws_at(room)
+    for r in range(rows):
+        z, y = ahead(draws, element[r]), ahead(out, to[r])
+        for lane in range(lanes):
+            y[lane] = keep if z[lane * step] >= threshold else drop

@@ -1,0 +1,174 @@
+"""Pointers to numbers, and vectors read and written there: whole ones, or the first few numbers of one."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import int32_t
+from numba.extending import intrinsic
+
+from rankfall.train.fused.tile import LANES, declared, first_of, spread_over
+from rankfall.train.machine.kernels.vector import INT, Truths, Vector, suffix, width
+
+
+def at(builder: Any, pointer: Any, index: Any, kind: Any) -> Any:
+    """Where a vector begins, `index` numbers behind a pointer."""
+    return builder.bitcast(builder.gep(pointer, [index]), kind.as_pointer())
+
+
+REGISTER = 4 * LANES  # bytes of a vector register of this processor
+
+
+@intrinsic
+def pointer_to(context, like, address, offset):  # type: ignore[no-untyped-def]
+    """The pointer to number `offset` behind an address; numbers are of the type that the array `like` has."""
+    kind = types.CPointer(like.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.gep(builder.inttoptr(args[1], context.get_value_type(kind)), [args[2]])
+
+    return kind(like, types.int64, types.int64), generate
+
+
+@intrinsic
+def ahead(context, pointer, count):  # type: ignore[no-untyped-def]
+    """A pointer moved by so many numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.gep(args[0], [args[1]])
+
+    return pointer(pointer, types.int64), generate
+
+
+@intrinsic
+def address_of(context, pointer):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ptrtoint(args[0], INT)
+
+    return types.int64(pointer), generate
+
+
+@intrinsic
+def load(context, pointer, index):  # type: ignore[no-untyped-def]
+    """The vector that begins at number `index` behind a pointer."""
+    kind = Vector(pointer.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = context.get_value_type(kind)
+        return builder.load(at(builder, args[0], args[1], vector), align=width(vector))
+
+    return kind(pointer, types.int64), generate
+
+
+@intrinsic
+def store(context, pointer, index, value):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, index, value = args
+        builder.store(value, at(builder, pointer, index, value.type), align=width(value.type))
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, value), generate
+
+
+@intrinsic
+def load_some(context, pointer, index, count):  # type: ignore[no-untyped-def]
+    """The first `count` numbers of a vector, or all; the others are zeros, and what lies there is not touched."""
+    kind = Vector(pointer.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = context.get_value_type(kind)
+        place, some = at(builder, args[0], args[1], vector), first_of(builder, args[2], vector.count)
+        kinds = [place.type, int32_t, some.type, vector]
+        masked = declared(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
+        return builder.call(masked, [place, int32_t(width(vector)), some, ir.Constant(vector, [0.0] * vector.count)])
+
+    return kind(pointer, types.int64, types.int64), generate
+
+
+@intrinsic
+def store_some(context, pointer, index, value, count):  # type: ignore[no-untyped-def]
+    """Writes the first `count` numbers of a vector, or all."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, index, value, count = args
+        place, some = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
+        kinds = [value.type, place.type, int32_t, some.type]
+        masked = declared(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
+        builder.call(masked, [value, place, int32_t(width(value.type)), some])
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, value, types.int64), generate
+
+
+@intrinsic
+def spread(context, pointer, number):  # type: ignore[no-untyped-def]
+    """A number in all lanes of a vector of the numbers that a pointer points to."""
+    kind = Vector(pointer.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return spread_over(builder, args[1], kind.lanes)
+
+    return kind(pointer, pointer.dtype), generate
+
+
+@intrinsic
+def lanes_of(context, pointer):  # type: ignore[no-untyped-def]
+    """How many numbers a vector of those has that a pointer points to; a constant."""
+    kind = Vector(pointer.dtype)
+    return types.int64(pointer), lambda context, builder, signature, args: INT(kind.lanes)
+
+
+@intrinsic
+def first_lanes(context, pointer, count):  # type: ignore[no-untyped-def]
+    """True for the first `count` lanes of a vector."""
+    kind = Vector(pointer.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return first_of(builder, args[1], kind.lanes)
+
+    return Truths(kind.lanes)(pointer, types.int64), generate
+
+
+@intrinsic
+def real(context, pointer, number):  # type: ignore[no-untyped-def]
+    """A number as one of those that a pointer points to."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[1], number, pointer.dtype)
+
+    return pointer.dtype(pointer, number), generate
+
+
+@intrinsic
+def double_of(context, bits):  # type: ignore[no-untyped-def]
+    return types.float64(bits), lambda context, builder, signature, args: builder.bitcast(args[0], ir.DoubleType())
+
+
+@intrinsic
+def copy(context, to, from_, count):  # type: ignore[no-untyped-def]
+    """Copies numbers from one place to another, which do not overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = builder.mul(args[2], INT(to.dtype.bitwidth // 8))
+        kinds = [args[0].type, args[1].type, INT, ir.IntType(1)]
+        move = declared(builder, "llvm.memcpy.p0.p0.i64", ir.VoidType(), kinds)
+        builder.call(move, [*args[:2], size, ir.IntType(1)(0)])
+        return context.get_dummy_value()
+
+    return types.void(to, from_, types.int64), generate
+
+
+@intrinsic
+def register_lanes(context, pointer):  # type: ignore[no-untyped-def]
+    """How many numbers a register of this processor has; a constant."""
+    lanes = REGISTER * 8 // pointer.dtype.bitwidth
+    return types.int64(pointer), lambda context, builder, signature, args: INT(lanes)
+
+
+@intrinsic
+def integers_at(context, address):  # type: ignore[no-untyped-def]
+    """A pointer to integers."""
+    kind = types.CPointer(types.int64)
+    return kind(types.int64), lambda context, builder, signature, args: builder.inttoptr(
+        args[0], context.get_value_type(kind)
+    )

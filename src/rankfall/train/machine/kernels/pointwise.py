@@ -1,0 +1,176 @@
+# mypy: disable-error-code="call-arg"
+"""The pointwise operations: each is a loop over a block of numbers. A block's last vector may be a part of one."""
+
+from rankfall.train.machine import codes
+from rankfall.train.machine.kernels.functions import (
+    cosine,
+    error_function,
+    exponential,
+    exponential_less_one,
+    hyperbolic_tangent,
+    logarithm,
+    logarithm_of_more,
+    logistic,
+    power,
+    reciprocal_root,
+    sign,
+    sine,
+)
+from rankfall.train.machine.kernels.inner import compiled, joint
+from rankfall.train.machine.kernels.lanes import absolute, as_numbers, floor, fma, select, square_root
+from rankfall.train.machine.kernels.memory import lanes_of, load, load_some, store, store_some
+
+
+@joint
+def one(f, d, a, n):  # type: ignore[no-untyped-def]
+    """d = f(a)"""
+    lanes = lanes_of(d)
+    whole = n - n % lanes
+    for i in range(0, whole, lanes):
+        store(d, i, f(load(a, i)))
+    if whole < n:
+        store_some(d, whole, f(load_some(a, whole, n - whole)), n - whole)
+
+
+@joint
+def two(f, d, a, b, n):  # type: ignore[no-untyped-def]
+    lanes = lanes_of(d)
+    whole = n - n % lanes
+    for i in range(0, whole, lanes):
+        store(d, i, f(load(a, i), load(b, i)))
+    if whole < n:
+        left = n - whole
+        store_some(d, whole, f(load_some(a, whole, left), load_some(b, whole, left)), left)
+
+
+@joint
+def three(f, d, a, b, c, n):  # type: ignore[no-untyped-def]
+    lanes = lanes_of(d)
+    whole = n - n % lanes
+    for i in range(0, whole, lanes):
+        store(d, i, f(load(a, i), load(b, i), load(c, i)))
+    if whole < n:
+        left = n - whole
+        store_some(d, whole, f(load_some(a, whole, left), load_some(b, whole, left), load_some(c, whole, left)), left)
+
+
+add = joint(lambda x, y: x + y)
+subtract = joint(lambda x, y: x - y)
+multiply = joint(lambda x, y: x * y)
+divide = joint(lambda x, y: x / y)
+# NaN where either is
+larger = joint(lambda x, y: select((x > y) | (x != x), x, y))
+smaller = joint(lambda x, y: select((x < y) | (x != x), x, y))
+multiply_add = joint(lambda x, y, z: fma(x, y, z))
+subtract_product = joint(lambda x, y, z: fma(-x, y, z))
+choose = joint(lambda x, y, z: select(x != 0.0, y, z))
+negative = joint(lambda x: -x)
+same = joint(lambda x: x)
+magnitude = joint(lambda x: absolute(x))
+whole_part = joint(lambda x: floor(x))
+root = joint(lambda x: square_root(x))
+reciprocal = joint(lambda x: 1.0 / x)
+sine_of = joint(lambda x: sine(x))
+cosine_of = joint(lambda x: cosine(x))
+power_of = joint(lambda x, y: power(x, y))
+# true is 1, false is 0, and what is not 0 is true
+equal = joint(lambda x, y: as_numbers(x == y, x))
+unequal = joint(lambda x, y: as_numbers(x != y, x))
+less = joint(lambda x, y: as_numbers(x < y, x))
+less_equal = joint(lambda x, y: as_numbers(x <= y, x))
+greater = joint(lambda x, y: as_numbers(x > y, x))
+greater_equal = joint(lambda x, y: as_numbers(x >= y, x))
+both = joint(lambda x, y: as_numbers((x != 0.0) & (y != 0.0), x))
+either = joint(lambda x, y: as_numbers((x != 0.0) | (y != 0.0), x))
+neither = joint(lambda x: as_numbers(x == 0.0, x))
+
+
+@joint
+def apply_truth(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
+    """What is true or false."""
+    if op == codes.EQ:
+        two(equal, d, a, b, n)
+    elif op == codes.NE:
+        two(unequal, d, a, b, n)
+    elif op == codes.LT:
+        two(less, d, a, b, n)
+    elif op == codes.LE:
+        two(less_equal, d, a, b, n)
+    elif op == codes.GT:
+        two(greater, d, a, b, n)
+    elif op == codes.GE:
+        two(greater_equal, d, a, b, n)
+    elif op == codes.AND:
+        two(both, d, a, b, n)
+    elif op == codes.OR:
+        two(either, d, a, b, n)
+    elif op == codes.NOT:
+        one(neither, d, a, n)
+
+
+@joint
+def apply_function(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
+    """What takes more than one instruction of the processor."""
+    if op == codes.EXP:
+        one(exponential, d, a, n)
+    elif op == codes.LOG:
+        one(logarithm, d, a, n)
+    elif op == codes.ERF:
+        one(error_function, d, a, n)
+    elif op == codes.TANH:
+        one(hyperbolic_tangent, d, a, n)
+    elif op == codes.SIGMOID:
+        one(logistic, d, a, n)
+    elif op == codes.SQRT:
+        one(root, d, a, n)
+    elif op == codes.RSQRT:
+        one(reciprocal_root, d, a, n)
+    elif op == codes.RECIP:
+        one(reciprocal, d, a, n)
+    elif op == codes.EXPM1:
+        one(exponential_less_one, d, a, n)
+    elif op == codes.LOG1P:
+        one(logarithm_of_more, d, a, n)
+    elif op == codes.SIN:
+        one(sine_of, d, a, n)
+    elif op == codes.COS:
+        one(cosine_of, d, a, n)
+    elif op == codes.POW:
+        two(power_of, d, a, b, n)
+    else:
+        apply_truth(op, d, a, b, c, n)
+
+
+@compiled
+def apply(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
+    """One operation on n numbers; d may be a, b or c."""
+    if op == codes.ADD:
+        two(add, d, a, b, n)
+    elif op == codes.SUB:
+        two(subtract, d, a, b, n)
+    elif op == codes.MUL:
+        two(multiply, d, a, b, n)
+    elif op == codes.DIV:
+        two(divide, d, a, b, n)
+    elif op == codes.MAXI:
+        two(larger, d, a, b, n)
+    elif op == codes.MINI:
+        two(smaller, d, a, b, n)
+    elif op == codes.NEG:
+        one(negative, d, a, n)
+    elif op == codes.COPY:
+        one(same, d, a, n)
+    elif op == codes.ABS:
+        one(magnitude, d, a, n)
+    elif op == codes.SIGN:
+        one(sign, d, a, n)
+    elif op == codes.FLOOR:
+        one(whole_part, d, a, n)
+    elif op == codes.WHERE:
+        three(choose, d, a, b, c, n)
+    elif op == codes.FMA:
+        three(multiply_add, d, a, b, c, n)
+    elif op == codes.FMS:
+        three(subtract_product, d, a, b, c, n)
+    else:
+        apply_function(op, d, a, b, c, n)

@@ -1,0 +1,166 @@
+"""Operations of one number at a time."""
+
+from typing import Any
+
+import torch
+
+from rankfall.train.machine.program.atoms import Full, Unsupported, View
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, is_integer, number_of
+
+UNARY = {
+    **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
+    **{name: name.upper() for name in ("sin", "cos", "expm1", "log1p", "floor", "sign")},
+    "reciprocal": "RECIP",
+    "logical_not": "NOT",
+    "bitwise_not": "NOT",
+    "sgn": "SIGN",
+}
+BINARY = {
+    "add": "ADD",
+    "sub": "SUB",
+    "mul": "MUL",
+    "div": "DIV",
+    "maximum": "MAXI",
+    "minimum": "MINI",
+    **{name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "logical_and": "AND",
+    "logical_or": "OR",
+    "bitwise_and": "AND",
+    "bitwise_or": "OR",
+}
+FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
+OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
+
+
+@lowers(*UNARY)
+def unary(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = call.args[0]
+    if call.name in OF_BOOLEANS and not call.is_bool:
+        raise Unsupported(f"{call.name} of integers")
+    if isinstance(x, Full):
+        number = torch.tensor(x.number, dtype=torch.bool if call.name in OF_BOOLEANS else torch.float64)
+        return Full(float(call.target(number)), call.shape)
+    return draft.pointwise(UNARY[call.name], [x], call.shape)
+
+
+@lowers(*BINARY)
+def binary(draft: ProgramDraft, call: AtenCall) -> Any:
+    a, b = (number_of(x) for x in call.args[:2])
+    alpha = call.kwargs.get("alpha", 1)
+    if call.is_bool and call.name in ("add", "sub"):
+        raise Unsupported(f"{call.name} of booleans")
+    if call.name in OF_BOOLEANS and not call.is_bool:
+        raise Unsupported(f"{call.name} of integers")
+    if is_integer(call.value.dtype) and call.name == "mul" and isinstance(a, View) and isinstance(b, View):
+        raise Unsupported("products of integers, which may be larger than what the machine holds exactly")
+    if not isinstance(a, View) and not isinstance(b, View) and call.name in FOLDED:
+        return Full(FOLDED[call.name](a, b * alpha), call.shape)
+    if alpha != 1:
+        b = draft.pointwise("MUL", [b, float(alpha)], b.shape) if isinstance(b, View) else b * alpha
+    if rounding := call.kwargs.get("rounding_mode"):
+        if rounding != "floor" or not is_integer(call.value.dtype):
+            raise Unsupported(f"division with rounding_mode {rounding}")
+        return draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
+    return draft.pointwise(BINARY[call.name], [a, b], call.shape)
+
+
+@lowers("rsub")
+def subtracted_from(draft: ProgramDraft, call: AtenCall) -> Any:
+    if call.kwargs.get("alpha", call.arg(2, 1)) != 1:
+        raise Unsupported("rsub with alpha")
+    return draft.pointwise("SUB", [number_of(call.args[1]), number_of(call.args[0])], call.shape)
+
+
+@lowers("where")
+def where(draft: ProgramDraft, call: AtenCall) -> Any:
+    return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
+
+
+@lowers("masked_fill")
+def masked_fill(draft: ProgramDraft, call: AtenCall) -> Any:
+    x, mask, number = (number_of(x) for x in call.args)
+    return draft.pointwise("WHERE", [mask, number, x], call.shape)
+
+
+@lowers("clamp", "clamp_min", "clamp_max")
+def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = number_of(call.args[0])
+    lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
+    if call.name == "clamp_max":
+        lo, hi = None, call.arg(1, hi)
+    if lo is not None:
+        x = draft.pointwise("MAXI", [x, number_of(lo)], call.shape)
+    if hi is not None:
+        x = draft.pointwise("MINI", [x, number_of(hi)], call.shape)
+    return x
+
+
+@lowers("relu")
+def relu(draft: ProgramDraft, call: AtenCall) -> Any:
+    return draft.pointwise("MAXI", [number_of(call.args[0]), 0.0], call.shape)
+
+
+@lowers("elu")
+def elu(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
+    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+    below = made("MUL", made("EXPM1", made("MUL", x, inner)), alpha * scale)
+    return made("WHERE", made("GT", x, 0.0), made("MUL", x, scale), below)
+
+
+@lowers("pow")
+def power(draft: ProgramDraft, call: AtenCall) -> Any:
+    x, exponent = (number_of(x) for x in call.args[:2])
+    if is_integer(call.value.dtype):
+        raise Unsupported("powers of integers")
+    if not isinstance(x, View) or isinstance(exponent, View):
+        return draft.pointwise("POW", [x, exponent], call.shape)
+    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+    if exponent == 0:
+        return Full(1.0, call.shape)
+    if exponent == 1:
+        return x
+    if exponent in (2, 3, 4, -2):
+        square = made("MUL", x, x)
+        if exponent in (3, 4):
+            return made("MUL", square, x if exponent == 3 else square)
+        return square if exponent == 2 else made("RECIP", square)
+    if exponent == -1.5:
+        return made("DIV", made("RSQRT", x), x)
+    if exponent in (0.5, -0.5, -1):
+        return made({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
+    return made("POW", x, exponent)
+
+
+@lowers("_to_copy", "convert_element_type")
+def converted(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Number formats are one in the machine; what a conversion changes beyond rounding it refuses."""
+    x, into, was = call.args[0], call.value.dtype, call.dtypes[0]
+    if into == torch.bool and was != torch.bool:
+        return draft.pointwise("NE", [number_of(x), 0.0], call.shape)
+    if is_integer(into) and was.is_floating_point:
+        raise Unsupported("numbers made integers")
+    return x
+
+
+@lowers("full_like", "zeros_like", "ones_like", "new_zeros", "new_full", "new_ones", "full", "zeros", "ones")
+def full(draft: ProgramDraft, call: AtenCall) -> Any:
+    if "full" in call.name:
+        number = call.args[2] if call.name == "new_full" else call.args[1]
+        if isinstance(number, View):
+            raise Unsupported(f"{call.name} with a number that data enter")
+        return Full(float(number_of(number)), call.shape)
+    return Full(1.0 if "ones" in call.name else 0.0, call.shape)
+
+
+@lowers("empty_like", "empty_permuted", "new_empty", "empty")
+def empty(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Whoever reads it before writing it would read anything; here zeros."""
+    return Full(0.0, call.shape)
+
+
+@lowers("scalar_tensor")
+def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
+    return Full(float(call.args[0]), ())

@@ -1,0 +1,207 @@
+"""Where the numbers of a tensor lie: a dimension is a list of atoms (size, stride), outer to inner, so that every view is free.
+
+Merged dimensions keep the atoms of both, split ones divide them, an expanded one has stride 0. The atom that runs over the samples of a
+batch is tagged as the lane: what is computed has it innermost, so that hardly an operation runs across a vector.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+
+class Unsupported(Exception):
+    """The machine cannot run this; the message says what."""
+
+
+@dataclass(frozen=True)
+class Atom:
+    size: int
+    stride: int
+    lane: bool = False
+
+
+Atoms = tuple[Atom, ...]
+
+
+@dataclass(eq=False)
+class Value:
+    """Memory that instructions write, or that is given."""
+
+    size: int
+    given: tuple[int, int] | None = None  # buffer and offset
+    first: int = -1  # the instruction that writes it first
+    last: int = -1  # and the last that uses it
+    offset: int = 0  # in the arena
+    stored: bool = False  # False: it lives in registers of one fused group only
+
+
+@dataclass(eq=False)
+class View:
+    """A tensor: a value, seen through dimensions of atoms."""
+
+    value: Value
+    offset: int
+    dims: tuple[Atoms, ...]
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(size_of(dim) for dim in self.dims)
+
+    def with_dims(self, dims: Iterable[Iterable[Atom]], offset: int = 0) -> "View":
+        """The same memory through other dimensions, from so many numbers further on."""
+        return View(self.value, self.offset + offset, tuple(tuple(dim) for dim in dims))
+
+
+@dataclass(frozen=True)
+class Full:
+    """A tensor of one number, which lies nowhere."""
+
+    number: float
+    shape: Shape
+
+
+def size_of(atoms: Iterable[Atom]) -> int:
+    return math.prod(atom.size for atom in atoms)
+
+
+def split(atoms: Sequence[Atom], cuts: Iterable[int]) -> Atoms:
+    """The atoms of one dimension, refined so that it can be cut into inner parts of these sizes."""
+    found: list[Atom] = []
+    inner = 1
+    for atom in reversed(atoms):
+        inside = sorted(cut // inner for cut in cuts if inner < cut < inner * atom.size)
+        before = 1
+        for cut in [*inside, atom.size]:
+            if cut % before or atom.size % cut:
+                raise Unsupported(f"a dimension of {[one.size for one in atoms]} cannot be cut at {sorted(cuts)}")
+            if cut > before:
+                found.append(Atom(cut // before, atom.stride * before, atom.lane))
+            before = cut
+        inner *= atom.size
+    return tuple(reversed(found))
+
+
+def cuts_of(sizes: Iterable[int]) -> set[int]:
+    """The sizes of the inner parts of a dimension whose atoms have these sizes, outer to inner."""
+    found, product = set(), 1
+    for size in reversed(list(sizes)):
+        product *= size
+        found.add(product)
+    return found
+
+
+def merged(atoms: Iterable[Atom]) -> Atoms:
+    """Without sizes of 1, neighbours that are one run made one; lanes stay apart."""
+    found: list[Atom] = []
+    for atom in atoms:
+        if atom.size == 1:
+            continue
+        before = found[-1] if found else None
+        if before and not atom.lane and not before.lane and before.stride == atom.stride * atom.size:
+            found[-1] = Atom(before.size * atom.size, atom.stride)
+        else:
+            found.append(atom)
+    return tuple(found)
+
+
+def reshape(view: View, shape: Sequence[int]) -> View:
+    sizes = list(shape)
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = math.prod(view.shape) // -math.prod(sizes)
+    atoms = list(split([atom for dim in view.dims for atom in dim], cuts_of(sizes)))
+    dims = []
+    for size in reversed(sizes):
+        mine: list[Atom] = []
+        while size_of(mine) < size:
+            mine.append(atoms.pop())
+        if size_of(mine) != size:
+            raise Unsupported(f"{view.shape} as {tuple(shape)}")
+        dims.append(merged(reversed(mine)))
+    return view.with_dims(reversed(dims))
+
+
+def contiguous(value: Value, shape: Shape, lane_dim: int | None = None) -> View:
+    dims: list[Atoms] = []
+    stride = 1
+    for i, size in reversed(list(enumerate(shape))):
+        dims.append((Atom(size, stride, i == lane_dim),) if size > 1 else ())
+        stride *= size
+    return View(value, 0, tuple(reversed(dims)))
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """An atom that several tensors share: of which dimension, its size, whether it is the lane, and the stride of each tensor."""
+
+    dim: Any
+    size: int
+    lane: bool
+    strides: tuple[int, ...]
+
+
+def together(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
+    """The dimensions of tensors that are broadcast to one shape, refined to common atoms."""
+    found = []
+    for i, whole in enumerate(shape):
+        own = [
+            view.dims[j] if (j := i - (len(shape) - len(view.dims))) >= 0 else ()
+            for view in views
+        ]  # fmt: skip
+        cuts = set().union(*(cuts_of(atom.size for atom in dim) for dim in own)) | {whole}
+        parts = [split(dim, cuts) if dim else None for dim in own]
+        edges = [1, *sorted(cut for cut in cuts if cut > 1)]
+        if any(b % a for a, b in pairwise(edges)):
+            raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
+        extents = []
+        for k, size in enumerate(reversed([b // a for a, b in pairwise(edges)])):
+            if any(part is not None and part[k].size != size for part in parts):
+                raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
+            lane = any(part is not None and part[k].lane for part in parts)
+            extents.append(Extent(i, size, lane, tuple(0 if part is None else part[k].stride for part in parts)))
+        found.append(extents)
+    return found
+
+
+def flat(extents: Iterable[Iterable[Extent]]) -> list[Extent]:
+    return [extent for dim in extents for extent in dim]
+
+
+def collapse(sizes: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Neighbouring sizes that are one run in every row of strides made one."""
+    found: list[int] = []
+    strides: list[list[int]] = [[] for _ in rows]
+    for i, size in enumerate(sizes):
+        if size == 1:
+            continue
+        if found and all(mine[-1] == row[i] * size for mine, row in zip(strides, rows)):
+            found[-1] *= size
+            for mine, row in zip(strides, rows):
+                mine[-1] = row[i]
+        else:
+            found.append(size)
+            for mine, row in zip(strides, rows):
+                mine.append(row[i])
+    return found, strides
+
+
+def offsets(sizes: Iterable[int], strides: Iterable[int]) -> np.ndarray:
+    """Where each element lies, the last size running fastest."""
+    found = np.zeros(1, np.int64)
+    for size, stride in zip(sizes, strides):
+        found = (found[:, None] + np.arange(size) * stride).reshape(-1)
+    return found
+
+
+def run_strides(sizes: Sequence[int]) -> list[int]:
+    """Of numbers that lie one behind the other."""
+    found, stride = [], 1
+    for size in reversed(sizes):
+        found.append(stride)
+        stride *= size
+    return found[::-1]

@@ -1,0 +1,149 @@
+"""A program while it is written: nodes, each one operation to be computed, and the constants they read."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.train.machine.codes import CONST, PW
+from rankfall.train.machine.program.atoms import (
+    Atom,
+    Extent,
+    Full,
+    Shape,
+    Unsupported,
+    Value,
+    View,
+    contiguous,
+    flat,
+    merged,
+    together,
+)
+
+LARGEST = 2**24  # integers are held as numbers of the program's format; float32 has all up to this
+
+
+@dataclass(eq=False)
+class ProgramNode:
+    """One operation. A pointwise one has the sizes of what it runs over, outer to inner, and the strides of each input in it."""
+
+    kind: int
+    out: View
+    ins: list[Any]  # View, or numbers
+    what: dict[str, Any] = field(default_factory=dict)
+    order: tuple[int, ...] = ()
+    strides: list[list[int]] = field(default_factory=list)
+
+
+class ProgramDraft:
+    def __init__(self, length: int = 0, largest: int = 1) -> None:
+        """`length`: tokens of a sample, which lie next to the lanes in products; `largest`: of the integers that are given."""
+        self.largest = largest
+        self.nodes: list[ProgramNode] = []
+        self.constants: list[np.ndarray] = []
+        self.constant_size = 0
+        self.length = length
+        self.strayed: list[View] = []  # sums, each 0 unless an index lay outside of its table
+
+    def constant(self, x: Any) -> Any:
+        """A tensor that no data enter."""
+        if not isinstance(x, Tensor):
+            return x
+        numbers = x.detach().double().reshape(-1)
+        if not x.is_floating_point() and x.numel() and float(numbers.abs().max()) > LARGEST:
+            raise Unsupported(f"integers up to {float(numbers.abs().max()):.0f}")
+        if x.numel() and bool((numbers == numbers[0]).all()):
+            return Full(float(numbers[0]), tuple(x.shape))
+        value = Value(x.numel(), (CONST, self.constant_size))
+        self.constants.append(numbers.numpy())
+        self.constant_size += x.numel()
+        return contiguous(value, tuple(x.shape))
+
+    def solid(self, x: Any) -> View:
+        """A view, also of what lies nowhere."""
+        return x if isinstance(x, View) else self.pointwise("COPY", [x.number], x.shape)
+
+    def pointwise(self, op: str, ins: Sequence[Any], shape: Shape, out: View | None = None) -> View:
+        """A node for each number; `ins` are views and numbers. `out`: where to write, else somewhere new."""
+        views = [x for x in ins if isinstance(x, View)]
+        if out is None and (same := unchanged(op, ins, views, shape)) is not None:
+            return same
+        extents = flat(together(views + ([out] if out else []), shape))
+        if out is None:
+            order = order_like(extents, len(views))
+            out = laid(order, extents, len(shape))
+            node = ProgramNode(PW, out, list(ins), {"op": op})
+        else:
+            order = sorted(extents, key=lambda extent: -extent.strides[-1])
+            node = ProgramNode(PW, out, list(ins), {"op": op, "written": [extent.strides[-1] for extent in order]})
+        node.order = tuple(extent.size for extent in order)
+        node.strides = [[extent.strides[k] for extent in order] for k in range(len(views))]
+        self.nodes.append(node)
+        return out
+
+    def write(self, x: Any, given: tuple[int, int], shape: Shape) -> None:
+        """Has a result written to its place; where it is the whole of a new value in that order, that becomes the place."""
+        x = self.solid(x if isinstance(x, (View, Full)) else Full(float(x), shape))
+        extents = flat(together([x, contiguous(Value(1), shape)], shape))
+        size = max(1, math.prod(shape))
+        in_order = all(extent.strides[0] == extent.strides[1] for extent in extents)
+        if x.value.given is None and x.offset == 0 and in_order and x.value.size == size:
+            x.value.given = given
+        else:
+            self.pointwise("COPY", [x], shape, contiguous(Value(size, given), shape))
+
+
+def unchanged(op: str, ins: Sequence[Any], views: Sequence[View], shape: Shape) -> View | None:
+    """The operand itself where adding 0 or multiplying by 1 leaves it as it is."""
+    if len(ins) != 2 or len(views) != 1 or views[0].shape != tuple(shape):
+        return None
+    second = ins[1] is not views[0]
+    number = ins[1] if second else ins[0]
+    neutral = (op, number) in (("ADD", 0), ("MUL", 1)) or (second and (op, number) in (("SUB", 0), ("DIV", 1)))
+    return views[0] if neutral else None
+
+
+def number_of(x: Any) -> Any:
+    """An operand of a pointwise node: a view or a number."""
+    return x.number if isinstance(x, Full) else (x if isinstance(x, View) else float(x))
+
+
+def lanes_last(extents: Iterable[Extent], key: Callable[[Extent], Any] | None = None) -> list[Extent]:
+    """Lanes innermost; the others by `key`, or as they come."""
+    extents = list(extents)
+    others = [extent for extent in extents if not extent.lane]
+    return (sorted(others, key=key) if key else others) + [extent for extent in extents if extent.lane]
+
+
+def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
+    """The order of the first operand that has all atoms; else lanes innermost and the others reversed, features outside of tokens."""
+    leader = next((k for k in range(views) if all(extent.strides[k] for extent in extents)), None)
+    if leader is not None:
+        return lanes_last(extents, lambda extent: -extent.strides[leader])
+    return lanes_last(reversed(extents)) if any(extent.lane for extent in extents) else list(extents)
+
+
+def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
+    """A new value whose extents lie in this order, outer to inner, seen as (dims) dimensions."""
+    where, stride = places(order)
+    found: list[list[Atom]] = [[] for _ in range(dims)]
+    for extent in extents:
+        found[extent.dim].append(Atom(extent.size, where[id(extent)], extent.lane))
+    return View(Value(stride), 0, tuple(merged(dim) for dim in found))
+
+
+def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:
+    """The stride of each extent where they lie in this order, and the size of all."""
+    where, stride = {}, 1
+    for extent in reversed(order):
+        where[id(extent)] = stride
+        stride *= extent.size
+    return where, stride
+
+
+def is_integer(dtype: torch.dtype) -> bool:
+    return dtype in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)

@@ -1,0 +1,166 @@
+"""Which pointwise nodes run as one group: what one makes and the next reads then stays in registers.
+
+A group begins with a node and grows along those that use it. Another node joins if it runs over as many numbers, in dimensions that have
+common atoms with the group's, reads what the group makes exactly where that was written, and everything else that it waits for is done or
+can join too. Sums of what a group makes are taken at its end. A group runs where its first node stood.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rankfall.train.machine.codes import PW, RED, SUM
+from rankfall.train.machine.program.atoms import View, collapse, cuts_of, run_strides
+from rankfall.train.machine.program.draft import ProgramNode
+
+MOST = 48  # nodes of a group
+WITH_SUMS = 56
+STREAMS = 24  # tensors that a group reads from memory
+WAITED = 12  # nodes that join because another waits for them
+
+
+def fuse(nodes: Sequence[ProgramNode], results: Iterable[int]) -> list[list[int]]:
+    """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers."""
+    graph = NodeGraph.of(nodes, frozenset(results))
+    return Fusion(graph).groups()
+
+
+@dataclass
+class NodeGraph:
+    nodes: Sequence[ProgramNode]
+    waits: list[list[int]]  # node -> those that it reads from
+    users: dict[int, list[int]]  # live node -> live nodes that read from it
+    writers: dict[int, list[int]]  # value -> nodes that write to it
+
+    @staticmethod
+    def of(nodes: Sequence[ProgramNode], results: frozenset[int]) -> "NodeGraph":
+        writers: dict[int, list[int]] = {}
+        for i, node in enumerate(nodes):
+            writers.setdefault(id(node.out.value), []).append(i)
+        waits = [
+            sorted({w for x in node.ins if isinstance(x, View) for w in writers.get(id(x.value), ()) if w < i})
+            for i, node in enumerate(nodes)
+        ]
+        live: set[int] = set()
+        todo = [i for i, node in enumerate(nodes) if node.out.value.given and node.out.value.given[0] in results]
+        while todo:
+            i = todo.pop()
+            if i not in live:
+                live.add(i)
+                todo += [*waits[i], *writers[id(nodes[i].out.value)]]
+        users: dict[int, list[int]] = {i: [] for i in live}
+        for i in sorted(live):
+            for before in waits[i]:
+                users[before].append(i)
+        return NodeGraph(nodes, waits, users, writers)
+
+    def is_whole(self, i: int) -> bool:
+        """Whether the node writes all of a value, alone."""
+        out = self.nodes[i].out
+        return out.offset == 0 and len(self.writers[id(out.value)]) == 1
+
+
+@dataclass
+class FusedNodes:
+    members: list[int]
+    cuts: set[int]  # the sizes of inner parts of what it runs over
+    streams: set[int] = field(default_factory=set)  # values read from memory
+
+    def copy(self) -> "FusedNodes":
+        return FusedNodes(list(self.members), set(self.cuts), set(self.streams))
+
+
+def fit(cuts: Iterable[int]) -> bool:
+    """Whether one refinement has all these inner parts."""
+    edges = sorted(cuts)
+    return not any(b % a for a, b in pairwise(edges))
+
+
+def reads_in_order(node: ProgramNode, k: int) -> bool:
+    """Whether input k is read number by number, as a whole value is written."""
+    sizes, (strides,) = collapse(node.order, [node.strides[k]])
+    return sizes in ([math.prod(node.order)], []) and strides in ([1], [])
+
+
+class Fusion:
+    def __init__(self, graph: NodeGraph) -> None:
+        self.graph, self.nodes = graph, graph.nodes
+        self.done: set[int] = set()
+
+    def groups(self) -> list[list[int]]:
+        found = []
+        for i in sorted(self.graph.users):
+            if i not in self.done:
+                found.append(self.group_of(i))
+        return found
+
+    def group_of(self, i: int) -> list[int]:
+        self.done.add(i)
+        node = self.nodes[i]
+        if node.kind != PW or not self.graph.is_whole(i):
+            return [i]
+        streams = {id(x.value) for x in node.ins if isinstance(x, View)}
+        group = FusedNodes([i], {1} | cuts_of(node.order), streams)
+        while len(group.members) < MOST and self.grow(group):
+            pass
+        self.add_sums(group)
+        return group.members
+
+    def grow(self, group: FusedNodes) -> bool:
+        """Takes in users of the group's nodes; False if there are none that fit."""
+        size, grown = math.prod(self.nodes[group.members[0]].order), False
+        for member in list(group.members):
+            for user in self.graph.users[member]:
+                chain: list[int] = []
+                if user in self.done or not self.needed(user, size, chain):
+                    continue
+                before = group.copy()
+                if all(self.admit(group, node) for node in chain):
+                    grown = True
+                    continue
+                self.done.difference_update(group.members[len(before.members) :])
+                group.members, group.cuts, group.streams = before.members, before.cuts, before.streams
+        return grown
+
+    def needed(self, i: int, size: int, chain: list[int]) -> bool:
+        """Fills in a node and, before it, what it waits for, if all of that may be of a group over so many numbers."""
+        if i in self.done or i in chain:
+            return True
+        node = self.nodes[i]
+        fits = node.kind == PW and math.prod(node.order) == size and self.graph.is_whole(i)
+        if not fits or len(chain) > WAITED or not all(self.needed(w, size, chain) for w in self.graph.waits[i]):
+            return False
+        chain.append(i)
+        return True
+
+    def admit(self, group: FusedNodes, i: int) -> bool:
+        node = self.nodes[i]
+        cuts = group.cuts | cuts_of(node.order)
+        inside = {id(self.nodes[member].out.value) for member in group.members}
+        views = [x for x in node.ins if isinstance(x, View)]
+        made_here = [(k, x) for k, x in enumerate(views) if id(x.value) in inside]
+        streams = group.streams | ({id(x.value) for x in views} - inside)
+        if not fit(cuts) or len(streams) > STREAMS:
+            return False
+        if not all(x.offset == 0 and reads_in_order(node, k) for k, x in made_here):
+            return False
+        group.members.append(i)
+        group.cuts, group.streams = cuts, streams
+        self.done.add(i)
+        return True
+
+    def add_sums(self, group: FusedNodes) -> None:
+        size = math.prod(self.nodes[group.members[0]].order)
+        for member in list(group.members):
+            for user in self.graph.users[member]:
+                node = self.nodes[user]
+                if user in self.done or node.kind != RED or node.what["kind"] != SUM or len(group.members) > WITH_SUMS:
+                    continue
+                order = node.what["order"]
+                whole = node.ins[0].offset == 0 and math.prod(order) == size and self.graph.is_whole(user)
+                cuts = group.cuts | cuts_of(order)
+                if whole and node.what["read"] == run_strides(order) and fit(cuts):
+                    group.members.append(user)
+                    group.cuts = cuts
+                    self.done.add(user)

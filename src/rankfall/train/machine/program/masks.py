@@ -1,0 +1,35 @@
+"""Masks of dropout, as `train/dropout.py` draws them."""
+
+from typing import Any
+
+from rankfall.train.machine.codes import MASK
+from rankfall.train.machine.program.atoms import flat, offsets, together
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
+
+
+@lowers("dropout_mask")
+def mask(draft: ProgramDraft, call: AtenCall) -> Any:
+    """In the layout of what it is for; elements are counted in their logical order."""
+    x, site, threshold, scale = call.args
+    x = draft.solid(x)
+    extents = flat(together([x], x.shape))
+    order = lanes_last(extents, lambda extent: -extent.strides[0])
+    where, size = places(order)
+    logical = places(extents)[0]
+    out = laid(order, extents, len(x.dims))
+    inner = order[-1:]
+    rest = order[:-1]
+    sizes = [extent.size for extent in rest]
+    what = {
+        "site": site,
+        "threshold": threshold,
+        "scale": scale,
+        "size": size,
+        "run": inner[0].size if inner else 1,
+        "stride": logical[id(inner[0])] if inner else 1,
+        "from": offsets(sizes, [logical[id(extent)] for extent in rest]),
+        "into": offsets(sizes, [where[id(extent)] for extent in rest]),
+    }
+    draft.nodes.append(ProgramNode(MASK, out, [], what))
+    return out

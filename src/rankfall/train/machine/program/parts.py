@@ -1,0 +1,107 @@
+"""Tensors that are put together: concatenation, padding, and writing a part of one into another."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rankfall.train.machine.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last, number_of
+from rankfall.train.machine.program.views import part_of
+
+
+def blank(shape: Shape, like: Sequence[Any]) -> View:
+    """A new tensor with the atoms that tensors like it have: lanes innermost, the others reversed."""
+    views = [x for x in like if isinstance(x, View)]
+    extents = []
+    for dim, size in enumerate(shape):
+        same = next((view for view in views if view.shape[dim] == size and view.dims[dim]), None)
+        atoms = same.dims[dim] if same else ((Atom(size, 1),) if size > 1 else ())
+        extents.append([Extent(dim, atom.size, atom.lane, ()) for atom in atoms])
+    every = flat(extents)
+    lanes = any(extent.lane for extent in every)
+    return laid(lanes_last(reversed(every)) if lanes else every, every, len(shape))
+
+
+def without(x: View, dim: int) -> View:
+    """Only the other dimensions of it."""
+    return x.with_dims(() if i == dim else own for i, own in enumerate(x.dims))
+
+
+def place_in(out: View, dim: int, start: int, count: int) -> View:
+    """A part of a blank tensor, to be written."""
+    atoms = out.dims[dim]
+    if len(atoms) > 1:
+        raise Unsupported("a part of a dimension that is made of several")
+    stride = atoms[0].stride if atoms else 0
+    dims = list(out.dims)
+    dims[dim] = (Atom(count, stride),) if count > 1 else ()
+    return out.with_dims(dims, start * stride)
+
+
+def resized(shape: Shape, dim: int, size: int) -> Shape:
+    return tuple(size if i == dim else own for i, own in enumerate(shape))
+
+
+@lowers("cat")
+def concatenated(draft: ProgramDraft, call: AtenCall) -> Any:
+    return joined(draft, call.args[0], call.arg(1, 0) % len(call.shape), call.shape)
+
+
+def joined(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
+    out = blank(shape, [without(part, dim) for part in parts if isinstance(part, View)])
+    at = 0
+    for part in parts:
+        count = part.shape[dim]
+        if count:
+            draft.pointwise("COPY", [number_of(part)], resized(shape, dim, count), place_in(out, dim, at, count))
+        at += count
+    return out
+
+
+@lowers("select_scatter", "slice_scatter")
+def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
+    """x, but v in a part of a dimension."""
+    x, v, shape = call.args[0], call.args[1], call.shape
+    dim = call.arg(2, 0) % len(shape)
+    size = shape[dim]
+    if call.name == "select_scatter":
+        start, count = call.args[3] % size, 1
+        v = v.with_dims((*v.dims[:dim], (), *v.dims[dim:])) if isinstance(v, View) else v
+    else:
+        start, end = call.arg(3, 0), call.arg(4, size)
+        start, end = (max(0, i + size) if i < 0 else min(i, size) for i in (start, end))
+        count = end - start
+        if call.arg(5, 1) != 1:
+            raise Unsupported("writing every so many elements")
+        if count == size:
+            return v
+    out = blank(shape, [x] + ([without(v, dim)] if isinstance(v, View) else []))
+    for low, high in ((0, start), (start + count, size)):
+        if high > low:
+            source = part_of(draft, x, dim, low, high - low) if isinstance(x, View) else x.number
+            place = place_in(out, dim, low, high - low)
+            draft.pointwise("COPY", [source], resized(shape, dim, high - low), place)
+    draft.pointwise("COPY", [number_of(v)], resized(shape, dim, count), place_in(out, dim, start, count))
+    return out
+
+
+@lowers("constant_pad_nd")
+def padded(draft: ProgramDraft, call: AtenCall) -> Any:
+    """With a number; negative amounts cut off."""
+    x, amounts, number = call.args[0], call.args[1], float(call.arg(2, 0.0))
+    if isinstance(x, Full):
+        if any(amount > 0 for amount in amounts) and x.number != number:
+            x = draft.solid(x)
+        else:
+            return Full(x.number, call.shape)
+    for i in range(len(amounts) // 2):
+        dim, (before, after) = len(call.shape) - 1 - i, amounts[2 * i : 2 * i + 2]
+        if before < 0 or after < 0:
+            start = max(0, -before)
+            x = part_of(draft, x, dim, start, x.shape[dim] - max(0, -after) - start)
+        before, after = max(0, before), max(0, after)
+        if before or after:
+            shape = resized(x.shape, dim, x.shape[dim] + before + after)
+            ends = [Full(number, resized(shape, dim, count)) for count in (before, after)]
+            x = joined(draft, [ends[0], x, ends[1]], dim, shape)
+    return x

@@ -1,0 +1,124 @@
+"""Reductions and running sums."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from rankfall.train.machine.codes import CUMSUM, RED
+from rankfall.train.machine.program.atoms import Extent, Unsupported, View, collapse, flat, offsets, reshape, together
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import (
+    LARGEST,
+    ProgramDraft,
+    ProgramNode,
+    is_integer,
+    laid,
+    lanes_last,
+    places,
+)
+from rankfall.train.machine.program.parts import blank
+
+KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
+
+
+@lowers(*KINDS)
+def reduced(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    axes = axes_of(call, x)
+    check_counts(draft, call, math.prod(x.shape[i] for i in axes))
+    scale = 1 / math.prod(x.shape[i] for i in axes) if call.name == "mean" else 1.0
+    return reshape(reduce(draft, x, axes, KINDS[call.name], scale), call.shape)
+
+
+@lowers("var")
+def variance(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    axes = axes_of(call, x)
+    count = math.prod(x.shape[i] for i in axes)
+    correction = call.arg(2, call.kwargs.get("correction"))
+    correction = 1 if correction is None else correction
+    mean = reduce(draft, x, axes, 0, 1 / count)
+    away = draft.pointwise("SUB", [x, mean], x.shape)
+    square = draft.pointwise("MUL", [away, away], x.shape)
+    return reshape(reduce(draft, square, axes, 0, 1 / (count - correction)), call.shape)
+
+
+@lowers("cumsum")
+def running_sum(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    dim = call.args[1] % len(x.dims)
+    check_counts(draft, call, x.shape[dim])
+    out = blank(x.shape, [x])
+    extents = together([x, out], x.shape)
+    kept, along = flat(own for i, own in enumerate(extents) if i != dim), extents[dim]
+    what = {
+        "io": offsets_of(kept, 0),
+        "oo": offsets_of(kept, 1),
+        "xk": offsets_of(along, 0),
+        "ok": offsets_of(along, 1),
+    }
+    draft.nodes.append(ProgramNode(CUMSUM, out, [x], what))
+    return out
+
+
+def offsets_of(extents: list[Extent], k: int) -> np.ndarray:
+    """Where tensor k has the elements over which these extents run."""
+    return offsets([extent.size for extent in extents], [extent.strides[k] for extent in extents])
+
+
+def check_counts(draft: ProgramDraft, call: AtenCall, count: int) -> None:
+    """Raise unless sums of so many integers stay exact."""
+    if not is_integer(call.value.dtype) or call.name == "argmax":
+        return
+    if call.dtypes[0].is_floating_point:
+        raise Unsupported("a sum of numbers as an integer")
+    if count * (1 if call.dtypes[0] == torch.bool else draft.largest) > LARGEST:
+        raise Unsupported(f"sums of {count} integers, which may be larger than what the machine holds exactly")
+
+
+def axes_of(call: AtenCall, x: View) -> set[int]:
+    given = call.args[1] if len(call.args) > 1 else None
+    if given is None or given == []:
+        return set(range(len(x.dims)))
+    return {i % len(x.dims) for i in ([given] if isinstance(given, int) else given)}
+
+
+def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float) -> View:
+    """The dimensions stay, those reduced with size 1."""
+    every = together([x], x.shape)
+    kept = flat(own for i, own in enumerate(every) if i not in axes)
+    gone = flat(own for i, own in enumerate(every) if i in axes)
+    order = lanes_last(kept, lambda extent: -extent.strides[0])
+    where = places(order)[0]
+    out = laid(order, kept, len(x.dims))
+    sizes, (read, written) = collapse(
+        [extent.size for extent in order],
+        [[extent.strides[0] for extent in order], [where[id(extent)] for extent in order]],
+    )
+    inner = gone if kind == KINDS["argmax"] else sorted(gone, key=lambda extent: -extent.strides[0])
+    gone_sizes, (gone_read,) = collapse([extent.size for extent in inner], [[extent.strides[0] for extent in inner]])
+    neighbours, run = 0, 1
+    if sizes and read[-1] == 1 and written[-1] == 1:
+        run = sizes.pop()
+        read.pop(), written.pop()
+    elif gone_sizes and gone_read[-1] == 1 and kind != KINDS["argmax"]:
+        neighbours = gone_sizes.pop()
+        gone_read.pop()
+    # All of it, as it lies in memory: whether a pointwise group may add up what it makes.
+    whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
+    what = {
+        "kind": kind,
+        "scale": scale,
+        "order": tuple(extent.size for extent in whole),
+        "read": [extent.strides[0] for extent in whole],
+        "written": [where.get(id(extent), 0) for extent in whole],
+        "run": run,
+        "neighbours": neighbours,
+        "io": offsets(sizes, read),
+        "oo": offsets(sizes, written),
+        "ro": offsets(gone_sizes, gone_read),
+    }
+    draft.nodes.append(ProgramNode(RED, out, [x], what))
+    return out

@@ -1,0 +1,208 @@
+"""Reading and writing at places that data say.
+
+An index that data compute is brought inside its table before it is used, so that no memory is read that is not there, and counted if it
+was not inside: the engine ends the job then, as autograd does.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rankfall.train.machine.codes import CONST, GATHER, SCATTER
+from rankfall.train.machine.program.atoms import (
+    Atom,
+    Extent,
+    Full,
+    Unsupported,
+    Value,
+    View,
+    contiguous,
+    flat,
+    offsets,
+    together,
+)
+from rankfall.train.machine.program.calls import AtenCall, lowers
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
+from rankfall.train.machine.program.parts import without
+from rankfall.train.machine.program.sums import offsets_of, reduce
+
+NOWHERE = np.zeros(1, np.int64)
+
+
+def inside(draft: ProgramDraft, index: Any, size: int) -> View:
+    """The index, kept inside of a table of so many rows; what lies outside is counted."""
+    if isinstance(index, Full):
+        if not 0 <= index.number < size:
+            raise Unsupported(f"a constant index {index.number:.0f} of {size}")
+        return draft.solid(index)
+    if index.value.given is not None and index.value.given[0] == CONST:  # constants, which were looked at
+        return index
+    shape = index.shape
+    kept = draft.pointwise("MINI", [draft.pointwise("MAXI", [index, 0.0], shape), float(size - 1)], shape)
+    away = draft.pointwise("NE", [index, kept], shape)
+    draft.strayed.append(reduce(draft, away, set(range(len(shape))), 0, 1.0))
+    return kept
+
+
+@lowers("index", "_unsafe_index")
+def indexed(draft: ProgramDraft, call: AtenCall) -> Any:
+    x, given = call.args[0], call.args[1]
+    at = [i for i, index in enumerate(given) if index is not None]
+    if len(at) != 1:
+        raise Unsupported("an index in several dimensions")
+    return rows(draft, x, at[0], given[at[0]], call)
+
+
+@lowers("index_select")
+def selected(draft: ProgramDraft, call: AtenCall) -> Any:
+    return rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
+
+
+@lowers("embedding")
+def embedded(draft: ProgramDraft, call: AtenCall) -> Any:
+    return rows(draft, call.args[0], 0, call.args[1], call)
+
+
+def one_stride(x: View, dim: int) -> int:
+    if len(x.dims[dim]) > 1:
+        raise Unsupported("an index of a dimension that is made of several")
+    return x.dims[dim][0].stride if x.dims[dim] else 0
+
+
+def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
+    """out[..., j, ...] = x[..., index[j], ...]"""
+    if isinstance(x, Full):
+        return Full(x.number, call.shape)
+    index = inside(draft, index, x.shape[dim])
+    stride = one_stride(x, dim)
+    before, after = x.dims[:dim], x.dims[dim + 1 :]
+    dims = [*before, *index.dims, *after]
+    first, last = len(before), len(before) + len(index.dims)
+    extents = [[Extent(i, a.size, a.lane, (a.stride,)) for a in atoms] for i, atoms in enumerate(dims)]
+    of_index = flat(extents[first:last])
+    of_rows = flat([*extents[:first], *extents[last:]])
+    lanes = any(extent.lane for extent in flat(extents))
+    others = [extent for extent in of_rows if not extent.lane] + [
+        extent for extent in reversed(of_index) if not extent.lane
+    ]
+    order = [*others, *(extent for extent in of_rows + of_index if extent.lane)] if lanes else flat(extents)
+    where = places(order)[0]
+    out = laid(order, flat(extents), len(dims))
+    written = lambda some: offsets([s.size for s in some], [where[id(s)] for s in some])  # noqa: E731
+    what = {
+        "stride": stride,
+        "io": offsets_of(of_index, 0),
+        "xo": np.zeros(math.prod(extent.size for extent in of_index), np.int64),
+        "oo": written(of_index),
+        "xd": offsets_of(of_rows, 0),
+        "od": written(of_rows),
+    }
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what))
+    return out
+
+
+@lowers("gather")
+def gathered(draft: ProgramDraft, call: AtenCall) -> Any:
+    """out[i, j] = x[i, index[i, j]]"""
+    x, shape = call.args[0], call.shape
+    if isinstance(x, Full):
+        return Full(x.number, shape)
+    dim = call.args[1] % len(shape)
+    index = inside(draft, call.args[2], x.shape[dim])
+    stride = one_stride(x, dim)
+    rest = without(x, dim)
+    for i, size in enumerate(shape):
+        if i != dim and rest.shape[i] != size:
+            raise Unsupported("gather from a part of a tensor")
+    extents = flat(together([index, rest], shape))
+    lanes = any(extent.lane for extent in extents)
+    order = lanes_last(reversed(extents)) if lanes else extents
+    where = places(order)[0]
+    out = laid(order, extents, len(shape))
+    written = offsets([extent.size for extent in extents], [where[id(extent)] for extent in extents])
+    what = {"stride": stride, "io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": written}
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what | {"xd": NOWHERE, "od": NOWHERE}))
+    return out
+
+
+@lowers("index_put", "_unsafe_index_put")
+def put(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Zeros, and v added at the index of one dimension."""
+    x, given, v = call.args[:3]
+    at = [i for i, index in enumerate(given) if index is not None]
+    adds = bool(call.arg(3, False))
+    if len(at) != 1 or not adds or not isinstance(x, Full) or x.number != 0:
+        raise Unsupported("index_put but into zeros, adding up, at one dimension")
+    dim, shape = at[0], call.shape
+    index = inside(draft, given[dim], shape[dim])
+    v = draft.solid(v)
+    out = contiguous(Value(math.prod(shape)), shape)
+    count = len(index.dims)
+    full = (*shape[:dim], *index.shape, *shape[dim + 1 :])
+    spread = [tuple(Atom(s.size, s.strides[0], s.lane) for s in own) for own in together([v], full)]
+    at_index = flat(together([index, View(v.value, 0, tuple(spread[dim : dim + count]))], index.shape))
+    rest = tuple(spread[:dim] + spread[dim + count :])
+    rest_shape = (*shape[:dim], *shape[dim + 1 :])
+    of_rows = flat(
+        together([View(out.value, 0, out.dims[:dim] + out.dims[dim + 1 :]), View(v.value, 0, rest)], rest_shape)
+    )
+    what = {
+        "adds": 1,
+        "stride": math.prod(shape[dim + 1 :]),
+        "zeros": math.prod(shape),
+        "io": offsets_of(at_index, 0),
+        "xo": np.zeros(math.prod(extent.size for extent in at_index), np.int64),
+        "vo": offsets_of(at_index, 1),
+        "xd": offsets_of(of_rows, 0),
+        "vd": offsets_of(of_rows, 1),
+    }
+    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], what))
+    return out
+
+
+@lowers("scatter", "scatter_add")
+def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Zeros, and v written or added at [i, index[i, j]]."""
+    x, dim, index, v = call.args[:4]
+    shape = call.shape
+    if not isinstance(x, Full) or x.number != 0 or call.kwargs.get("reduce"):
+        raise Unsupported("scatter but into zeros")
+    dim %= len(shape)
+    index = inside(draft, index, shape[dim])
+    if not isinstance(v, View):
+        v = draft.solid(
+            v if isinstance(v, Full) and v.shape == index.shape else Full(getattr(v, "number", v), index.shape)
+        )
+    if v.shape != index.shape:
+        raise Unsupported("scatter of a part of a tensor")
+    extents = together([index, v], index.shape)
+    # The result has the atoms of the index where it has all of a dimension, else one atom.
+    own: list[list[Extent]] = []
+    for i, size in enumerate(shape):
+        whole = i != dim and math.prod(extent.size for extent in extents[i]) == size
+        parts = [(extent.size, extent.lane) for extent in extents[i]] if whole else [(size, False)] * (size > 1)
+        own.append([Extent(i, part, lane, ()) for part, lane in parts])
+    order = lanes_last(reversed(flat(own)))
+    where = places(order)[0]
+    out = laid(order, flat(own), len(shape))
+    into = []  # the stride in the result of each extent of the index
+    for i, mine in enumerate(extents):
+        for k, _ in enumerate(mine):
+            if i == dim or not own[i]:
+                into.append(0)
+            elif len(own[i]) == len(mine):
+                into.append(where[id(own[i][k])])
+            else:
+                into.append(where[id(own[i][0])] * math.prod(extent.size for extent in mine[k + 1 :]))
+    every = flat(extents)
+    what = {
+        "adds": int(call.name == "scatter_add"),
+        "stride": where[id(own[dim][0])] if own[dim] else 0,
+        "zeros": math.prod(shape),
+        "io": offsets_of(every, 0),
+        "xo": offsets([extent.size for extent in every], into),
+        "vo": offsets_of(every, 1),
+    }
+    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], what | {"xd": NOWHERE, "vd": NOWHERE}))
+    return out

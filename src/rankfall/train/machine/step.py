@@ -1,0 +1,67 @@
+"""The program of one member's training step: traced, laid out, fused."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from torch import Tensor, nn
+
+from rankfall.train.machine.codes import GRAD, INPUT, OUT, PARAM, TARGET
+from rankfall.train.machine.program.atoms import Unsupported
+from rankfall.train.machine.program.build import Placed, Program, finished, lower
+from rankfall.train.machine.program.draft import LARGEST, ProgramDraft
+from rankfall.train.machine.trace import Trace, Untraceable, trace
+from rankfall.train.objectives._base import Objective, Samples
+
+OUTS = 60  # numbers that a step may give beside gradients, a few less than `engine.py` has room for
+
+
+@dataclass(frozen=True, eq=False)
+class StepProgram:
+    program: Program
+    names: tuple[tuple[str, str], ...]  # of what lies in OUT, one number each
+    integers: tuple[bool, ...]
+    strayed: int | None  # where in OUT it counts indices outside of their tables
+
+
+def step_program(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> StepProgram:
+    """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none."""
+    if batch.inputs.numel() > LARGEST or batch.targets.numel() > LARGEST:
+        raise Untraceable(f"batches of {batch.inputs.numel()} numbers, more than {LARGEST}")
+    traced = trace(module, objective, batch, dropout)
+    if len(traced.names) > OUTS:
+        raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
+    try:
+        return written(traced, batch)
+    except Unsupported as error:
+        raise Untraceable(str(error)) from error
+    except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
+        raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
+
+
+def written(traced: Trace, batch: Samples) -> StepProgram:
+    dtype = next(iter(traced.parameters.values())).dtype
+    length = batch.inputs.shape[2] if batch.inputs.dim() > 2 else 0
+    draft = ProgramDraft(length, max(1, batch.size_in))
+    offsets, size = [], 0
+    for value in traced.parameters.values():
+        offsets.append(size)
+        size += value.numel()
+    given = [Placed(PARAM, offset) for offset in offsets]
+    samples = batch.inputs.shape[1]
+    given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in ((INPUT, batch.inputs), (TARGET, batch.targets))]
+    results = lower(draft, traced.graph, given, dtype)
+    for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
+        draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))
+    others = results[len(offsets) :]
+    for i, one in enumerate(others):
+        draft.write(one, (OUT, i), tuple(getattr(one, "shape", ())) or ())
+    strayed = None
+    if draft.strayed:
+        strayed = len(others)
+        add = lambda a, b: draft.pointwise("ADD", [a, b], ())  # noqa: E731
+        draft.write(reduce(add, [view.with_dims(()) for view in draft.strayed]), (OUT, strayed), ())
+    return StepProgram(finished(draft), traced.names, traced.integers, strayed)
+
+
+def lane_of(x: Tensor, samples: int) -> int | None:
+    return 1 if x.dim() > 1 and x.shape[1] == samples else None

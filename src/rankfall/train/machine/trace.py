@@ -1,0 +1,155 @@
+"""The training step of one member as a graph of ATen operations: from inputs and targets to gradients, loss and metrics.
+
+What Python draws, computes or decides while it is traced becomes part of the graph, so a trace serves all steps only if nothing of that
+differs between them. Between steps of one member inputs and targets differ, which are the graph's inputs; the masks of dropout, for which
+the graph has an operation of its own; and the place and the seeds of a batch, which cannot be read while a step is traced. Decisions by
+numbers of the data cannot be made there either: tensors have none.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, fx, nn
+from torch._decomp import core_aten_decompositions, get_decompositions
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from rankfall.nets.dropout import no_dropout
+from rankfall.streams import words
+from rankfall.train.dropout import LEVELS
+from rankfall.train.objectives._base import Graded, Objective, Samples
+from rankfall.train.philox import signed
+
+MASK = "rankfall::dropout_mask"
+
+
+class Untraceable(Exception):
+    """The message says what cannot be traced."""
+
+
+@torch.library.custom_op(MASK, mutates_args=())
+def dropout_mask(x: Tensor, site: int, threshold: int, scale: float) -> Tensor:
+    """Stands for the mask of a place in the network; the machine draws it."""
+    raise AssertionError("only traced")
+
+
+dropout_mask.register_fake(lambda x, site, threshold, scale: torch.empty_like(x))
+
+
+class TracedDropout:
+    """As `SeededDropout`, for a graph."""
+
+    def __init__(self, rate: float) -> None:
+        self.threshold = round(rate * LEVELS)
+        self.scale = LEVELS / (LEVELS - self.threshold)
+
+    def __call__(self, x: Tensor, site: str) -> Tensor:
+        if self.threshold == 0:
+            return x
+        if x.shape[0] != 1:
+            raise Untraceable(f"dropout of a tensor {tuple(x.shape)} whose first axis is not the members, at {site}")
+        return x * torch.ops.rankfall.dropout_mask(x.detach(), signed(words(site)[0]), self.threshold, self.scale)
+
+
+class Unread:
+    """What differs from step to step and is no input of the graph."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def refuse(self, *given: Any) -> NoReturn:
+        raise Untraceable(f"what it computes depends on {self.what}, so that no two steps are alike")
+
+    __iter__ = __len__ = __getitem__ = __bool__ = __eq__ = __hash__ = __str__ = __repr__ = __add__ = __radd__ = refuse  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """`graph`: of parameters, inputs and targets; gives a gradient for each parameter (None: none), then what `names` say."""
+
+    graph: fx.GraphModule
+    parameters: Mapping[str, Tensor]
+    names: tuple[tuple[str, str], ...]  # ("loss" | "asked" | "sums" | "asked_of", metric)
+    integers: tuple[bool, ...]  # which of them are
+
+
+class GradedModule(nn.Module):
+    """The module and its objective as one, so that parameters can be given to both."""
+
+    def __init__(self, module: nn.Module, objective: Objective, batch: Samples, drop: Any) -> None:
+        super().__init__()
+        self.module, self.objective, self.batch, self.drop = module, objective, batch, drop
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> Graded:
+        return self.objective(self.module, replace(self.batch, inputs=inputs, targets=targets), self.drop)
+
+
+def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> Trace:
+    """Of a module of one member, and samples of one member."""
+    unread: dict[str, Any] = {"seeds": Unread("a member's seed"), "place": Unread("the place of a batch in training")}
+    step = GradedModule(module, objective, replace(batch, **unread), TracedDropout(dropout) if dropout else no_dropout)
+    parameters = {name: value.detach() for name, value in step.named_parameters()}
+    names: list[tuple[str, str]] = []
+    integers: list[bool] = []
+
+    def graded(values: list[Tensor], inputs: Tensor, targets: Tensor) -> tuple[Tensor, list[Tensor]]:
+        found = torch.func.functional_call(step, dict(zip(parameters, values)), (inputs, targets))
+        named = [(("loss", ""), found.loss), (("asked", ""), found.asked)]
+        for kind, metrics in (("sums", found.sums), ("asked_of", found.asked_of)):
+            named += [((kind, name), value) for name, value in metrics.items()]
+        names[:] = [name for name, _ in named]
+        integers[:] = [not value.is_floating_point() for _, value in named]
+        return found.loss.sum(), [value for _, value in named]
+
+    def passes(*given: Tensor) -> tuple[Any, ...]:
+        differentiated = torch.func.grad_and_value(graded, has_aux=True)
+        gradients, (_, found) = differentiated(list(given[:-2]), given[-2], given[-1])
+        return (*gradients, *found)
+
+    graph = as_graph(passes, *parameters.values(), batch.inputs, batch.targets)
+    return Trace(graph, parameters, tuple(names), tuple(integers))
+
+
+def as_graph(function: Callable[..., Any], *given: Tensor) -> fx.GraphModule:
+    """Of ATen operations, few kinds of them, none of which changes a tensor."""
+    try:
+        made: fx.GraphModule = make_fx(
+            torch.func.functionalize(function), decomposition_table=decompositions(), tracing_mode="fake"
+        )(*given)
+    except Untraceable:
+        raise
+    except Exception as error:
+        raise Untraceable(
+            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        ) from error
+    made.graph.eliminate_dead_code()
+    for node in made.graph.nodes:
+        if any(is_open(value) for value in pytree.tree_leaves(node.meta.get("val"))):
+            raise Untraceable(f"a size depends on numbers of the data ({node.target})")
+    return made
+
+
+def is_open(value: Any) -> bool:
+    """A number that only data can tell, or a tensor of such a size."""
+    sizes = value.shape if isinstance(value, Tensor) else [value]
+    return any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes)
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    aten = torch.ops.aten
+    table = dict(core_aten_decompositions())
+    further = (
+        *(aten._softmax, aten._log_softmax, aten.native_layer_norm, aten.native_layer_norm_backward, aten.var_mean),
+        *(aten.var, aten.linalg_vector_norm, aten.gelu, aten.gelu_backward, aten.silu, aten.sigmoid_backward),
+        *(aten.tanh_backward, aten.embedding_dense_backward, aten.nll_loss_forward, aten.nll_loss_backward),
+        *(aten.cumsum, aten.expm1, aten.log1p),
+    )
+    table.update(get_decompositions(further))
+    for kept in (
+        *(aten.sigmoid.default, aten.tanh.default, aten.embedding_dense_backward.default, aten.index_put.default),
+        *(aten.baddbmm.default, aten.addmm.default),
+    ):
+        table.pop(kept, None)
+    return table

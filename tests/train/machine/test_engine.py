@@ -1,0 +1,336 @@
+"""Guards that the machine computes autograd's steps, for every component and for components of one's own, and refuses what it cannot."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import rankfall
+from rankfall.design import Architecture, Component, Training
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.train import recipe
+from rankfall.train.members import DIVERGED, RUNNING, Members
+from rankfall.train.objectives._base import Graded, Samples
+
+pytest.importorskip("numba")
+from rankfall.errors import RankfallError
+from rankfall.train.machine import agreement, engine
+from rankfall.train.machine.engine import Machined
+from rankfall.train.machine.program import matmul
+from rankfall.train.machine.trace import Untraceable
+
+CPU = torch.device("cpu")
+HERE = Path(__file__).parent
+NETS = Path(rankfall.__file__).parent / "nets"
+FOLDERS = {
+    "normaliser": "normalisers",
+    "position": "positions",
+    "mask": "masks",
+    "residual": "residuals",
+    "norm": "norms",
+    "mlp": "mlps",
+    "attention": "attentions",
+    "sentinels": "sentinels",
+}
+OPTIONS: dict[str, dict[str, Any]] = {"gau": {"key_width": 6}}
+SMALL = {"depth": 1, "heads": 2, "width": 8, "embedding": Component("token"), "head": Component("classifier")}
+TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=6, dropout=0.1, lr=1e-2)
+TOKENS = Shape("tokens", "classes", 5, 7, 6)
+
+
+@pytest.fixture(autouse=True)
+def own_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def members_of(
+    architecture: Architecture,
+    training: Training,
+    shape: Shape = TOKENS,
+    seeds: tuple[int, ...] = (0, 1),
+    machine: bool = True,
+) -> Members:
+    """Whose weights, also those that start at zero, are random."""
+    members = recipe.initial(architecture, shape, seeds, [training] * len(seeds), CPU)
+    for row, seed in zip(members.weights, seeds):
+        row += torch.from_numpy(stream(seed, "noise").normal(0, 0.1, row.shape)).to(row.dtype)
+    if machine:
+        members.engine = Machined(members, architecture, shape, training)
+    return members
+
+
+def batch_of(
+    members: Members, shape: Shape = TOKENS, samples: int = 6, constant: int | None = None, draw: int = 0
+) -> Samples:
+    rows = []
+    for seed in members.seeds:
+        rng = stream(seed, "batch", draw)
+        if shape.inputs == "tokens":
+            inputs = torch.from_numpy(rng.integers(shape.size_in, size=(samples, shape.length)))
+        else:
+            inputs = torch.from_numpy(rng.normal(size=(samples, shape.length, shape.size_in))).to(members.weights.dtype)
+        if shape.targets == "classes":
+            targets = torch.from_numpy(rng.integers(-1, shape.size_out, size=(samples, shape.length)))
+        else:
+            targets = torch.from_numpy(rng.normal(size=(samples, shape.length, shape.size_out))).to(
+                members.weights.dtype
+            )
+        rows.append((inputs, targets))
+    inputs, targets = (torch.stack(each) for each in zip(*rows))
+    return Samples(inputs, targets, members.seeds, ("train", draw), shape.size_in, constant=constant, learned=True)
+
+
+def passes(members: Members, batch: Samples) -> Graded:
+    assert isinstance(members.engine, Machined)
+    return members.engine.passes(members, batch)
+
+
+def check(
+    architecture: Architecture, training: Training = TRAINING, shape: Shape = TOKENS, bound: float = 1e-12, **batch: Any
+) -> None:
+    """In float64: counts equal, loss and gradient of each member within `bound` of autograd's."""
+    members = members_of(architecture, replace(training, dtype="float64"), shape)
+    samples = batch_of(members, shape, **batch)
+    members.step_count = 3
+    found, gradients = passes(members, samples), members.grads.clone()
+    drop = members.dropout.at(3) if members.dropout else no_dropout
+    wanted = recipe.objective(training)(members.module, samples, drop)
+    members.differentiate(wanted.loss)
+    assert (gradients - members.grads).abs().amax() <= bound * members.grads.abs().amax()
+    assert torch.allclose(found.loss, wanted.loss.detach(), rtol=bound, atol=bound)
+    assert torch.equal(found.asked, wanted.asked)
+    for found_of, wanted_of in ((found.sums, wanted.sums), (found.asked_of, wanted.asked_of)):
+        assert {name: value.tolist() for name, value in found_of.items()} == {
+            name: v.tolist() for name, v in wanted_of.items()
+        }
+
+
+def files(kind: str) -> list[str]:
+    return sorted(path.stem for path in (NETS / FOLDERS[kind]).glob("*.py") if not path.stem.startswith("_"))
+
+
+def network(**parts: Any) -> Architecture:
+    named = {
+        kind: Component(name, OPTIONS.get(name, {})) if isinstance(name, str) and kind != "norm_placement" else name
+        for kind, name in parts.items()
+    }
+    return Architecture("a", **{**SMALL, "mlp": Component("gelu"), **named})
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in FOLDERS for name in files(kind)])
+def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> None:
+    check(network(**{"mlp": "none", kind: name}))
+
+
+OTHERS = {
+    "gate": network(attention="own:Gated", position="rope", mask="causal"),
+    "delta rule": network(attention="own:Delta", norm="rms"),
+    "gated unit": network(attention="gau", position="rope", normaliser="relu2", norm_placement="pre"),
+    "two layers": network(depth=2, attention="linear", mlp_residual=Component("scaled")),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_gradients_are_autograds_in_other_networks(name: str) -> None:
+    check(OTHERS[name])
+
+
+def test_gradients_are_autograds_for_vectors_and_values() -> None:
+    vectors = network(embedding="coordinates", head="regression", position="none", normaliser="l2")
+    check(vectors, replace(TRAINING, objective=Component("values")), Shape("vectors", "values", 4, 2, 3))
+    check(network(embedding="linear", position="none"), TRAINING, Shape("vectors", "classes", 4, 2, 3))
+
+
+def test_a_constant_answer_is_counted_apart() -> None:
+    check(network(normaliser="l2"), constant=2)
+
+
+def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape, int]]:
+    rng = np.random.default_rng(seed)
+    any_of = lambda values: values[rng.integers(len(values))]  # noqa: E731
+    for _ in range(count):
+        heads = int(any_of([1, 2, 4]))
+        parts = {kind: any_of(files(kind)) for kind in ("mask", "residual", "norm", "mlp", "sentinels")}
+        attention = any_of(["multihead", "multihead", "own:Gated", "own:Delta", "linear", "gau"])
+        if attention in ("multihead", "own:Gated"):
+            parts |= {"normaliser": any_of(files("normaliser")), "position": any_of(files("position"))}
+        sizes = {"heads": heads, "width": heads * int(any_of([4, 6, 10])), "depth": int(any_of([1, 2]))}
+        made = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)
+        if attention == "linear" and parts["mask"] not in ("none", "causal"):
+            continue  # no such network can be built
+        yield made, Shape("tokens", "classes", int(any_of([2, 3, 5, 8])), 7, 6), int(any_of([4, 5, 8, 17]))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))])
+def test_gradients_are_autograds_in_random_networks(seed: int) -> None:
+    for architecture, shape, samples in random_networks(3 if seed == 0 else 40, seed):
+        check(architecture, shape=shape, bound=1e-9, samples=samples)
+
+
+L2 = network(normaliser="l2", norm="rms")
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+def test_training_is_the_plain_engines(name: str) -> None:
+    """Weights, fates and slots after steps on new batches, with decay, clip and a schedule of the learning rate, in float64."""
+    own = replace(TRAINING, dtype="float64", optimizer=Component(name), weight_decay=0.1, clip=0.5)
+    both = [members_of(L2, own, machine=machine) for machine in (False, True)]
+    for members in both:
+        objective = recipe.objective(own)
+        for step in range(5):
+            members.begin_epoch(step, 5)
+            members.step(objective, batch_of(members, draw=step))
+    plain, machine = both
+    assert torch.allclose(plain.weights, machine.weights, rtol=1e-9, atol=1e-9)
+    assert all(torch.allclose(one, other, rtol=1e-8, atol=1e-10) for one, other in zip(plain.slots, machine.slots))
+    assert plain.last_step.tolist() == machine.last_step.tolist() == [5, 5]
+    assert all(torch.equal(value.flatten(1), part) for value, part in zip(machine.parameters, split(machine)))
+
+
+def split(members: Members) -> tuple[torch.Tensor, ...]:
+    return members.weights.split([value[0].numel() for value in members.parameters], 1)
+
+
+def trained(seeds: tuple[int, ...], threads: int = 1, steps: int = 4, own: Training = TRAINING) -> Members:
+    members, before = members_of(L2, own, seeds=seeds), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for step in range(steps):
+            members.step(recipe.objective(own), batch_of(members, draw=step))
+    finally:
+        torch.set_num_threads(before)
+    return members
+
+
+def test_members_are_the_same_bits_alone_and_on_any_number_of_threads() -> None:
+    together = trained((0, 1, 2))
+    assert torch.equal(together.weights, trained((0, 1, 2), threads=2).weights)
+    for k in range(3):
+        assert torch.equal(together.weights[k], trained((k,)).weights[0])
+
+
+def test_a_resumed_training_is_the_same_bits() -> None:
+    whole, first = trained((0, 1), steps=6), trained((0, 1), steps=3)
+    saved = {name: value.clone() for name, value in first.state().items()}
+    resumed = members_of(L2, TRAINING)
+    resumed.restore(saved)
+    for step in range(3, 6):
+        resumed.step(recipe.objective(TRAINING), batch_of(resumed, draw=step))
+    assert torch.equal(whole.weights, resumed.weights)
+    assert all(torch.equal(one, other) for one, other in zip(whole.slots, resumed.slots))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_member_that_diverges_stops_alone(value: float) -> None:
+    alone, both = trained((0,)), members_of(L2, TRAINING)
+    both.weights[1, :40] = value
+    for step in range(4):
+        both.step(recipe.objective(TRAINING), batch_of(both, draw=step))
+    assert both.fate.tolist() == [RUNNING, DIVERGED] and both.last_step.tolist() == [4, 0]
+    assert torch.equal(both.weights[0], alone.weights[0])
+
+
+def test_rows_that_no_sample_has_keep_a_gradient_of_exactly_zero() -> None:
+    members = members_of(L2, TRAINING)
+    batch = batch_of(members)
+    batch = replace(batch, inputs=batch.inputs.clamp(max=3))
+    passes(members, batch)
+    table = dict(zip(members.layout, members.grads.split([value[0].numel() for value in members.parameters], 1)))
+    rows = table[
+        "embedding.table.weight"
+        if "embedding.table.weight" in table
+        else next(n for n in table if n.startswith("embedding"))
+    ]
+    assert (rows.view(2, 7, 8)[:, 4:] == 0).all() and (rows.view(2, 7, 8)[:, :4] != 0).any()
+
+
+REFUSED = {
+    "own:noisy": "random numbers of torch",
+    "own:by_value": "depends on numbers of the data|data-dependent",
+    "own:picked": "depends on numbers of the data",
+    "own:in_double": "float64",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_trace_is_refused(name: str) -> None:
+    members = members_of(network(normaliser=name), TRAINING)
+    with pytest.raises(Untraceable, match=REFUSED[name]):
+        passes(members, batch_of(members))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("own:drawn", "place of a batch"),
+        ("own:seeded", "member's seed"),
+        ("prefixes", "place"),
+        ("masked_tokens", "[a-z]"),
+    ],
+)
+def test_an_objective_that_draws_in_python_is_refused(name: str, why: str) -> None:
+    members = members_of(L2, replace(TRAINING, objective=Component(name)))
+    with pytest.raises(Untraceable, match=why):
+        passes(members, replace(batch_of(members), special=2))
+
+
+def test_a_symbol_that_is_none_ends_training() -> None:
+    members = members_of(L2, TRAINING)
+    batch = batch_of(members)
+    with pytest.raises(RankfallError, match="7 symbols"):
+        passes(members, replace(batch, inputs=batch.inputs + 5))
+
+
+def test_a_component_that_is_loaded_anew_is_traced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same design, and in the same process."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    losses = []
+    for power in (1, 3):
+        (tmp_path / "edited.py").write_text(f"def edited(logits):\n    return ({power} * logits).softmax(-1)\n")
+        monkeypatch.delitem(sys.modules, "edited", raising=False)
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        members = members_of(network(normaliser="edited:edited"), TRAINING)
+        losses.append(passes(members, batch_of(members)).loss)
+    assert not torch.equal(*losses)
+
+
+def both_ways(training: Training = TRAINING) -> str:
+    members = members_of(L2, training)
+    return agreement.disagreement(L2, TOKENS, training, [batch_of(members), batch_of(members, samples=4, draw=1)])
+
+
+def test_the_machine_agrees_with_autograd_in_float32() -> None:
+    assert both_ways() == "" and both_ways(replace(TRAINING, dropout=0.0)) == ""
+
+
+def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that takes one term less; a metric that counts another thing; a mask of the step before."""
+    tables = matmul.tables
+
+    def short(*given: Any) -> dict[str, Any]:
+        found = tables(*given)
+        return found | {"ka": found["ka"][:-1], "kb": found["kb"][:-1]}
+
+    engine.program_of.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(matmul, "tables", short)
+        assert "away from that of autograd" in both_ways()
+    engine.program_of.cache_clear()
+    of_step = Machined.passes
+
+    def late(self: Machined, members: Members, batch: Samples) -> Graded:
+        members.step_count += 1
+        return of_step(self, members, batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Machined, "passes", late)
+        assert "away from that of autograd" in both_ways() and both_ways(replace(TRAINING, dropout=0.0)) == ""
+    engine.program_of.cache_clear()
