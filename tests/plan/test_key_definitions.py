@@ -13,7 +13,7 @@ from rankfall.config.rules import parts
 from rankfall.plan import Cell, Plan, make_plan
 from rankfall.plan.cell import digest, spec_content, training_content
 from rankfall.plan.cells import DATA_ROOTS, TRAIN_ROOTS, module_of
-from rankfall.plan.engines import FUSED, ROOT
+from rankfall.plan.engines import ROOTS
 from rankfall.schedule.outputs import Outputs
 from rankfall.schedule.statements import Statements
 
@@ -57,7 +57,7 @@ def defined(cell: Cell, sources: Sources) -> tuple[str, ...]:
     content = spec_content(cell.task, cell.architecture, cell.training)
     used = parts(cell.task, cell.architecture, cell.training)
     task_module = module_of("task", cell.task.task, sources)
-    roots = [*TRAIN_ROOTS, *DATA_ROOTS, task_module, *([ROOT] if cell.engine == FUSED else [])]
+    roots = [*TRAIN_ROOTS, *DATA_ROOTS, task_module, *ROOTS[cell.engine]]
     roots += [module_of(kind, part, sources) for kind, part in used]
     files = dict(chain.from_iterable(files_of(k, part, "").items() for k, part in used if k != "task"))
     data_files = files_of("task", cell.task.task, "")
