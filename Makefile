@@ -12,7 +12,7 @@ ARGS ?=
 
 BIN := .venv/bin
 SNAKEMAKE = $(BIN)/python -m snakemake --configfile '$(CONFIG)' --workflow-profile '$(PROFILE)'
-FOLDER = import sys; from rankfall.config.types import parse, read; print(parse(read(sys.argv[1])).results)
+FOLDER = import sys; from rankfall.run.config.types import parse, read; print(parse(read(sys.argv[1])).results)
 
 # The stamp's name holds what the environment is made of, so that `make` installs again when a pin changes or the
 # checkout moves, and never otherwise.

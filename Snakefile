@@ -22,19 +22,19 @@ sys.path[:0] = PACKAGES
 MODULE = workflow.modifier.namespace is not None
 BIN = os.path.dirname(sys.executable)
 
-from rankfall.code import loader
+from rankfall.run.keys import loader
 
 loader.install()  # what plans is the source text, as what runs is: before anything else of ours is imported
 
-from rankfall.config.types import read
+from rankfall.run.config.types import read
 from rankfall.errors import RankfallError
-from rankfall.forks.client import ADDRESS
-from rankfall.forks.start import start
+from rankfall.run.forks.client import ADDRESS
+from rankfall.run.forks.start import start
 from rankfall.report.rst import escape
-from rankfall.schedule.announcing import announce_plan
-from rankfall.schedule.estimates import estimates
-from rankfall.schedule.workflow import failed_for_page, forget_timers, kind_of
-from rankfall.schedule.wiring import Wiring, check_paths, telling
+from rankfall.run.snakemake.announcing import announce_plan
+from rankfall.run.snakemake.estimates import estimates
+from rankfall.run.snakemake.workflow import failed_for_page, forget_timers, kind_of
+from rankfall.run.snakemake.wiring import Wiring, check_paths, telling
 from rankfall.terminal import clean
 
 try:

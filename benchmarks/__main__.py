@@ -16,7 +16,7 @@ SUBJECTS = ("steps", "growth", "cells", "measures", "planning", "memory")
 
 def main() -> None:
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "workflow")]
-    from rankfall.code import loader
+    from rankfall.run.keys import loader
 
     loader.install()
     from benchmarks.record import Results

@@ -31,7 +31,7 @@ ARCHITECTURES: dict[str, Any] = {
 }
 USED = re.compile(r"^([\d.]+) s of processors,", re.MULTILINE)
 COMPILE = (
-    "from rankfall.code import loader; loader.install(); from rankfall.train.fused import engine; engine.prepare()"
+    "from rankfall.run.keys import loader; loader.install(); from rankfall.train.fused import engine; engine.prepare()"
 )
 RUNNER = "one process a configuration, two at a time"
 

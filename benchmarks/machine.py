@@ -14,8 +14,8 @@ from statistics import median
 import torch
 
 from rankfall.design import Architecture, Component, Training
-from rankfall.jobs.processor import processor
 from rankfall.nets.network import Shape
+from rankfall.run.jobs.processor import processor
 from rankfall.streams import stream
 from rankfall.train import recipe
 from rankfall.train.machine.engine import Machined

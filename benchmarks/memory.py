@@ -16,9 +16,9 @@ TASKS: dict[str, dict[str, Any]] = {
 
 
 def measure(results: Results) -> None:
-    from rankfall.plan import make_plan
-    from rankfall.plan.cost import stack_megabytes
-    from rankfall.store import Store
+    from rankfall.run.plan import make_plan
+    from rankfall.run.plan.cost import stack_megabytes
+    from rankfall.run.store import Store
 
     for task in list(TASKS)[:1] if results.tiny else TASKS:
         for members in SIZES[:1] if results.tiny else SIZES[: 3 if task == "sorting" else 2]:

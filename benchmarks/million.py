@@ -14,11 +14,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 START = """
 import json, resource, sys, time
-from rankfall.code import loader
+from rankfall.run.keys import loader
 loader.install()
 import rankfall.commands._planned as planned
 from rankfall.commands import train
-from rankfall.schedule.wiring import Wiring
+from rankfall.run.snakemake.wiring import Wiring
 import argparse
 def spent(): return time.process_time()
 def megabytes(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from rankfall import components
-from rankfall.config.types import read
 from rankfall.design import Training
-from rankfall.jobs.cells import shape_of, stacked
-from rankfall.plan import make_plan
-from rankfall.plan.cell import Cell
-from rankfall.plan.engines import FUSED
+from rankfall.run.config.types import read
+from rankfall.run.jobs.cells import shape_of, stacked
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cell import Cell
+from rankfall.run.plan.engines import FUSED
 from rankfall.tasks._dataset import draw
 from rankfall.train import recipe
 from rankfall.train.members import Members

@@ -12,7 +12,7 @@ from benchmarks.processes import run
 from benchmarks.record import Results
 
 SIZES = (100, 1_000, 10_000, 50_000)
-PLAN = "import sys; from rankfall.plan import make_plan; print(len(make_plan(sys.argv[1]).cells))"
+PLAN = "import sys; from rankfall.run.plan import make_plan; print(len(make_plan(sys.argv[1]).cells))"
 
 
 def measure(results: Results) -> None:
@@ -25,7 +25,7 @@ def measure(results: Results) -> None:
         with tempfile.TemporaryDirectory() as folder:
             given = config(size)
             fresh = Checkout.make(Path(folder) / "fresh", given)
-            started = run(["-c", "import rankfall.plan"], fresh.folder).seconds
+            started = run(["-c", "import rankfall.run.plan"], fresh.folder).seconds
             planned = run(["-c", PLAN, "config.yaml"], fresh.folder).seconds
             dry, nothing = count(fresh, given), count(finished(Path(folder) / "finished", given), given)
         for variant, seconds in (("plan", planned), ("dry run", dry.seconds), ("nothing to do", nothing.seconds)):

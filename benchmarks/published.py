@@ -13,7 +13,7 @@ SEEDS, ROUNDS = 5, 5
 
 
 def main() -> None:
-    from rankfall.code import loader
+    from rankfall.run.keys import loader
 
     loader.install()
     from benchmarks import networks

@@ -26,7 +26,7 @@ class Variant:
 def work(paths: list[str], ours: bool, turn: Any, pipe: Any) -> None:
     """Makes steps, and repeats one for some seconds of a processor when told to."""
     sys.path[:0] = paths
-    from rankfall.code import loader
+    from rankfall.run.keys import loader
 
     loader.install()
     import importlib

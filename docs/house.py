@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from rankfall.code.imports import imports_of, without_type_checking
+from rankfall.run.keys.imports import imports_of, without_type_checking
 
 PACKAGE = Path(__file__).parents[1] / "src" / "rankfall"
 PICTURE = Path(__file__).parent / "images" / "house.svg"

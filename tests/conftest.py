@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sharing
 
-from rankfall.code import loader
+from rankfall.run.keys import loader
 
 loader.install()  # as the command line does, before anything else is imported
 

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.plan import make_plan
-from rankfall.plan.cell import Cell
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cell import Cell
 from rankfall.tasks._dataset import Dataset, Split
 from rankfall.train.data import Data
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from helpers import config
 
-from rankfall.plan import make_plan
 from rankfall.report.cell_columns import cell_columns
+from rankfall.run.plan import make_plan
 
 SEEDS = 2
 ARCHITECTURES: dict[str, dict[str, Any]] = {

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankfall.measures._context import Context
-from rankfall.measures.scorecard import scorecard
+from rankfall.measure.context import Context
+from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import tables
 from rankfall.report.page.build import Given, page
 from rankfall.report.page.charts import CHARTS, Chart

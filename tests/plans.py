@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rankfall.errors import RankfallError
-from rankfall.plan import Plan, make_plan
+from rankfall.run.plan import Plan, make_plan
 
 VALID: dict[str, Any] = {
     "tasks": {"sorting": {"train": 60, "length": 5}},

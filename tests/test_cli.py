@@ -11,9 +11,9 @@ from plans import VALID, changed, refusal
 from rich.console import Console
 
 from rankfall import cli
-from rankfall.live.words import error_in
-from rankfall.plan import make_plan
-from rankfall.schedule.statements import Statements
+from rankfall.run.plan import make_plan
+from rankfall.run.screen.words import error_in
+from rankfall.run.snakemake.statements import Statements
 from rankfall.terminal import Cleaning
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from plans import changed, refusal
 
-from rankfall.plan import make_plan
+from rankfall.run.plan import make_plan
 
 COMPONENT = "def own(scores, *, power: float = 2, sign: int = 0, words: list[int] = []): ...\n"
 FACTS = {

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from rankfall import __version__
-from rankfall.code import loader
 from rankfall.errors import RankfallError
-from rankfall.forks.client import forked
+from rankfall.run.forks.client import forked
+from rankfall.run.keys import loader
 from rankfall.terminal import Cleaning
 
 

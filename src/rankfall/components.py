@@ -6,7 +6,7 @@ outside the package is named by dotted path, `mylab.attn:Sharp`. There is no reg
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
 
 - options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
-- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`config/rules.py` and `plan/build.py` say which the plan reads).
+- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` say which the plan reads).
 """
 
 import ast
@@ -104,7 +104,7 @@ def load(kind: str, name: str) -> Any:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
     if os.getcwd() not in sys.path:  # for components of users and what they import
         sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
-    # The event of `code/loader.py`, and so watched like an import: whoever imported the module first, this computation uses it.
+    # The event of `run/keys/loader.py`, and so watched like an import: whoever imported the module first, this computation uses it.
     sys.audit("rankfall.load", location.module, str(location.file))
     module = importlib.import_module(location.module)
     for attribute in location.attributes:
@@ -148,7 +148,7 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
 
 
 def _planned(module: str) -> Any:
-    """What a job that runs has frozen of a module (`code/loader.py`): its file and content; None without a job."""
+    """What a job that runs has frozen of a module (`run/keys/loader.py`): its file and content; None without a job."""
     return next((finder.frozen[module] for finder in sys.meta_path if module in getattr(finder, "frozen", ())), None)  # type: ignore[attr-defined]
 
 

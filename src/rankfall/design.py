@@ -1,6 +1,6 @@
 """The design of a network and of its training, as plain data: each field is declared here, once.
 
-A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`config/entries.py`),
+A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`run/config/entries.py`),
 tables have a column for each (`report/schema.py`), and a field made by `part` declares a kind of component with its folder. The strings
 are documentation: like comments, they count in no key.
 """

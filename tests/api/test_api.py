@@ -18,9 +18,9 @@ from torch import nn
 
 from rankfall import collapse_law, order_of_contraction, residuals
 from rankfall.api.layers import architecture, drawn_states, network_of
-from rankfall.code.fingerprint import Sources, digest_of
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
+from rankfall.run.keys.fingerprint import Sources, digest_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,7 +130,7 @@ def bert():
 def test_a_model_that_is_an_object_keeps_its_weights(bert, monkeypatch):
     """Whole and uncut, its residuals are those of the hidden states that the library returns."""
     seen = []
-    from rankfall.pretrained import subject
+    from rankfall.models import subject
 
     batch_for = subject.batch_for
     monkeypatch.setattr(subject, "batch_for", lambda *given: seen.append(batch_for(*given)) or seen[-1])

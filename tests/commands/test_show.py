@@ -12,9 +12,9 @@ import yaml
 from helpers import config
 
 from rankfall import cli
-from rankfall.code.commit import commit
-from rankfall.plan import make_plan
-from rankfall.store import Store
+from rankfall.run.keys.commit import commit
+from rankfall.run.plan import make_plan
+from rankfall.run.store import Store
 
 PLAN = make_plan(config(grid={"seed": "0..7"}, training={"epochs": 2}))
 CELL = PLAN.cells[3]

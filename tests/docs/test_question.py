@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from rankfall import components
-from rankfall.plan.build import make_plan
 from rankfall.report.conform import conform
+from rankfall.run.plan.build import make_plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "question.md").read_text()
 ROWS = re.findall(r"^\| ([^|]+\?) \| ([^|]+) \| [^|]* \| `(t[.\[][^`]+)`", PAGE, re.MULTILINE)

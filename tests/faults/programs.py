@@ -18,7 +18,7 @@ from typing import Any
 
 import fork_server
 
-from rankfall.forks.client import ADDRESS
+from rankfall.run.forks.client import ADDRESS
 
 
 class Hang(Exception):

@@ -20,7 +20,7 @@ from cluster import wait_for
 
 from rankfall.report import tables
 from rankfall.report.compare import differences
-from rankfall.store import Store
+from rankfall.run.store import Store
 
 DELAY = 2.0  # seconds
 CELLS = 4

@@ -13,9 +13,9 @@ import pytest
 import torch
 from helpers import config
 
-from rankfall.jobs.engine import stack_id
-from rankfall.plan import make_plan
-from rankfall.store import Store
+from rankfall.run.jobs.engine import stack_id
+from rankfall.run.plan import make_plan
+from rankfall.run.store import Store
 
 
 def start(folder: Path, results: Path) -> subprocess.Popen[str]:

@@ -13,9 +13,9 @@ import pytest
 import torch
 from helpers import config
 
-from rankfall.plan import make_plan
-from rankfall.plan.cost import stack_megabytes
-from rankfall.store import Store
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cost import stack_megabytes
+from rankfall.run.store import Store
 from rankfall.train.history import means
 from rankfall.train.resume import without
 
@@ -23,7 +23,7 @@ LOGITS = '''"""A step of 32 members and 30,000 words on samples of 128 tokens: a
 import resource, sys
 import torch
 from torch import nn
-from rankfall.jobs.engine import peak_megabytes
+from rankfall.run.jobs.engine import peak_megabytes
 from rankfall.nets.primitives import Linear, Lookup, Sizes
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Samples

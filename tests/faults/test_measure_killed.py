@@ -11,9 +11,9 @@ import pytest
 from helpers import config
 
 from rankfall import cli
-from rankfall.plan import make_plan
 from rankfall.report import tables
-from rankfall.store import Store
+from rankfall.run.plan import make_plan
+from rankfall.run.store import Store
 
 # A measure whose value is a cell's seed; a file names what befalls it when it comes to a seed.
 PROBE = """

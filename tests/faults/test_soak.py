@@ -20,7 +20,13 @@ from rankfall.report.compare import differences
 
 EDITS = 20
 WHOLE = 0.12  # of the runs are left alone
-FILES = ("nets/normalisers/l2.py", "nets/residuals/add.py", "train/fit.py", "measures/paths.py", "store/files.py")
+FILES = (
+    "nets/normalisers/l2.py",
+    "nets/residuals/add.py",
+    "train/fit.py",
+    "rank/paths/measure.py",
+    "run/store/files.py",
+)
 
 
 class Editor:

@@ -1,43 +1,94 @@
-"""Estimates from several directions: the jackknife by a loop that leaves each of them out."""
+"""Guards the attribution table: its rows against the functions they come from, what is missing and why, and what the schema asks for."""
+
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from helpers import cells, data_of
 
-from rankfall.identity.attribution import ALL, WITHOUT_FIRST, share_rows
-from rankfall.identity.shares import NOT_FIRST, OWN
+from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
+from rankfall.identity.attribution.measure import NO_PARTS, attribution
+from rankfall.identity.jacobian import every_block
+from rankfall.identity.shares import BANDS
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape, build
+from rankfall.report.conform import conform
 
-TOKENS = torch.tensor([[1, 3, 0], [2, 1, 3]])
-
-
-def own_shares(squares: Tensor, first: int) -> Tensor:
-    """Of contributions whose squares (S, N, T) are estimated, without the tokens before the first."""
-    found = []
-    for sample, rows in enumerate(squares):
-        for place, row in enumerate(rows):
-            sizes, own = row.sqrt(), int(TOKENS[sample, place])
-            found += [sizes[own] / sizes[first:].sum()] * (own >= first)
-    return torch.stack(found)
+INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("directions", [1, 2, 3])
-@pytest.mark.parametrize(("kept", "first"), [(ALL, 0), (WITHOUT_FIRST, 1)])
-def test_the_error_of_a_share_is_that_of_leaving_out_each_direction(directions: int, kept: str, first: int) -> None:
-    squares = torch.rand(directions, 2, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    rows = {row["quantity"]: row for row in share_rows({"jacobian": squares}, TOKENS, {}) if row["kept_tokens"] == kept}
-    row, whole = rows[OWN], own_shares(squares.mean(0), first)
-    assert row["value"] == pytest.approx(float(whole.mean()), rel=1e-12)
-    assert row["median"] == pytest.approx(float(whole.quantile(0.5)), rel=1e-12)
-    assert rows[NOT_FIRST]["value"] is not None and rows[NOT_FIRST]["median"] is None
-    if directions == 1:
-        assert row["directions"] is row["error"] is row["median_error"] is None
-        return
-    left_out = [
-        own_shares(torch.stack([one for number, one in enumerate(squares) if number != out]).mean(0), first)
-        for out in range(directions)
-    ]
-    means, medians = (torch.stack(each) for each in zip(*((one.mean(), one.quantile(0.5)) for one in left_out)))
-    assert row["directions"] == directions
-    assert row["error"] == pytest.approx(float((directions - 1) * means.var(correction=0)) ** 0.5, rel=1e-9)
-    assert row["median_error"] == pytest.approx(float((directions - 1) * medians.var(correction=0)) ** 0.5, rel=1e-9)
-    assert rows[NOT_FIRST]["error"] is not None and rows[NOT_FIRST]["median_error"] is None
+def context(**architecture: Any) -> Context:
+    some = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)
+    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
+    made.initialise([0, 1])
+    return Context(network=made.requires_grad_(False), data=data_of(INPUTS), cells=[some[0], some[0]])
+
+
+def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if all(row[name] == value for name, value in labels.items())]
+
+
+def test_rows_are_what_the_blocks_say() -> None:
+    given = context(mlp="gelu")
+    rows = attribution(given, samples=3)
+    network = given.network.double()
+    with torch.no_grad():
+        blocks = every_block(lambda x: list(network.layers(x))[1:], network.lift(INPUTS[:, :3]))["jacobian"].sqrt()
+    share = blocks[1, 1] / blocks[1, 1].sum(-1, keepdim=True)  # (B, T, T) of the second member's last layer
+    about = {"member": 1, "layer": 2, "method": "jacobian", "kept_tokens": "all"}
+    (row,) = chosen(rows, **about, quantity="own share")
+    own = share.diagonal(dim1=-2, dim2=-1)
+    assert row["value"] == pytest.approx(float(own.mean()), rel=1e-12)
+    assert row["median"] == pytest.approx(float(own.quantile(0.5)), rel=1e-12)
+    assert row["deviation"] == pytest.approx(float(own.mean(1).std()), rel=1e-12)
+    assert (row["samples"], row["tokens"], row["error"], row["directions"]) == (3, 15, None, None)
+    (row,) = chosen(rows, **about, quantity="not first")
+    assert row["value"] == pytest.approx(float((share.argmax(-1) != torch.arange(5)).double().mean()))
+    (row,) = chosen(rows, **about | {"kept_tokens": "without first"}, quantity="own share")
+    fewer = blocks[1, 1, :, 1:, 1:]
+    fewer = fewer / fewer.sum(-1, keepdim=True)
+    assert row["value"] == pytest.approx(float(fewer.diagonal(dim1=-2, dim2=-1).mean()), rel=1e-12)
+    assert row["tokens"] == 12
+    for method in ("jacobian", "jacobian x input", "attention", "rollout", "norms", "ablation"):
+        for kept in ("all", "without first"):
+            parts = chosen(rows, member=0, layer=1, method=method, kept_tokens=kept)
+            total = sum(row["value"] for row in parts if row["quantity"] in ("own share", *BANDS))
+            assert total == pytest.approx(1.0, rel=1e-12)
+    fits_declaration(rows)
+
+
+def fits_declaration(rows: list[dict[str, Any]]) -> None:
+    """The columns are those of the table, and no two rows have the same key; null only where the schema has it."""
+    columns = {column.name: column for column in ATTRIBUTION_COLUMNS}
+    for row in rows:
+        assert row.keys() - {"member"} == columns.keys()
+        assert all(value is not None or columns[name].nullable for name, value in row.items() if name != "member")
+        assert bool(row["value_reason"]) == (row["value"] is None)
+    keys = [tuple(row[name] for name in ("member", *ATTRIBUTION_KEY)) for row in rows]
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_a_network_has_not_is_named() -> None:
+    rows = attribution(context(attention="gau"), samples=2)
+    fits_declaration(rows)
+    reasons = {row["method"]: row["value_reason"] for row in rows if row["quantity"] == "own share"}
+    assert {name for name, reason in reasons.items() if reason == NO_PARTS} == {"attention", "rollout", "norms"}
+    rows = attribution(context(norm="column"), samples=2)
+    assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {
+        "the norm acts on tokens together"
+    }
+    fits_declaration(rows)
+
+
+def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
+    (row, *_) = chosen(attribution(context(), samples=1), method="summed gradient", quantity="own share")
+    assert row["value"] is None and "rounding" in row["value_reason"]
+    (row, *_) = chosen(attribution(context(norm="none"), samples=1), method="summed gradient", quantity="own share")
+    assert row["value"] > 0
+
+
+def test_the_table_takes_the_rows() -> None:
+    from rankfall.report.cell_columns import cell_columns
+
+    rows = [cell_columns(cells()[0], None) | row for row in attribution(context(), samples=1) if row.pop("member") == 0]
+    assert conform("attribution", rows).num_rows == len(rows)

@@ -1,47 +1,111 @@
-"""Guards the closed form of influence at birth: against products of matrices, a sum by hand, and a network whose layers are random."""
+"""Guards the influence tables: shares sum to one, networks of averaging layers agree with the closed form, training is what cells are."""
 
-import itertools
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from helpers import cells, data_of
 
-from rankfall.identity.influence import averaged, continuum, exact, in_squares
-
-CASES = [(2, 1, 0.3), (7, 3, 1.0), (64, 24, 0.1), (64, 24, 0.5), (200, 12, 0.9)]
-
-
-@pytest.mark.parametrize(("length", "depth", "alpha"), CASES)
-def test_closed_form_is_the_product_of_averages(length: int, depth: int, alpha: float) -> None:
-    average = np.tril(np.ones((length, length))) / np.arange(1, length + 1)[:, None]
-    row = np.linalg.matrix_power((1 - alpha) * np.eye(length) + alpha * average, depth)[-1]
-    assert np.abs(averaged(length, depth, alpha) - row).max() < 1e-14
-    assert np.abs(exact(length, depth, alpha) - row).max() < 1e-12
-    for form in (exact, continuum, in_squares):
-        assert form(length, depth, alpha).sum() == pytest.approx(1.0, abs=1e-12)
+from rankfall.identity.cell_influence.measure import cell_influence
+from rankfall.identity.influence.measure import influence, measured, stack
+from rankfall.identity.jacobian import JACOBIAN, blocks_of
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape, build
+from rankfall.report.conform import conform
+from rankfall.streams import stream
 
 
-def test_density_is_the_limit() -> None:
-    """The distance of n equal parts of the density from the exact weights falls with n."""
-    far = [np.abs(continuum(n, 12, 0.3) - exact(n, 12, 0.3)).sum() / 2 for n in (16, 64, 256, 1024)]
-    assert all(later < 0.7 * before for before, later in itertools.pairwise(far))
-    assert far[3] == pytest.approx(far[2] / 2, rel=0.02)
-    x = (np.arange(1000) + 0.5) / 1000  # k = 2 by hand: the density is 2 a (1 - a) + a^2 ln 1/x
-    by_hand = (2 * 0.4 * 0.6 + 0.4**2 * np.log(1 / x)) / 1000
-    assert np.abs(continuum(1000, 2, 0.4)[100:-1] - by_hand[100:-1]).max() < 1e-9
+def test_an_untrained_stack_is_near_the_closed_form() -> None:
+    rows = influence(Context(), length=24, depths=[2, 6], alphas=[0.3], width=16, heads=2, seeds=1)
+    table = conform("influence", rows).to_pandas()
+    places = table[table.place.notna()]
+    sums = places.groupby(["source", "network", "position", "alpha", "depth", "seed"], dropna=False).share.sum()
+    assert list(sums) == pytest.approx([1.0] * len(sums), abs=1e-12)
+    whole = table[table.place.isna()]
+    attention = whole[(whole.network == "attention") & (whole.depth == 6)]
+    assert (attention.spearman > 0.95).all() and len(attention) == 2
+    assert (
+        attention.from_squares < 0.5 * attention.distance
+    ).all()  # random maps add in squares, as the formula for it has it
+    assert (whole[whole.source == "smoothed density"].distance < 1e-12).all()
+    assert (whole[whole.source == "density"].distance > 1e-4).all()
+    assert whole[whole.network == "pre-norm"].fitted.between(0, 1).all()
+    first = {  # RoPE has no part in a network without scores, and some in one with them
+        position: whole[(whole.network == "attention") & (whole.position == position)].distance.tolist()
+        for position in ("none", "rope")
+    }
+    assert first["none"] != first["rope"]
 
 
-def test_random_maps_add_in_squares() -> None:
-    """The mean squared block of random linear layers, by brute force over draws of their maps."""
-    length, depth, alpha, width, draws = 6, 4, 0.4, 8, 400
-    rng = np.random.default_rng(0)
-    average = np.tril(np.ones((length, length))) / np.arange(1, length + 1)[:, None]
-    squares = np.zeros(length)
-    for _ in range(draws):
-        blocks = np.einsum("ji,ab->jiab", np.eye(length), np.eye(width))
-        for _ in range(depth):
-            value = rng.normal(size=(width, width)) / np.sqrt(width)
-            mixed = np.einsum("jk,kiab,bc->jiac", average, blocks, value)
-            blocks = (1 - alpha) * blocks + alpha * mixed
-        squares += (blocks[-1] ** 2).sum((1, 2)) / draws
-    found = np.sqrt(squares) / np.sqrt(squares).sum()
-    assert np.abs(found / in_squares(length, depth, alpha) - 1).max() < 0.03
+def test_many_draws_add_in_squares() -> None:
+    """Without scores, the mean square over seeds of a network's blocks is that of independent random maps."""
+    from rankfall.identity.influence.averaging import in_squares
+
+    total = 0.0
+    for seed in range(12):
+        network = stack(3, 0.4, "none", 16, 2, 8, seed)
+        for block in network.blocks:
+            block.attention.query.weight.data.zero_()
+        total = total + measured(network, [3], 8, seed, 1, 16)[0]
+    assert total / 12 == pytest.approx(in_squares(8, 3, 0.4), rel=0.1)
+
+
+@pytest.mark.parametrize("alpha", [0.3, None])
+@pytest.mark.parametrize("directions", [3, 8])  # of a width of 8: some, and all
+def test_all_samples_at_once_give_the_blocks_of_each(alpha: float | None, directions: int) -> None:
+    network, rng, squares = stack(3, alpha, "rope", 8, 2, 6, seed=1), stream(1, "influence"), []
+    for _ in range(4):
+        x = torch.from_numpy(rng.normal(size=(6, 8)))
+        layers = lambda states: [list(network.layers(states[None, None]))[depth][0, 0] for depth in (1, 3)]  # noqa: E731
+        squares.append(blocks_of(layers, x, torch.tensor([5]), directions, rng)[JACOBIAN].mean(0)[:, 0])
+    one_by_one = torch.stack(squares).mean(0).sqrt()
+    together = measured(network, [1, 3], 6, 1, 4, directions)
+    assert torch.from_numpy(np.stack(together)).allclose(one_by_one / one_by_one.sum(1, keepdim=True), rtol=1e-12)
+
+
+def context(**architecture: Any) -> Context:
+    some = cells(architecture={"depth": 2, "heads": 2, "width": 8, "mask": "causal"} | architecture)
+    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
+    made.initialise([0, 1])
+    inputs = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
+    return Context(network=made.requires_grad_(False), data=data_of(inputs), cells=[some[0], some[0]])
+
+
+def test_cells_have_one_share_a_place() -> None:
+    from rankfall.identity.attribution.measure import attribution
+
+    rows = cell_influence(context(sentinels="bos"), samples=2)
+    assert {row["places"] for row in rows} == {6}
+    for member in (0, 1):
+        for layer in (1, 2):
+            part = [row["share"] for row in rows if (row["member"], row["layer"]) == (member, layer)]
+            assert len(part) == 6 and sum(part) == pytest.approx(1.0, rel=1e-12)
+    given = context()
+    (own,) = (  # of one sample, the mean over all tokens of their own shares; the last one's lies in the other table
+        row["value"]
+        for row in attribution(given, samples=1)
+        if (row["member"], row["layer"], row["method"], row["quantity"], row["kept_tokens"])
+        == (1, 2, "jacobian", "own share", "all")
+    )
+    last = [row["share"] for row in cell_influence(given, samples=1) if (row["member"], row["layer"]) == (1, 2)][-1]
+    assert 0 < last < 5 * own
+
+
+def test_the_figure_says_what_the_tables_have() -> None:
+    from rankfall.identity.influence.figure import influence as figure
+    from rankfall.report.cell_columns import cell_columns
+
+    rows = influence(Context(), length=12, depths=[3], alphas=[0.3], width=8, heads=2, seeds=1, samples=2)
+    labels = cell_columns(cells(architecture={"depth": 2})[0], {"status": "done"})
+    of_cells = [labels | row for row in cell_influence(context(), samples=2) if row.pop("member") == 0]
+    given = {
+        name: conform(name, found).to_pandas() for name, found in (("influence", rows), ("cell_influence", of_cells))
+    }
+    picture = figure(given.__getitem__, depth=3)
+    early = sum(row["share"] for row in of_cells if row["layer"] == 2 and row["place"] <= 2.5)
+    assert (
+        f"on the right the first half of the places has this share of the influence: short {early:.2f}."
+        in picture.caption
+    )
+    assert picture.numbers is not None and {"share", "spearman"} <= set(picture.numbers.quantity)

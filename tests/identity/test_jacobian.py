@@ -10,7 +10,7 @@ from helpers import cells
 from torch import Tensor
 
 from rankfall.identity.ablation import ablation
-from rankfall.identity.attribution import row
+from rankfall.identity.attribution.layers import row
 from rankfall.identity.jacobian import (
     JACOBIAN,
     SUMMED,

@@ -8,9 +8,9 @@ import torch
 from helpers import cells
 from scipy.stats import rankdata, spearmanr
 
-from rankfall.identity.attribution import mixed
+from rankfall.identity.attribution.layers import mixed
+from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
-from rankfall.identity.mixing import mixing
 from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, ranks, shares
 from rankfall.nets.network import Network, Shape, build
 

@@ -15,7 +15,7 @@ from rankfall.identity.probes import Probes, Start, least_squares
 from rankfall.identity.recovery import Recipe, at_once, recover
 from rankfall.identity.sentences import Sentences, spread
 from rankfall.identity.tokens import token_rates
-from rankfall.measures._context import Uninterrupted
+from rankfall.measure.context import Uninterrupted
 from rankfall.streams import stream
 
 RECIPES = Recipe(epochs=2, batch=64), Recipe(epochs=2, batch=64, hidden=8)

@@ -110,7 +110,7 @@ def files_used(tree: Path) -> set[str]:
     """Files that some job of the run depends on."""
 
     def child() -> list[str]:
-        from rankfall.plan import make_plan
+        from rankfall.run.plan import make_plan
 
         os.chdir(tree.parent)
         plan = make_plan(CONFIG)

@@ -76,11 +76,11 @@ def write_text(folder: Path) -> None:
 def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
     """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage or the cell fail: what failed has
     no numbers. The working directory is `folder`."""
-    from rankfall.code import loader
+    from rankfall.run.keys import loader
 
     loader.install()  # as the command line does, before anything else is imported
     from rankfall import cli
-    from rankfall.schedule.wiring import Wiring
+    from rankfall.run.snakemake.wiring import Wiring
 
     config = folder / "config.json"
     config.write_text(json.dumps(CONFIG))
@@ -172,7 +172,7 @@ def _rows(path: Path) -> str | None:
 
 def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
     """What the store keeps: data sets, networks with the course of their training, and measured rows."""
-    from rankfall.store import Store
+    from rankfall.run.store import Store
 
     store = Store(folder)
     data, cells, rows = {}, {}, {}

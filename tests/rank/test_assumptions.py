@@ -9,19 +9,19 @@ from helpers import cells, data_of
 from torch import Tensor
 from torch.nn import functional
 
-from rankfall.measures import orders as order_table
-from rankfall.measures._context import Context
-from rankfall.measures.law import law
+from rankfall.measure.context import Context
 from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
-from rankfall.rank import order_slopes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.state import begin, scaled_to
+from rankfall.rank.law.measure import law
+from rankfall.rank.orders import measure as order_table
+from rankfall.rank.orders import slopes as order_slopes
 from rankfall.rank.residual import relative_residual, residual
 
 SIZES = Sizes(2, 6, 3, 8, 2, 4, 8, 1, 1)  # members, length, depth, width, heads, ...

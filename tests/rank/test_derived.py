@@ -15,9 +15,7 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.design import Architecture, Component
-from rankfall.measures import orders
 from rankfall.nets.primitives import Sizes
-from rankfall.rank import order_draws
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.derived import derived
@@ -26,6 +24,8 @@ from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
 from rankfall.rank.centred.traits import Traits, slope, traits
 from rankfall.rank.centred.weights import rule_of
+from rankfall.rank.orders import draws as order_draws
+from rankfall.rank.orders import measure as orders
 
 NAMES = ("softmax", "l2", "swish_l2", "exp", "sigmoid", "relu2", "softmax_off_by_one")
 SCALES = np.array([-0.5, -1.0, -2.0, -4.0, -8.0, -16.0, -40.0, -150.0, -1000.0])  # log10

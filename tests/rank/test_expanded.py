@@ -13,16 +13,16 @@ import torch
 from helpers import cells, data_of
 
 from rankfall.design import Architecture, Component
-from rankfall.measures import orders
-from rankfall.measures._context import Context
-from rankfall.measures.law import law
+from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.rank import order_draws
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import mix, step
 from rankfall.rank.centred.expanded import expanded
 from rankfall.rank.centred.scaled import spread
+from rankfall.rank.law.measure import law
+from rankfall.rank.orders import draws as order_draws
+from rankfall.rank.orders import measure as orders
 
 SCALES = np.array([-0.5, -1.0, -2.0, -4.0, -8.0, -16.0, -40.0, -150.0, -1000.0])  # log10
 GAU = Component("gau", {"key_width": 3})

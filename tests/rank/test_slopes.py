@@ -7,7 +7,7 @@ import torch
 
 from rankfall.rank.centred.scaled import Scaled
 from rankfall.rank.centred.state import State
-from rankfall.rank.order_slopes import log10_beside
+from rankfall.rank.orders.slopes import log10_beside
 
 TURN = torch.tensor([[0.6, 0.8, 0.0], [-0.8, 0.6, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
 COLUMNS = torch.tensor(

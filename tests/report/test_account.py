@@ -13,10 +13,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.text import Text
 
 from rankfall import components
+from rankfall.position.conflict import figure as conflict
 from rankfall.report import lines, style
 from rankfall.report.account import account, lacking
 from rankfall.report.coincide import coincide
-from rankfall.report.figures import conflict
 from rankfall.report.looks import looks
 from rankfall.report.selection import asked
 

@@ -15,12 +15,12 @@ from seen import line
 
 from rankfall import components
 from rankfall.errors import RankfallError
-from rankfall.measures._context import Context
+from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.plan import make_plan
 from rankfall.report import style, tables
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.colours import colour
+from rankfall.run.plan import make_plan
 
 USERS = Path(__file__).parents[1] / "rank" / "foreign.py"
 INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))

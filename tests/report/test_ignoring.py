@@ -10,11 +10,10 @@ import pytest
 
 from rankfall import cli, components
 from rankfall.design import UNREAD, Component
-from rankfall.measures._context import Context
-from rankfall.measures.orders import compositions
-from rankfall.measures.probe import designs
-from rankfall.measures.scorecard import scorecard
-from rankfall.plan import make_plan
+from rankfall.measure.context import Context
+from rankfall.overview.scorecard.measure import scorecard
+from rankfall.position.probe.measure import designs
+from rankfall.rank.orders.measure import compositions
 from rankfall.report import style, tables
 from rankfall.report.headlines import HEADLINES
 from rankfall.report.page import build
@@ -23,6 +22,7 @@ from rankfall.report.page.charts import CHARTS
 from rankfall.report.page.findings import findings
 from rankfall.report.page.rows import chart_rows
 from rankfall.report.settings import settings_in
+from rankfall.run.plan import make_plan
 
 DELTA = '''
 """A delta rule: a state that forgets what a key had, and learns what it has now."""

@@ -11,8 +11,8 @@ from seen import line
 
 from rankfall import components
 from rankfall.errors import RankfallError
-from rankfall.measures._context import Context
-from rankfall.measures.reproduction import reproduction
+from rankfall.measure.context import Context
+from rankfall.overview.reproduction.measure import reproduction
 from rankfall.report import style, tables
 from rankfall.report.colours import CHANCE, colour
 

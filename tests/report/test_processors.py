@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from rankfall import cli
-from rankfall.jobs import processor
 from rankfall.report import tables
 from rankfall.report.account import account
 from rankfall.report.page.findings import was_run
 from rankfall.report.processors import describe_mixture, find_kinds, join_processors
 from rankfall.report.run_processors import find_kinds_of_run
+from rankfall.run.jobs import processor
 
 ZEN = "AMD EPYC, family 25 model 17, AVX512"
 XEON = "Intel Xeon Platinum 8481C, family 6 model 143, AVX512"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.plan import make_plan
-from rankfall.plan.cell import Cell
 from rankfall.report.provenance import LAST, provenance, snippet, tail
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cell import Cell
 from rankfall.yaml_text import load
 
 CONFIG = {

@@ -7,11 +7,11 @@ import pytest
 import torch
 from plans import VALID
 
-from rankfall.plan import make_plan
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_row, dataset_rows, epoch_rows, measured_rows
-from rankfall.schedule.statements import Statements
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.statements import Statements
 from rankfall.tasks._dataset import Dataset, Split
 
 DONE: dict[str, Any] = {"status": "done", "steps": 7, "chance": 0.5, "seconds": 2.0}

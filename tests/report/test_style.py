@@ -11,9 +11,9 @@ import yaml
 from matplotlib.text import Text
 
 from rankfall import components
+from rankfall.rank.paths.figure import paths
 from rankfall.report import style
 from rankfall.report.colours import FIXED, OTHERS, SERIES, colour, colours
-from rankfall.report.figures.paths import paths
 from rankfall.report.lines import lines, summary
 
 ROOT = Path(__file__).parents[2]

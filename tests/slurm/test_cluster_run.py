@@ -12,8 +12,8 @@ from checkout import CONFIG, ROOT, Checkout, changed
 from cluster import Cluster, said, wait_for
 from runs import UNASKED, ClusterCheckout
 
-from rankfall.plan import make_plan
 from rankfall.report.compare import differences
+from rankfall.run.plan import make_plan
 
 pytestmark = pytest.mark.slow
 

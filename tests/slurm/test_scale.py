@@ -10,7 +10,7 @@ import pytest
 from checkout import CONFIG, changed
 from runs import ClusterCheckout
 
-from rankfall.plan import make_plan
+from rankfall.run.plan import make_plan
 
 CELLS = 10_000
 LARGE = changed(

@@ -12,10 +12,10 @@ import torch
 from helpers import config
 
 from rankfall.errors import RankfallError
-from rankfall.jobs.engine import Interrupted, Settings
-from rankfall.jobs.training import train_cells
-from rankfall.plan import make_plan
-from rankfall.store import Store
+from rankfall.run.jobs.engine import Interrupted, Settings
+from rankfall.run.jobs.training import train_cells
+from rankfall.run.plan import make_plan
+from rankfall.run.store import Store
 from rankfall.streams import stream
 from rankfall.tasks.masked_text import masked_text, shortened
 from rankfall.train.history import means

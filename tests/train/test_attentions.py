@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rankfall import cli
-from rankfall.plan import make_plan
 from rankfall.report import tables
+from rankfall.run.plan import make_plan
 
 OWN = '''
 """Each token takes the mean of all, through one map."""

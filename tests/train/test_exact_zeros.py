@@ -10,11 +10,11 @@ from helpers import config
 
 from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
-from rankfall.jobs import training as job
-from rankfall.jobs.engine import Settings
 from rankfall.nets.network import Shape
-from rankfall.plan import Plan, make_plan
-from rankfall.store import Store
+from rankfall.run.jobs import training as job
+from rankfall.run.jobs.engine import Settings
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.store import Store
 from rankfall.train.objectives._base import Samples
 from rankfall.train.progress import Progress
 

@@ -11,9 +11,9 @@ from helpers import config
 
 from rankfall import cli
 from rankfall.errors import RankfallError
-from rankfall.plan import make_plan
 from rankfall.report.tables import read_frame
-from rankfall.store import Store
+from rankfall.run.plan import make_plan
+from rankfall.run.store import Store
 
 OBJECTIVE = '''"""Focal loss: what is known already counts less."""
 import torch
@@ -143,7 +143,7 @@ def test_a_measures_limits_are_its_own(lab: Path) -> None:
 
 def test_data_that_do_not_depend_on_the_seed_are_made_once(tmp_path: Path) -> None:
     """One file for all seeds, one object for all members; and the network and the order of the data are each seed's own all the same."""
-    from rankfall.jobs.cells import datasets_of
+    from rankfall.run.jobs.cells import datasets_of
 
     raw = config(grid={"seed": "0..3", "task": "circle"})
     raw["tasks"] = {"circle": {"points": 20}}

@@ -9,7 +9,7 @@ from plans import VALID, changed, refusal
 
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
-from rankfall.plan import make_plan
+from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe

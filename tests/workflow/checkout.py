@@ -15,7 +15,7 @@ import pyarrow as pa
 import yaml
 
 from rankfall.report import tables
-from rankfall.store import Store
+from rankfall.run.store import Store
 
 ROOT = Path(__file__).parents[2]
 TRAINED = re.compile(r"^(\d+) cells: (\d+) in store, (\d+) to train$", re.MULTILINE)

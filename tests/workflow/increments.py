@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from checkout import CONFIG, Checkout, changed
 
-from rankfall.plan import Plan, make_plan
-from rankfall.plan.cell import Cell
 from rankfall.report import tables
 from rankfall.report.style import MADE
-from rankfall.schedule.outputs import Outputs
-from rankfall.schedule.standing import digest_of
-from rankfall.schedule.statements import Statement, Statements
-from rankfall.store import Store
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.plan.cell import Cell
+from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.standing import digest_of
+from rankfall.run.snakemake.statements import Statement, Statements
+from rankfall.run.store import Store
 
 STACK = 32
 ON_CLUSTER = ("train", "measure")

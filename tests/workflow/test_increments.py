@@ -7,8 +7,8 @@ import pytest
 from checkout import Checkout
 from increments import count, fill, finished, grid, steps
 
-from rankfall.plan import Plan, make_plan
-from rankfall.plan.cell import Cell
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.plan.cell import Cell
 
 SEEDS, DEPTHS = 100, 20
 

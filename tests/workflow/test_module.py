@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rankfall.config.types import read
+from rankfall.run.config.types import read
 
 ROOT = Path(__file__).parents[2]
 USER = """

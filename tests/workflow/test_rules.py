@@ -9,8 +9,8 @@ import pytest
 import yaml
 from checkout import ROOT, Checkout
 
-from rankfall.plan import make_plan
-from rankfall.schedule.wiring import Wiring
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.wiring import Wiring
 
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
 
@@ -63,7 +63,7 @@ def test_a_preset_replaces_the_default(tmp_path: Path) -> None:
 
 
 def test_parsing_the_workflow_loads_no_torch() -> None:
-    program = "import sys; from rankfall.schedule.wiring import Wiring; import yaml;"
+    program = "import sys; from rankfall.run.snakemake.wiring import Wiring; import yaml;"
     program += "Wiring(yaml.safe_load(open('config.yaml'))).standing.lines(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -130,7 +130,7 @@ def test_what_only_asks_is_answered_by_snakemake_itself(finished: tuple[Checkout
 @pytest.mark.slow
 def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], tmp_path: Path) -> None:
     checkout = finished[0].copy(tmp_path / "checkout")
-    figure = checkout.source("report/figures/paths.py")
+    figure = checkout.source("rank/paths/figure.py")
     figure.write_text(figure.read_text() + '\nraise ValueError("no ink left")\n')
     done = piped(checkout)
     assert done.returncode == 1

@@ -10,13 +10,13 @@ import pytest
 from checkout import CONFIG, ROOT, Checkout, changed
 from helpers import config
 
-from rankfall.plan import make_plan
 from rankfall.report import tables
 from rankfall.report.compare import differences
-from rankfall.schedule.outputs import Outputs
-from rankfall.schedule.script import commands, script
-from rankfall.schedule.statements import Statements
-from rankfall.schedule.wiring import Wiring
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.script import commands, script
+from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.wiring import Wiring
 
 SMOKE = "workflow/presets/smoke.yaml"
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]

@@ -84,7 +84,7 @@ def test_unknown_key_is_an_error_and_nothing_runs(checkout: Checkout) -> None:
 
 @pytest.mark.slow
 def test_edited_figure_redraws_that_figure_only(checkout: Checkout) -> None:
-    edit(checkout, "report/figures/paths.py")
+    edit(checkout, "rank/paths/figure.py")
     assert checkout.run().labelled == {"figure": 1}
 
 
@@ -135,7 +135,7 @@ def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["store/__init__.py", "train/progress.py", "cli.py", "errors.py"])
+@pytest.mark.parametrize("name", ["run/store/__init__.py", "train/progress.py", "cli.py", "errors.py"])
 def test_edited_machinery_trains_nothing(checkout: Checkout, name: str) -> None:
     edit(checkout, name)
     assert checkout.run().trained == 0
@@ -143,7 +143,7 @@ def test_edited_machinery_trains_nothing(checkout: Checkout, name: str) -> None:
 
 @pytest.mark.slow
 def test_edited_measure_trains_nothing(checkout: Checkout) -> None:
-    edit(checkout, "measures/paths.py")
+    edit(checkout, "rank/paths/measure.py")
     done = checkout.run()
     assert done.trained == 0
     assert "train" not in done.jobs

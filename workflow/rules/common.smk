@@ -25,7 +25,7 @@ def write_lacking_page():
         return
     from rankfall.commands._planned import Planned
     from rankfall.commands.page import write_lacking
-    from rankfall.live.words import error_in
+    from rankfall.run.screen.words import error_in
 
     try:
         lacks = write_lacking(Planned(WIRING.plan, Path(RESULTS), None), {path: error_in(log) for path, log in failed.items()})

@@ -94,7 +94,7 @@ def collapse_law(
     sizes = (16 if tokens is None else tokens, 32 if width is None else width)
     whole_numbers(tokens=sizes[0], width=sizes[1])
     if given is None:
-        from rankfall.measures.law import law
+        from rankfall.rank.law.measure import law
 
         design = architecture(
             parts, depth=6 if depth is None else depth, width=sizes[1], heads=2 if heads is None else heads

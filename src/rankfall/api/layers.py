@@ -206,7 +206,7 @@ def drawn_states(draws: int, samples: int, tokens: int, width: int, seed: int) -
 
 def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
-    from rankfall.measures.orders import ALONE
+    from rankfall.rank.orders.measure import ALONE
 
     whole_numbers(**sizes)
     kinds = declared(Architecture)

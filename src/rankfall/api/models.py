@@ -11,10 +11,10 @@ from typing import Any
 from rankfall.api.layers import seeded, unused, whole_numbers
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
-from rankfall.measures._models import requested
-from rankfall.pretrained.source import MINILM, ModelSource
-from rankfall.pretrained.subject import Request
-from rankfall.pretrained.texts import Texts
+from rankfall.measure.models import requested
+from rankfall.models.source import MINILM, ModelSource
+from rankfall.models.subject import Request
+from rankfall.models.texts import Texts
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def residuals_of(
     config: dict[str, Any] | None = None,
 ) -> dict[str, Residuals]:
     """Variant -> relative residual by layer, means over seeds and samples."""
-    from rankfall.pretrained.profile import profile
+    from rankfall.rank.model_residuals.profile import profile
 
     whole_numbers(seeds=seeds)
     drawn = range(seeded(seed), seeded(seed) + seeds)
@@ -98,7 +98,7 @@ def law_rows(
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of `model_law` of one variant; none for models whose layers are not plain post-norm attention."""
-    from rankfall.pretrained.theory import law
+    from rankfall.rank.model_law.theory import law
 
     with request(given, samples, length, text, phase, (variant,), config, seed) as made:
         return law(made, [seeded(seed)], samples)

@@ -49,7 +49,7 @@ def order_of_contraction(
     position="rope"`, and measured without a rounding floor.
     """
     from rankfall.rank.centred.state import begin
-    from rankfall.rank.order_slopes import measured, near_fit, relative
+    from rankfall.rank.orders.slopes import measured, near_fit, relative
 
     count = 2 if heads is None else heads
     whole_numbers(draws=draws, tokens=tokens, width=width, heads=count)

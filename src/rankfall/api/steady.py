@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from rankfall.api.functions import copied, name
 from rankfall.errors import RankfallError
-from rankfall.pretrained.forward import Wide
+from rankfall.models.forward import Wide
 
 KEPT = "asks for float32 inside; float64 was kept instead"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: Path) -> int:
     """One part of the study after the other; each is written as soon as it is measured."""
     from rankfall import components
-    from rankfall.measures._context import Context
+    from rankfall.measure.context import Context
     from rankfall.report import style, tables
 
     given = {"phase": phase, "config": config, "model": args.name}

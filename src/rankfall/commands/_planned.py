@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankfall.plan import Plan
-    from rankfall.plan.slices import Slice
-    from rankfall.plan.written import Written
-    from rankfall.schedule.outputs import Outputs
-    from rankfall.schedule.statements import Statement, Statements
+    from rankfall.run.plan import Plan
+    from rankfall.run.plan.slices import Slice
+    from rankfall.run.plan.written import Written
+    from rankfall.run.snakemake.outputs import Outputs
+    from rankfall.run.snakemake.statements import Statement, Statements
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Planned:
 
     @property
     def outputs(self) -> "Outputs":
-        from rankfall.schedule.outputs import Outputs
+        from rankfall.run.snakemake.outputs import Outputs
 
         return Outputs.under(self.results)
 
     @cached_property
     def statements(self) -> "Statements":
-        from rankfall.schedule.statements import Statements
-        from rankfall.schedule.written_statements import WrittenStatements
+        from rankfall.run.snakemake.statements import Statements
+        from rankfall.run.snakemake.written_statements import WrittenStatements
 
         return Statements(self.plan) if self.written is None else WrittenStatements(self.plan, self.written)
 
@@ -77,7 +77,7 @@ def planned(
     what the job makes. Without them it needs all cells."""
     import rankfall
     from rankfall.errors import RankfallError
-    from rankfall.plan import make_plan
+    from rankfall.run.plan import make_plan
 
     here = Path(rankfall.__file__).parent
     if args.package is not None and here.resolve() != args.package.resolve():
@@ -99,8 +99,8 @@ def _own_part(
 ) -> Planned | None:
     """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
     from rankfall.errors import RankfallError
-    from rankfall.plan import make_plan
-    from rankfall.plan.written import Written
+    from rankfall.run.plan import make_plan
+    from rankfall.run.plan.written import Written
 
     written = Written.beside(args.config)
     if written is None:

@@ -9,9 +9,9 @@ from rankfall.commands._planned import Planned
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rankfall.jobs.engine import Settings
-    from rankfall.plan.cell import Cell
-    from rankfall.store import Store
+    from rankfall.run.jobs.engine import Settings
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import Store
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Shards:
 
     def train(self, task: str, shard: str, made: dict[str, str], out: Path | None, training_out: Path | None) -> None:
         """`made` is the record that the tables keep of what they were made from."""
-        from rankfall.code.commit import commit
-        from rankfall.jobs.cells import recorded
-        from rankfall.jobs.training import train_cells
         from rankfall.report import tables
         from rankfall.report.rows import cell_row
+        from rankfall.run.jobs.cells import recorded
+        from rankfall.run.jobs.training import train_cells
+        from rankfall.run.keys.commit import commit
         from rankfall.train.progress import Progress
 
         cells = self.own.plan.shard(task, shard)
@@ -50,9 +50,9 @@ class Shards:
             tables.write("training", epochs, training_out, about)
 
     def measure(self, name: str, task: str, shard: str, made: dict[str, str], out: Path) -> None:
-        from rankfall.jobs.engine import stop_signals
-        from rankfall.jobs.measuring import MeasuringWork, measured
         from rankfall.report import tables
+        from rankfall.run.jobs.engine import stop_signals
+        from rankfall.run.jobs.measuring import MeasuringWork, measured
 
         plan = self.own.plan
         cells = plan.measured_cells(name, task, shard)
@@ -67,8 +67,8 @@ def course_rows(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> list[dict[str, Any]]:
     """The course of each cell's training, read from the store."""
-    from rankfall.jobs.cells import loaded
     from rankfall.report.rows import epoch_rows
+    from rankfall.run.jobs.cells import loaded
     from rankfall.train.history import means
     from rankfall.train.resume import without
 

@@ -38,7 +38,7 @@ def codes(run: Path) -> dict[str, dict[str, str]]:
     """Specification -> code, of the cells in a run's tables, as far as its store has them."""
     import pyarrow.parquet as pq
 
-    from rankfall.store import Store
+    from rankfall.run.store import Store
 
     cells, store = run / "tables" / "cells.parquet", run / "store"
     if not cells.is_file() or not store.is_dir():

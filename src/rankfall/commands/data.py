@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.plan.cell import Cell
+    from rankfall.run.plan.cell import Cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.code.unchanged import proved
+    from rankfall.run.guards.unchanged import proved
 
     own = _planned.planned(args, lambda written: written.data(args.task), lambda said: said.data(args.task))
     own.plan.shards_of(args.task)  # or an error that names the tasks
@@ -27,10 +27,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str, Cell]") -> int:
-    from rankfall.jobs.cells import dataset_of
     from rankfall.report import tables
     from rankfall.report.rows import dataset_rows
-    from rankfall.store import Store
+    from rankfall.run.jobs.cells import dataset_of
+    from rankfall.run.store import Store
 
     made = own.check(own.statements.data(args.task), f"data of {args.task}")
     store = Store(own.results / "store")

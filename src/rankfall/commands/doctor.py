@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.checks import local
+    from rankfall.run.doctor import local
 
     if args.slurm:
-        from rankfall.checks.slurm import slurm
+        from rankfall.run.doctor.slurm import slurm
 
         found = list(chain(local.results(args.results), slurm(args.profile, args.results, args.probe_seconds)))
     else:

@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall import components
-    from rankfall.code.unchanged import check_unchanged, proved
-    from rankfall.code.watch import given, numerics
     from rankfall.errors import RankfallError
-    from rankfall.plan.slices import Slice
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
+    from rankfall.run.guards.unchanged import check_unchanged, proved
+    from rankfall.run.guards.watch import given, numerics
+    from rankfall.run.plan.slices import Slice
 
     own = _planned.planned(args, lambda written: Slice([]), lambda said: said.figure(args.name))
     figure = own.plan.figure(args.name)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankfall.store import Store
-    from rankfall.store.inventory import Item, Live
+    from rankfall.run.store import Store
+    from rankfall.run.store.inventory import Item, Live
 
 
 AT_ONCE = ("temporary", "announcement")  # of processes that are dead, whatever their age
@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.plan import make_plan
-    from rankfall.store import Store
-    from rankfall.store.inventory import DAY, removable, remove
+    from rankfall.run.plan import make_plan
+    from rankfall.run.store import Store
+    from rankfall.run.store.inventory import DAY, removable, remove
 
     plans = [make_plan(config) for config in args.config]
     results = args.results or only_results(plans)
@@ -70,8 +70,8 @@ def old_plans(results: Path, running: int) -> "Iterator[Item]":
     """What runs have written for their jobs. While anything works on these results, its plan may be any of them."""
     import time
 
-    from rankfall.plan.written import FOLDER
-    from rankfall.store.inventory import Item
+    from rankfall.run.plan.written import FOLDER
+    from rankfall.run.store.inventory import Item
 
     folder = results / FOLDER
     for path in sorted(folder.iterdir()) if folder.is_dir() and not running else ():
@@ -109,7 +109,7 @@ def only_results(plans: "Iterable[Any]") -> Path:
 
 def live(plans: "Iterable[Any]") -> "Live":
     """What these plans need."""
-    from rankfall.store.inventory import Live
+    from rankfall.run.store.inventory import Live
 
     needed = Live()
     for plan in plans:
@@ -122,8 +122,8 @@ def live(plans: "Iterable[Any]") -> "Live":
 
 def needed_by_running(store: "Store", needed: "Live") -> int:
     """Add to `needed` what live processes have announced; how many there are."""
-    from rankfall.plan.cell import digest
-    from rankfall.store.announced import announced
+    from rankfall.run.plan.cell import digest
+    from rankfall.run.store.announced import announced
 
     found, _ = announced(store.root)
     for one in found:
@@ -145,7 +145,7 @@ def measure_keys(plan: Any, name: str) -> set[str]:
 
 def summary(items: "list[Item]", delete: bool) -> str:
     """One line a kind of file, with number, size and age."""
-    from rankfall.store.inventory import DAY
+    from rankfall.run.store.inventory import DAY
 
     if not items:
         return "nothing to remove"

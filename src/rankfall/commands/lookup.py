@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.plan.build import MeasurePlan
-    from rankfall.plan.cell import Cell
-    from rankfall.schedule.lookups import ShardJob
+    from rankfall.run.plan.build import MeasurePlan
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.snakemake.lookups import ShardJob
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.code.unchanged import proved
+    from rankfall.run.guards.unchanged import proved
 
     listed = None if args.jobs is None else listed_in(args.jobs)
     if listed is None:
@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
 def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", measures: "list[MeasurePlan]") -> int:
     from rankfall.commands._shards import Shards
-    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.store import Store
+    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.run.store import Store
     from rankfall.train.device import prepare
 
     compute = own.plan.config.compute
@@ -74,7 +74,7 @@ def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", m
 
 def to_make(own: _planned.Planned) -> "list[ShardJob]":
     """Those that a run would look up now."""
-    from rankfall.schedule.standing import standing
+    from rankfall.run.snakemake.standing import standing
 
     return sorted(standing(own.plan, own.statements, own.outputs).lookups)
 
@@ -82,7 +82,7 @@ def to_make(own: _planned.Planned) -> "list[ShardJob]":
 def listed_in(path: Path) -> "list[ShardJob]":
     """Those that a run lists."""
     from rankfall.errors import RankfallError
-    from rankfall.schedule.lookups import ShardJob
+    from rankfall.run.snakemake.lookups import ShardJob
 
     try:
         return [ShardJob(*map(str, job)) for job in json.loads(path.read_text())]

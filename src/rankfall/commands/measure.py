@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.jobs.engine import Settings
-    from rankfall.plan.cell import Cell
-    from rankfall.store import Store
+    from rankfall.run.jobs.engine import Settings
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.code.unchanged import proved
+    from rankfall.run.guards.unchanged import proved
 
     own = _own(args)
     measure = own.plan.measure(args.measure)
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _own(args: argparse.Namespace) -> _planned.Planned:
     """Of a shard's cells, or of none."""
-    from rankfall.plan.slices import Slice
+    from rankfall.run.plan.slices import Slice
 
     if args.task is None or args.shard is None:
         return _planned.planned(args, lambda written: Slice([]), lambda said: said.freely(args.measure))
@@ -47,8 +47,8 @@ def _own(args: argparse.Namespace) -> _planned.Planned:
 
 
 def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
-    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.store import Store
+    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.run.store import Store
     from rankfall.train.device import prepare
 
     compute = own.plan.config.compute
@@ -79,10 +79,10 @@ def of_cells(
 
 def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", settings: "Settings") -> None:
     """A measure that needs no cells."""
-    from rankfall.jobs.engine import stop_signals
-    from rankfall.jobs.measuring import MeasuringWork, measured_freely, measured_tables
-    from rankfall.jobs.processor import processor
     from rankfall.report import tables
+    from rankfall.run.jobs.engine import stop_signals
+    from rankfall.run.jobs.measuring import MeasuringWork, measured_freely, measured_tables
+    from rankfall.run.jobs.processor import processor
 
     measure = own.plan.measure(args.measure)
     made = own.check(own.statements.freely(args.measure), f"measure {args.measure}")

@@ -54,13 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.measures._models import requested
-    from rankfall.pretrained.profile import profile
-    from rankfall.pretrained.source import MINILM, ModelSource
-    from rankfall.pretrained.texts import Texts
+    from rankfall.measure.models import requested
+    from rankfall.models.source import MINILM, ModelSource
+    from rankfall.models.texts import Texts
+    from rankfall.rank.model_residuals.profile import profile
+    from rankfall.rank.models.figure import models, short
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
-    from rankfall.report.figures.models import models, short
 
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
     phase = args.phase or ("pretrained" if local else "init")
@@ -104,7 +104,7 @@ def show(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rankfall.report.figures.models import summary
+    from rankfall.rank.models.figure import summary
     from rankfall.terminal import clean
 
     chosen = frame[(frame.metric == "composite") & (frame.centre == "mean")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.plan import Plan
+    from rankfall.run.plan import Plan
 
 NOT_MADE = "something that it is made from could not be made"
 
@@ -75,7 +75,7 @@ def write_lacking(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str,
     page lacks, and why; the next run makes it again, since its record says that it is of less than was planned.
     """
     from rankfall.errors import RankfallError
-    from rankfall.schedule.standing import right
+    from rankfall.run.snakemake.standing import right
 
     statements, outputs = own.statements, own.outputs
     tables, figures = right(own.plan, statements, outputs)
@@ -111,7 +111,7 @@ def provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
     from rankfall.design import canonical
     from rankfall.report.page.pack import SEED
     from rankfall.report.provenance import provenance, snippet, tail
-    from rankfall.store import Store
+    from rankfall.run.store import Store
 
     if not (results / "store").is_dir():
         return

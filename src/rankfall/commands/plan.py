@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankfall.plan.build import Plan
-    from rankfall.schedule.estimates import Estimate
-    from rankfall.schedule.status import Status
+    from rankfall.run.plan.build import Plan
+    from rankfall.run.snakemake.estimates import Estimate
+    from rankfall.run.snakemake.status import Status
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.plan import make_plan
-    from rankfall.schedule.status import status
+    from rankfall.run.plan import make_plan
+    from rankfall.run.snakemake.status import status
 
     if args.schema:
-        from rankfall.config.schema import write_schema
+        from rankfall.run.config.schema import write_schema
 
         write_schema(args.schema)
         return 0
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         return calibrate(args)
     plan = make_plan(args.config)
     if args.script:
-        from rankfall.schedule.script import script
+        from rankfall.run.snakemake.script import script
 
         print(script(plan, args.config, args.results or Path(plan.config.results)), end="")
         return 0
@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 def calibrate(args: argparse.Namespace) -> int:
     """Write the measured costs of the store; the file named in the configuration may not exist yet."""
-    from rankfall.config.types import read
-    from rankfall.plan import make_plan
-    from rankfall.plan.history import measure_history, write_history
-    from rankfall.store import Store
+    from rankfall.run.config.types import read
+    from rankfall.run.plan import make_plan
+    from rankfall.run.plan.history import measure_history, write_history
+    from rankfall.run.store import Store
 
     raw = read(args.config)
     compute = raw.get("compute", {})
@@ -72,7 +72,7 @@ def calibrate(args: argparse.Namespace) -> int:
 
 def as_text(plan: "Plan", found: "Status") -> str:
     """A table, the reasons, and a last line with the sum."""
-    from rankfall.plan.engines import engines
+    from rankfall.run.plan.engines import engines
 
     states = ["fresh", "stale", "new", *["kept"] * any(one.kept for one in found.lines)]
     head = ("task", "architecture", "training", "cells", *states, "to compute")
@@ -128,7 +128,7 @@ KINDS = {
 
 def said_run(run: "dict[str, Estimate]") -> str:
     """How long all that is to do takes by the clock on this machine's cores, and of what that is made."""
-    from rankfall.schedule.estimates import between, by_rule
+    from rankfall.run.snakemake.estimates import between, by_rule
 
     cores, seconds = available(), by_rule(run)
     low, high = (duration(one) for one in between(run, cores))
@@ -149,7 +149,7 @@ GPU = 4e13  # operations a second, of a large GPU's matrix products in float32
 
 def beyond_a_core(plan: "Plan") -> list[str]:
     """What the longest network would take, where no processor is meant for it."""
-    from rankfall.plan.cost import cell_operations
+    from rankfall.run.plan.cost import cell_operations
 
     longest = max(plan.cells, key=lambda cell: cell.cost.seconds)
     if longest.cost.seconds < LONG:
@@ -167,8 +167,8 @@ def as_json(plan: "Plan", found: "Status") -> str:
     import json
     from dataclasses import asdict
 
-    from rankfall.plan.engines import engines
-    from rankfall.schedule.estimates import between, by_rule
+    from rankfall.run.plan.engines import engines
+    from rankfall.run.snakemake.estimates import between, by_rule
 
     shards = [
         {"task": task, "shard": shard, "cells": [cell.key for cell in cells]}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from rankfall.live.driver import Driver
+    from rankfall.run.screen.driver import Driver
 
 # Arguments with which Snakemake computes nothing and has something to say: then it speaks for itself.
 TALKS = re.compile(
@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.live import driver
+    from rankfall.run.screen import driver
 
     if any(TALKS.fullmatch(word) for word in args.snakemake):
         command = driver.command(args.config, args.profile, args.snakemake)
         sys.stdout.flush()
         os.execv(command[0], command)
-    from rankfall.live.child import Child
-    from rankfall.live.state import RunState
+    from rankfall.run.screen.child import Child
+    from rankfall.run.screen.state import RunState
 
     began = time.time()
     command = driver.command(args.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
@@ -56,11 +56,11 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
     import pyarrow.parquet  # noqa: F401  # for the last lines
 
     import rankfall.commands.status
-    import rankfall.live.ending  # noqa: F401
+    import rankfall.run.screen.ending  # noqa: F401
     from rankfall.caches import tidy
-    from rankfall.config.types import parse, read
     from rankfall.errors import RankfallError
-    from rankfall.live.record import RunRecord
+    from rankfall.run.config.types import parse, read
+    from rankfall.run.screen.record import RunRecord
 
     tidy()
     try:
@@ -74,7 +74,7 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """The last lines, and the exit code."""
     from rankfall.commands.status import brief_of
-    from rankfall.live import cluster, ending, record
+    from rankfall.run.screen import cluster, ending, record
 
     if own.signals:
         name = cluster.name_in(own.child.text())
@@ -102,9 +102,9 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
 
 def found(results: Path) -> Iterable[str]:
     """The first findings of the run's page."""
-    from rankfall.live.ending import told
     from rankfall.report import tables
     from rankfall.report.page.findings import findings
+    from rankfall.run.screen.ending import told
 
     def read(name: str) -> Any:
         path = results / "tables" / f"{name}.parquet"
@@ -119,7 +119,7 @@ def typed_unlock(again: str) -> str:
 
 
 def tell(lines: Iterable[str], file: TextIO | None = None) -> None:
-    from rankfall.live.driver import say
+    from rankfall.run.screen.driver import say
 
     for line in lines:
         if file is None:

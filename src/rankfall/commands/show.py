@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankfall.store import CellRecord, Store
+    from rankfall.run.store import CellRecord, Store
 
 NAMED = 5  # cells that an ambiguous prefix names
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.report.provenance import provenance, snippet
-    from rankfall.store import Store
+    from rankfall.run.store import Store
 
     cell = find(args.key, Store(args.results / "store", only_reads=True))
     if args.snippet:

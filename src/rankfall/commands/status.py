@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankfall.plan.cell import Cell
-    from rankfall.store import CellRecord, Store
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import CellRecord, Store
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
 SHOWN = 5  # reasons that --brief tells
@@ -42,12 +42,12 @@ def run(args: argparse.Namespace) -> int:
     if args.brief:
         return brief(args)
     if args.watch:
-        from rankfall.config.types import parse, read
-        from rankfall.live.watch import watch
+        from rankfall.run.config.types import parse, read
+        from rankfall.run.screen.watch import watch
 
         return watch(args.results or Path(parse(read(args.config)).results), sys.stdout.isatty())
-    from rankfall.plan import make_plan
-    from rankfall.store import Store
+    from rankfall.run.plan import make_plan
+    from rankfall.run.store import Store
 
     plan = make_plan(args.config)
     results = args.results or Path(plan.config.results)
@@ -115,7 +115,7 @@ def tail(path: Path | None, lines: int) -> list[str]:
 
 def brief(args: argparse.Namespace) -> int:
     """What the table of cells says, without a plan."""
-    from rankfall.config.types import parse, read
+    from rankfall.run.config.types import parse, read
 
     return brief_of(args.results or Path(parse(read(args.config)).results), args.config)
 

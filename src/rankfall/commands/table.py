@@ -90,7 +90,7 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
 def _folder(args: argparse.Namespace) -> Path:
     """Of the results: as named, or as the configuration says."""
     if args.results is None and args.config is not None:
-        from rankfall.config.types import parse, read
+        from rankfall.run.config.types import parse, read
 
         return Path(parse(read(args.config)).results)
     return args.results or Path("results")
@@ -98,8 +98,8 @@ def _folder(args: argparse.Namespace) -> Path:
 
 def _combine(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
-    from rankfall.plan.slices import Slice
     from rankfall.report import tables
+    from rankfall.run.plan.slices import Slice
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
@@ -150,7 +150,7 @@ def config_digest(path: Path) -> str:
     import hashlib
     import json
 
-    from rankfall.config.types import read
+    from rankfall.run.config.types import read
 
     values = read(path)
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.plan.cell import Cell
+    from rankfall.run.plan.cell import Cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.code.unchanged import proved
+    from rankfall.run.guards.unchanged import proved
 
     place = args.task, args.shard
     own = _planned.planned(args, lambda written: written.shard(*place), lambda said: said.train(*place))
@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
 def train_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
     from rankfall.commands._shards import Shards
-    from rankfall.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.store import Store
+    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.run.store import Store
     from rankfall.train.device import prepare
 
     made = own.check(own.statements.train(args.task, args.shard), f"train {args.task} {args.shard}")

@@ -1,6 +1,6 @@
 """Which compositions cannot be, by what components declare: REFUSES, REQUIRES, and a position's TOUCHES against an attention's OFFERS.
 
-The plan refuses such cells before anything runs (`config/rules.py`). A measure that composes networks itself says so in its rows.
+The plan refuses such cells before anything runs (`run/config/rules.py`). A measure that composes networks itself says so in its rows.
 """
 
 from collections.abc import Mapping

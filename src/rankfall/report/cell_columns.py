@@ -9,7 +9,7 @@ from rankfall.design import Component
 from rankfall.report.schema import CELL_COLUMNS
 
 if TYPE_CHECKING:
-    from rankfall.plan.cell import Cell
+    from rankfall.run.plan.cell import Cell
 
 
 def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rankfall.report.cell_columns import cell_columns
 from rankfall.report.processors import join_processors
 
 if TYPE_CHECKING:
-    from rankfall.plan.cell import Cell
+    from rankfall.run.plan.cell import Cell
     from rankfall.tasks._dataset import Dataset
 
 Row = dict[str, Any]

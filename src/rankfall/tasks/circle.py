@@ -1,6 +1,6 @@
 """Two points opposite each other on a circle: predict the next position of each (Dong et al. 2021, section 4, figure 3).
 
-A network that has learned this is then applied to its own output, step after step (`measures/circle.py`). There are three ways to
+A network that has learned this is then applied to its own output, step after step (`rank/circle/measure.py`). There are three ways to
 combine a step's input and output, and the data must match:
 
     none        x <- f(x)        f learns the next point

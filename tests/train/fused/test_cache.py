@@ -13,10 +13,10 @@ import torch
 from helpers import config
 
 from rankfall.errors import RankfallError
-from rankfall.jobs import training as job
-from rankfall.jobs.engine import Settings
-from rankfall.plan import make_plan
-from rankfall.store import Store
+from rankfall.run.jobs import training as job
+from rankfall.run.jobs.engine import Settings
+from rankfall.run.plan import make_plan
+from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
 numba = pytest.importorskip("numba")

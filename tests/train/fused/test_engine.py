@@ -24,10 +24,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rankfall.code.fingerprint import Sources
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
-from rankfall.plan.engines import CHECKED, REPEATED, code_of, digest_of
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan.engines import CHECKED, REPEATED, code_of, digest_of
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
@@ -501,7 +501,7 @@ def test_the_engine_was_checked_with_these_components() -> None:
     found = {kind: {name: code_of(kind, name, Sources()) for name in known} for kind, known in CHECKED.items()}
     around = {module: digest_of(module, Sources()) for module in REPEATED}
     assert (found, around) == (CHECKED, REPEATED), (
-        "run tests/train/fused, mend the kernels if they disagree, then note these digests in plan/engines.py"
+        "run tests/train/fused, mend the kernels if they disagree, then note these digests in run/plan/engines.py"
     )
 
 

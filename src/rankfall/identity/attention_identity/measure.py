@@ -1,0 +1,71 @@
+"""What attention weights still tell (Brunner et al. 2020): null space of T, second distributions, intervals, effective attention.
+
+For each layer and head, in float64, over the first test samples. T = (E W_V + 1 b_V^T) H with the bias of the values. Lengths below
+the task's are beginnings of its sequences, lengths above are several of them joined. Where a mask gives each row tokens of its own, a few
+rows are measured, each with the tokens that it may attend to.
+"""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.identity.attention import AttentionOptions, LayerNumbers
+from rankfall.identity.cells import cell_views
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "attention_identity"
+NEEDS = "cells"
+USES = ("weights", "heads", "values")
+LENGTHS = ("lengths",)
+LIMITS = {
+    "samples": (1, None),
+    "lengths": (3, None),
+    "tolerances": (1e-15, 1),
+    "entries": (0, None),
+    "masked": (1, None),
+}
+
+
+@torch.no_grad()
+def attention_identity(
+    context: "Context",
+    *,
+    samples: int = 8,
+    lengths: list[int] = [],
+    tolerances: list[float] = [1e-3, 1e-6, 1e-10, 1e-13],
+    entries: int = 1,
+    masked: int = 8,
+) -> list[dict[str, Any]]:
+    """`lengths`: of the sequences; none: the task's own. `tolerances`: relative, of the rank; all else is at 1e-10. `entries`:
+    rows of weights in each head for which linear programs are solved. `masked`: so many rows where each has a mask of its own.
+    """
+    made = copy.deepcopy(context.network).double()
+    inputs, special = context.data.test.inputs, context.data.special
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    options = AttentionOptions(tuple(tolerances), entries, masked)
+    rows: list[dict[str, Any]] = []
+    for length in lengths or [inputs.shape[2]]:
+        found: dict[tuple[int, int], LayerNumbers] = {}
+        for view in cell_views(made, at_length(inputs, length, samples), special):
+            seed = context.cells[view.member].seed
+            numbers = found.setdefault((view.member, view.layer), LayerNumbers(view.layer, options, seed))
+            numbers.add(view)
+        rows += [{"member": member, **row} for (member, _), numbers in found.items() for row in numbers.rows()]
+    return rows
+
+
+def at_length(inputs: Tensor, length: int, samples: int) -> Tensor:
+    """The first samples of (K, N, T, ...) at another length: beginnings, or several joined end to end."""
+    joined = -(-length // inputs.shape[2])
+    if inputs.shape[1] < joined:
+        raise RankfallError(
+            f"attention_identity: lengths has {length}, for which {joined} test samples of {inputs.shape[2]} tokens are joined, but "
+            f"the task has {inputs.shape[1]}; raise its option test"
+        )
+    count = min(samples, inputs.shape[1] // joined)
+    return inputs[:, : count * joined].unflatten(1, (count, joined)).flatten(2, 3)[:, :, :length]

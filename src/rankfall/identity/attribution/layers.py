@@ -1,0 +1,161 @@
+"""The numbers of the attribution tables, of one layer of one network: shares by method, mixing ratios, and how far methods agree.
+
+Contributions are given as squares (M, S, N, T): of N tokens j in each of S samples, from all T tokens i; the mean over M directions is the
+square (M = 1: it is exact). What a number would be without one of the directions gives its standard error (the jackknife).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.identity.attribution.mixing import Mixing, mixing, rolled
+from rankfall.identity.jacobian import JACOBIAN, SUMMED
+from rankfall.identity.shares import NOT_FIRST, correlations, quantities, shares
+from rankfall.identity.views import AttentionView
+from rankfall.rank.powers import least
+
+ABLATION = "ablation"
+ALL, WITHOUT_FIRST = "all", "without first"
+MIXING, SPEARMAN, SPEARMAN_OTHERS = "mixing ratio", "spearman", "spearman of others"
+QUANTILES = {"low": 0.05, "lower": 0.25, "median": 0.5, "upper": 0.75, "high": 0.95}
+NOTHING: dict[str, Any] = dict.fromkeys(
+    ("other", "value", "deviation", "error", "median_error", "directions", *QUANTILES)
+)
+CONSTANT = "features behind a norm sum to a constant, so that this gradient is rounding"
+Rows = list[dict[str, Any]]
+
+
+def mixed(views: list[AttentionView]) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
+    """Of all layers of one network: by layer the matrices (B, T, T) from the first layer to this one, why any is missing, mixing ratios."""
+    layers: list[Mixing] = [mixing(view) for view in views]
+    matrices: list[dict[str, Tensor]] = []
+    missing: list[dict[str, str]] = []
+    rollout, norms = None, None
+    reason = ""
+    for layer in layers:
+        rollout = layer.rollout if rollout is None else rolled([rollout, layer.rollout])
+        reason = reason or layer.reason
+        if layer.norms is not None and not reason:
+            norms = layer.norms if norms is None else rolled([norms, layer.norms])
+        found = {"attention": layer.attention, "rollout": rollout}
+        if not reason:
+            assert norms is not None
+            found["norms"] = norms
+        matrices.append(found)
+        missing.append({"norms": reason} if reason else {})
+    return matrices, missing, [layer.ratios for layer in layers]
+
+
+def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, str]) -> Rows:
+    """Shares of one layer by every method, with and without the first token, and rank correlations; `tokens` (S, N) are the j."""
+    empty = dict(missing)
+    kept = {}
+    for method, value in squares.items():
+        if method == SUMMED and _is_rounding(value, squares[JACOBIAN]):
+            empty[method] = CONSTANT
+        else:
+            kept[method] = value.double()
+    rows: Rows = []
+    for method, reason in empty.items():
+        rows += [
+            row(method, kept_tokens, name, None, tokens, reason=reason)
+            for kept_tokens in (ALL, WITHOUT_FIRST)
+            for name in quantities(torch.ones(*tokens.shape, 2), tokens.clamp_max(1))
+        ]
+    for method, value in kept.items():
+        for kept_tokens in (ALL, WITHOUT_FIRST):
+            rows += _estimated(method, kept_tokens, value, tokens)
+    # Rows without shares have no ranks either.
+    sizes = {method: value.mean(0).clamp_min(0).sqrt() for method, value in kept.items()}
+    sizes = {method: torch.where(shares(value).isnan(), 0.0, value) for method, value in sizes.items()}
+    counted = torch.stack([value > 0 for value in sizes.values()]).any(0)  # what no method counts is masked
+    own = torch.zeros_like(counted).scatter_(-1, tokens.unsqueeze(-1), True)
+    for quantity, of in ((SPEARMAN, counted), (SPEARMAN_OTHERS, counted & ~own)):
+        for (one, other), value in correlations(sizes, of).items():
+            rows.append(row(one, ALL, quantity, value, tokens, other=other))
+    return rows
+
+
+def ratio_rows(ratios: dict[str, Tensor], missing: dict[str, str]) -> Rows:
+    """Mixing ratios of one layer, of all tokens (B, T)."""
+    (length,) = {value.shape[1] for value in ratios.values()}
+    tokens = torch.arange(length).expand(len(next(iter(ratios.values()))), -1)
+    return [
+        row(method, ALL, MIXING, ratios.get(method), tokens, reason="" if method in ratios else missing["norms"])
+        for method in (*ratios, *(name for name in ("norms and skip", "norms, skip and norm") if name not in ratios))
+    ]
+
+
+def _estimated(method: str, kept_tokens: str, squares: Tensor, tokens: Tensor) -> Iterator[dict[str, Any]]:
+    count = len(squares)
+    whole = _values(squares.mean(0), tokens, kept_tokens)
+    without = [
+        _values((squares.sum(0) - squares[one]) / (count - 1), tokens, kept_tokens) for one in range(count) if count > 1
+    ]
+    for name, value in whole.items():
+        found = row(method, kept_tokens, name, value, tokens, directions=count if count > 1 else None)
+        if without:
+            others = [_described(each[name]) for each in without]
+            for column, of in (("error", "value"), ("median_error", "median")):
+                found[column] = _jackknife([other[of] for other in others])
+        if name == NOT_FIRST:
+            found |= dict.fromkeys((*QUANTILES, "median_error"))
+        yield found
+
+
+def _values(squares: Tensor, tokens: Tensor, kept_tokens: str) -> dict[str, Tensor]:
+    contributions = squares.clamp_min(0).sqrt()
+    if kept_tokens == WITHOUT_FIRST:
+        contributions = torch.cat([torch.zeros_like(contributions[..., :1]), contributions[..., 1:]], -1)
+    found = quantities(contributions, tokens)
+    if kept_tokens == WITHOUT_FIRST:
+        found = {name: value.masked_fill(tokens == 0, torch.nan) for name, value in found.items()}
+    return found
+
+
+def row(
+    method: str,
+    kept_tokens: str,
+    quantity: str,
+    values: Tensor | None,
+    tokens: Tensor,
+    *,
+    reason: str = "",
+    **more: Any,
+) -> dict[str, Any]:
+    """One row; a number that does not exist is null, with the reason."""
+    found: dict[str, Any] = {"method": method, "kept_tokens": kept_tokens, "quantity": quantity} | NOTHING
+    described = _described(values) if values is not None else dict.fromkeys(("value",))
+    if described["value"] is None and not reason:
+        reason = "all contributions are zero, equal, or beyond the range of their number format"
+    counts = {"samples": tokens.shape[0], "tokens": tokens.numel() - int((tokens == 0).sum()) * (kept_tokens != ALL)}
+    return found | described | counts | {"value_reason": reason} | more
+
+
+def _described(values: Tensor) -> dict[str, Any]:
+    """Mean and quantiles over tokens, deviation over samples of their means; tokens without a number (NaN) are left out."""
+    numbers = values.cpu().double().numpy()
+    good = numbers[~np.isnan(numbers)]
+    if not len(good):
+        return dict.fromkeys(("value", "deviation", *QUANTILES))
+    there = [one[~np.isnan(one)].mean() for one in numbers if not np.isnan(one).all()]
+    found = {name: float(value) for name, value in zip(QUANTILES, np.quantile(good, list(QUANTILES.values())))}
+    return found | {"value": float(good.mean()), "deviation": float(np.std(there, ddof=1)) if len(there) > 1 else None}
+
+
+def _jackknife(values: list[float | None]) -> float | None:
+    if any(value is None for value in values):
+        return None
+    each = np.array(values, dtype=float)
+    return float(np.sqrt((len(each) - 1) / len(each) * np.square(each - each.mean()).sum()))
+
+
+def _is_rounding(summed: Tensor, jacobian: Tensor) -> bool:
+    """Whether the gradient of a sum is zero but for rounding; of gradients that are too small to be squared nobody can say."""
+    limit, whole = torch.finfo(jacobian.dtype).eps ** 0.5, float(jacobian.mean(0).sum())
+    return whole >= least(jacobian.dtype) / limit**2 and float(summed.mean(0).sum()) <= limit**2 * whole

@@ -1,0 +1,53 @@
+"""How much of each token's state comes from each token of the input, layer by layer, by several methods that are compared in ranks.
+
+Jacobian blocks are exact, in float64: all D x D entries of d e_j / d x_i, with x_i what enters the first block (embedding, position and
+norm behind it). Beside them: Jacobian times input, the gradient of the summed features, attention weights of the layer, rollout, norms of
+weighted values (of the attention, skip and norm of each layer, multiplied over layers; the MLP is not in them), and the effect of
+replacing a token by the mean. Sentinels count as tokens.
+"""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rankfall.identity.ablation import ablation
+from rankfall.identity.attribution.layers import ABLATION, mixed, ratio_rows, share_rows
+from rankfall.identity.cells import cell_views
+from rankfall.identity.jacobian import MEMORY, every_block
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "attribution"
+LIMITS = {"samples": (1, None)}
+COST = {"seconds": 1.0, "megabytes": 300.0}
+PARTS_OF_ATTENTION = ("weights", "contexts", "maps")
+NO_PARTS = "this attention has no weights, heads and values"
+
+
+@torch.no_grad()
+def attribution(context: "Context", *, samples: int = 2) -> list[dict[str, Any]]:
+    """Over the first test samples."""
+    network = copy.deepcopy(context.network).double()
+    inputs = context.data.test.inputs[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    x = network.lift(inputs)  # (K, B, T, D)
+    squares = every_block(lambda states: list(network.layers(states))[1:], x, MEMORY)  # each (L, K, B, T, T)
+    ablated = ablation(lambda states: list(network.layers(states))[1:], x).square()
+    tokens = torch.arange(x.shape[2], device=x.device).expand(x.shape[1], -1)
+    parts = all(hasattr(block.attention, name) for block in network.blocks for name in PARTS_OF_ATTENTION)
+    views = list(cell_views(network, inputs)) if parts else []
+    rows = []
+    for member in range(x.shape[0]):
+        matrices, missing, ratios = mixed([view for view in views if view.member == member])
+        for layer in range(len(network.blocks)):
+            found = {name: value[layer, member][None] for name, value in squares.items()}
+            found[ABLATION] = ablated[layer, member][None]
+            lacking = dict.fromkeys(("attention", "rollout", "norms"), NO_PARTS)
+            if parts:
+                found |= {name: value.square()[None] for name, value in matrices[layer].items()}
+                lacking = missing[layer]
+                rows += [{"member": member, "layer": layer + 1} | row for row in ratio_rows(ratios[layer], lacking)]
+            rows += [{"member": member, "layer": layer + 1} | row for row in share_rows(found, tokens, lacking)]
+    return rows

@@ -1,0 +1,1 @@
+"""How much of the last token of networks of ours comes from each place."""

@@ -1,0 +1,1 @@
+"""Which tokens attention goes to, raw and effective."""

@@ -1,0 +1,53 @@
+"""Which tokens attention goes to, raw and effective, by layer: first token, separators, punctuation, others."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.rank.models.figure import short
+from rankfall.report.coincide import coincide
+from rankfall.report.lines import legend_below, lines, steps
+from rankfall.report.looks import label
+from rankfall.report.measured import measured
+from rankfall.report.style import Picture
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES = ["model_attention_identity"]
+KINDS = ("first", "separator", "punctuation", "other")
+QUANTITIES = {"effective_share": "effective", "share": "raw"}
+
+
+def effective_attention(
+    read: "Callable[[str], DataFrame]", *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3
+) -> Picture:
+    """One panel a model and phase; `tokens`: the length, null: the greatest measured."""
+    table = measured(read("model_attention_identity"), "effective_attention", models)
+    table = table[(table.left_out == "nothing") & table.value.notna() & table.quantity.isin(list(QUANTITIES))]
+    network = [table.model, table.phase]
+    longest = table.groupby(network).tokens.transform("max")
+    wanted = (
+        longest if tokens is None else longest.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
+    )
+    table = table[table.tokens == wanted]
+    titles = [
+        f"{label(short(model))}, {phase}, {n} tokens" for model, phase, n in zip(table.model, table.phase, table.tokens)
+    ]
+    table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
+    points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
+    grid = lines(
+        points, "layer", "value", "kind", steps(KINDS), col="panel", col_order=sorted(set(titles)), col_wrap=columns, errorbar=None,
+        style="weight", style_order=["effective", "raw"], dashes={"effective": "", "raw": (2, 1.5)}, shared=(False, True),
+    )  # fmt: skip
+    grid.set(ylim=(0, 1), ylabel="share of absolute weight")
+    legend_below(grid, 6, skip=("kind", "weight"))
+    first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
+    said = "; ".join(f"{name}: {row.raw:.2f} raw and {row.effective:.2f} effective" for name, row in first.iterrows())
+    caption = (
+        "Share of absolute attention weight by kind of token, raw (dashed) and effective (solid: without the part that does "
+        "not reach the "
+        "output), means over heads and samples; separators are special tokens other than the first. The first token has, over "
+        f"all layers, {said}."
+        + coincide(points.assign(one=points.kind + ", " + points.weight), "one", "layer", "value", ["panel"], span=1.0)
+    )
+    return Picture(grid.figure, caption, points)

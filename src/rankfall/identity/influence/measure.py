@@ -1,0 +1,159 @@
+"""Influence of each place on the last token of an untrained causal stack, beside what the closed form of uniform averaging says.
+
+Networks: `attention`, layers (1 - a) X + a SA(X) whose value and output maps have gain one and whose scores spread as at width 768, without
+norm and MLP; and `pre-norm`, a transformer as it is usually started. For the second the closed form is compared at the a that fits it best.
+"""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from rankfall.design import Architecture, Component
+from rankfall.identity.influence.averaging import agreement, averaged, continuum, exact, in_squares
+from rankfall.identity.jacobian import orthonormal
+from rankfall.nets.network import Network, Shape, build
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "influence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["published"],
+    "mask": ["causal"],
+    "mlp": ["gelu", "none"],
+    "norm": ["layer", "none"],
+    "normaliser": ["softmax"],
+    "position": ["none", "rope"],
+    "residual": ["add", "convex"],
+    "sentinels": ["none"],
+}
+LIMITS = {
+    "length": (4, None),
+    "depths": (1, None),
+    "width": (2, None),
+    "heads": (1, None),
+    "seeds": (1, None),
+    "samples": (1, None),
+    "directions": (1, None),
+}
+COMMON = {"attention": Component("multihead"), "normaliser": Component("softmax"), "mask": Component("causal")}
+OUTSIDE = {"embedding": Component("linear"), "head": Component("regression"), "sentinels": Component("none")}
+GAIN, SPREAD = 3**0.5, 768  # uniform draws in +-1/sqrt(fan_in) have a third of gain one; scores spread as at this width
+SCAN = np.arange(0.01, 1.0, 0.01)
+FORMS = {"averaging": averaged, "smoothed density": exact, "density": continuum, "in squares": in_squares}
+NONE = dict.fromkeys(("position", "alpha", "seed", "place", "share", "spearman", "distance", "from_squares", "fitted"))
+
+
+def influence(
+    context: "Context",
+    *,
+    length: int = 64,
+    depths: list[int] = [6, 24],
+    alphas: list[float] = [0.3],
+    positions: list[Literal["none", "rope"]] = ["none", "rope"],
+    width: int = 32,
+    heads: int = 4,
+    seeds: int = 2,
+    samples: int = 16,
+    directions: int = 4,
+) -> "Rows":
+    """`alphas`: weight of the attention beside the skip connection. A seed draws weights and inputs. Squares of blocks are means over
+    `samples` random inputs, since which tokens are alike is chance, and over `directions` of the last token's state for each."""
+    rows: Rows = []
+    for depth in depths:
+        for given in alphas:
+            about: dict[str, Any] = {"network": "none", "alpha": given, "depth": depth, "length": length}
+            reference = averaged(length, depth, given)
+            for name, form in FORMS.items():
+                rows += found(form(length, depth, given), reference, about | {"source": name})
+    for position in positions:
+        weights: list[float | None] = [*alphas, None]
+        for alpha in weights:
+            for seed in range(seeds):
+                network = stack(max(depths), alpha, position, width, heads, length, seed)
+                for depth, shares in zip(
+                    depths, measured(network, depths, length, seed, samples, directions), strict=True
+                ):
+                    fitted = best(shares, depth) if alpha is None else None
+                    weight = fitted if alpha is None else alpha
+                    assert weight is not None
+                    squares = None if alpha is None else agreement(shares, in_squares(length, depth, alpha))[1]
+                    reference = averaged(length, depth, weight)
+                    about = {"network": "attention" if alpha else "pre-norm", "position": position, "alpha": alpha}
+                    about |= {"depth": depth, "length": length, "seed": seed, "source": "jacobian", "fitted": fitted}
+                    rows += found(shares, reference, about, from_squares=squares)
+                    if alpha is None:
+                        rows += found(reference, reference, about | {"source": "averaging"})
+    return rows
+
+
+def found(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> "Rows":
+    """A row for each place, and one, without a place, for all: agreement with uniform averaging."""
+    spearman, distance = agreement(shares, reference)
+    about = NONE | about
+    places = [
+        about | {"quantity": "share", "place": place, "share": float(share)} for place, share in enumerate(shares, 1)
+    ]
+    return [*places, about | {"quantity": "agreement", "spearman": spearman, "distance": distance} | more]
+
+
+def best(shares: np.ndarray, depth: int) -> float:
+    """The weight of the attention at which uniform averaging is nearest."""
+    far = [agreement(shares, averaged(len(shares), depth, alpha))[1] for alpha in SCAN]
+    return float(SCAN[int(np.argmin(far))])
+
+
+def stack(depth: int, alpha: float | None, position: str, width: int, heads: int, length: int, seed: int) -> Network:
+    """One untrained network; without `alpha` a pre-norm transformer."""
+    scores = (SPREAD / width) ** 0.5
+    if alpha is None:
+        form = {
+            "residual": Component("add"),
+            "norm": Component("layer"),
+            "mlp": Component("gelu"),
+            "norm_placement": "pre",
+        }
+        init = Component("published", {"scores": scores})
+    else:
+        form = {"residual": Component("convex", {"alpha": alpha}), "norm": Component("none")}
+        form |= {"mlp": Component("none")}
+        init = Component("published", {"scale": GAIN, "scores": scores})
+    sizes: dict[str, Any] = {"depth": depth, "heads": heads, "width": width}
+    parts: dict[str, Any] = {**COMMON, **OUTSIDE, **form, **sizes, "position": Component(position), "init": init}
+    network = build(Architecture(name="stack", **parts), Shape("vectors", "values", length, 1, 1), 1, torch.float64)
+    network.initialise([seed])
+    return network.requires_grad_(False)
+
+
+def measured(
+    network: Network, depths: list[int], length: int, seed: int, samples: int, directions: int
+) -> list[np.ndarray]:
+    """Norms of the blocks d e_n / d x_i after each of the depths, as shares: as `blocks_of` estimates them, of all samples at once."""
+    rng = stream(seed, "influence")
+    width = network.blocks[0].attention.query.weight.shape[1]
+    count, inputs, drawn = min(directions, width), [], []
+    for _ in range(samples):
+        inputs.append(rng.normal(size=(length, width)))
+        drawn.append([orthonormal(rng, 1, count, width)[0] for _ in depths])  # (C, D) for each depth
+    x = torch.from_numpy(np.stack(inputs)).requires_grad_()  # (S, T, D)
+    vectors = torch.from_numpy(np.array(drawn))  # (S, depths, C, D)
+    with torch.enable_grad():
+        states = list(network.layers(x[None]))
+    norms = []
+    for place, depth in enumerate(depths):
+        squares = x.new_zeros(samples, length)
+        for direction in range(count):
+            # Samples do not meet in a network, so the gradient of a sum over samples has that of each.
+            along = (states[depth][0, :, -1] * vectors[:, place, direction]).sum()
+            (gradient,) = torch.autograd.grad(along, x, retain_graph=True)
+            squares += gradient.square().sum(-1) * width / count
+        norms.append(squares.mean(0).sqrt())
+    found = torch.stack(norms).numpy()
+    return list(found / found.sum(1, keepdims=True))

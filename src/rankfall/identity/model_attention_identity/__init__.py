@@ -1,0 +1,1 @@
+"""What attention weights still tell, in real models."""

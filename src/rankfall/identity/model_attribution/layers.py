@@ -1,0 +1,93 @@
+"""Rows of `model_attribution`: a few tokens of every text, layer by layer, by every method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.identity.ablation import ablation
+from rankfall.identity.attribution.layers import ABLATION, mixed, ratio_rows, share_rows
+from rankfall.identity.jacobian import blocks_of
+from rankfall.identity.model_views import model_views
+from rankfall.models.restart import entering, layers_from
+from rankfall.models.subject import Request, Subject, subjects
+from rankfall.streams import stream
+
+OUTLIERS, TIMES = (
+    4,
+    6.0,
+)  # at most so many features of a layer are outliers: those above so many times the median feature
+
+
+def model_rows(
+    request: Request, seeds: Sequence[int], tokens: int, directions: int | None, ablated: int
+) -> list[dict[str, Any]]:
+    """All rows of a model, of one subject after another."""
+    rows: list[dict[str, Any]] = []
+    for subject in subjects(request, seeds):
+        labels = subject.labels()
+        rows += [labels | row for row in _rows(subject, tokens, directions, ablated)]
+        del subject
+    return rows
+
+
+def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -> list[dict[str, Any]]:
+    samples, length = subject.batch.samples, subject.tokens
+    rng = stream(subject.seed or 0, "attribution")
+    drawn = [torch.from_numpy(rng.permutation(length)[:tokens]).sort().values for _ in range(samples)]
+    chosen = torch.stack(drawn)  # (S, N)
+    apart = outlier_features(subject)
+    squares: dict[str, list[Tensor]] = {}
+    effects: list[Tensor] = []
+    matrices: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
+    ratios: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
+    missing: list[dict[str, str]] = []
+    for sample in range(samples):
+        x, layers = entering(subject, sample, sample + 1)[0], layers_from(subject, sample)
+        for name, value in blocks_of(layers, x, chosen[sample], directions, rng, apart).items():
+            squares.setdefault(name, []).append(value)  # (M, L, N, T)
+        if sample < ablated:
+            effects.append(ablation(layers, x[None])[:, 0][:, chosen[sample]])  # (L, N, T)
+        found, missing, of_layer = mixed(list(model_views(subject, sample, sample + 1)))
+        for layer in range(subject.anatomy.layers):
+            for name, matrix in found[layer].items():
+                matrices[layer].setdefault(name, []).append(matrix[0, chosen[sample]])
+            for name, ratio in of_layer[layer].items():
+                ratios[layer].setdefault(name, []).append(ratio[0])
+    blocks = {name: torch.stack(values, 2) for name, values in squares.items()}  # (M, L, S, N, T)
+    rows: list[dict[str, Any]] = []
+    for layer in range(subject.anatomy.layers):
+        about = {"outliers": len(apart[layer])}
+        by_method = {name: value[:, layer] for name, value in blocks.items()}
+        by_method |= {name: torch.stack(values).square()[None] for name, values in matrices[layer].items()}
+        made = share_rows(by_method, chosen, missing[layer])
+        if effects:
+            few = {name: value[:, : len(effects)] for name, value in by_method.items()}
+            few[ABLATION] = torch.stack([effect[layer] for effect in effects]).square()[None]
+            made += [
+                row for row in share_rows(few, chosen[: len(effects)], {}) if ABLATION in (row["method"], row["other"])
+            ]
+        made += ratio_rows({name: torch.stack(values) for name, values in ratios[layer].items()}, missing[layer])
+        rows += [{"layer": layer + 1, **about, **row} for row in made]
+    return rows
+
+
+def outlier_features(subject: Subject) -> list[Tensor]:
+    """Of each layer 1 .. L: the features whose mean size over all tokens is above `TIMES` the median feature's, the largest few."""
+    sizes: dict[int, Tensor] = {}
+    for start, stop in subject.parts():
+        subject.run(
+            [subject.variants[0]],
+            start,
+            stop,
+            lambda layer, state: sizes.__setitem__(layer, sizes.get(layer, 0) + state.double().abs().sum((0, 1, 2))),
+        )
+    found = []
+    for layer in range(1, subject.anatomy.layers + 1):
+        size = sizes[layer]
+        largest = size.topk(min(OUTLIERS, len(size) - 1))
+        found.append(largest.indices[largest.values > TIMES * size.median()].sort().values)
+    return found

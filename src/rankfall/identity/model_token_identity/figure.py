@@ -1,0 +1,74 @@
+"""How often a hidden state of a Hugging Face model still tells which token it came from, layer by layer, one column a model and variant."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError
+from rankfall.rank.models.figure import short
+from rankfall.report.account import lacking, seeds
+from rankfall.report.coincide import coincide
+from rankfall.report.lines import say_cut
+from rankfall.report.looks import label
+from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
+from rankfall.report.style import Picture
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES = ["model_token_identity"]
+NETWORK = ["model", "phase", "variant"]
+POINT = ["network", "layer", "map", "loss", "trained_layer", "candidates", "distance"]
+
+
+def model_token_identity(
+    read: "Callable[[str], DataFrame]",
+    *,
+    models: list[str] = [],
+    phases: list[str] = [],
+    variants: list[str] = [],
+    candidates: list[str] = ["sentence", "distinct", "vocabulary"],
+    transfer: bool = True,
+) -> Picture:
+    """`models`, `phases`, `variants`: which ones; default all. `transfer`: maps of one layer on the states of another."""
+    table = read("model_token_identity")
+    for column, wanted in (("model", models), ("phase", phases), ("variant", variants)):
+        table = table[table[column].isin(wanted)] if wanted else table
+    if table.empty:
+        raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
+    candidates = [name for name in CANDIDATES if name in candidates and (table.candidates == name).any()]
+    titles = {
+        one: f"{label(short(one[0]))}, {one[1]}\n{label(one[2])}"
+        for one in sorted(set(zip(*(table[name] for name in NETWORK))))
+    }
+    table = table.assign(network=[titles[one] for one in zip(*(table[name] for name in NETWORK))])
+    transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
+    names = list(titles.values())
+    drawn = own(table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)])
+    figure = panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100))
+    many = seeds(table.assign(seed=table.seed.fillna(-1)), ["network"])
+    return Picture(
+        figure,
+        f"Share of tokens whose embedding is the nearest to their mapped state, on at least {int(table.sentences.min())} "
+        "sentences that no map "
+        f"was trained on; bands are 95% intervals over sentences (of initialised models, means over {many})".replace(
+            "\n", ", "
+        )
+        + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
+        + "".join(
+            (
+                finding(table, names, candidates[-1]),
+                say_cut(figure),
+                coincide(drawn, "map", "layer", "rate", ["network", "candidates"], span=1.0),
+                lacking(table, "rate", ["network"]),
+            )
+        ).replace("\n", ", "),
+        numbers(table.assign(network=table.network.str.replace("\n", ", "))),
+    )
+
+
+def intervals(table: "DataFrame") -> "DataFrame":
+    """Three rows a point, means over seeds: rate and both ends of its interval, whose median and range are drawn."""
+    from pandas import concat
+
+    means = table.groupby(POINT, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
+    return concat([means, *(means.assign(rate=means[end]) for end in ("low", "high"))])

@@ -1,0 +1,84 @@
+"""Token identifiability of a model: the states of its variants in all sentences, and the rates of `identity/tokens.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.identity.recovery import Recipe
+from rankfall.identity.sentences import FEWEST, Sentences, spread
+from rankfall.identity.tokens import token_rates
+from rankfall.models.embeddings import vocabulary
+from rankfall.models.subject import Request, Subject, subjects
+from rankfall.models.variants import Variant
+from rankfall.streams import stream
+from rankfall.train.resume import Checkpoint
+
+
+def identities(
+    request: Request,
+    seeds: Sequence[int],
+    *,
+    layers: Sequence[int] | None,
+    linear: Recipe,
+    hidden: Recipe,
+    transfer: bool,
+    places: int,
+    checkpoint: Checkpoint,
+    say: Callable[[str], None] = print,
+) -> list[dict[str, Any]]:
+    """All rows of a model. The probes of all variants and layers of one initialisation are a stack for each kind of map."""
+    if request.texts.samples < FEWEST:
+        raise RankfallError(
+            f"sentences is {request.texts.samples}; at least {FEWEST} are needed to train, validate and test"
+        )
+    rows: list[dict[str, Any]] = []
+    for subject in subjects(request, seeds):
+        if "input_ids" not in subject.batch.inputs:
+            raise RankfallError(f"model {request.source.name!r} sees pictures: it has no words to find again")
+        chosen = [0, *(range(1, subject.anatomy.layers + 1) if layers is None else sorted(set(layers)))]
+        if chosen[-1] > subject.anatomy.layers or 0 in chosen[1:]:
+            raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.anatomy.layers}")
+        labels, networks = subject.labels(), list(sentences(subject, chosen, places))
+        seed = "" if subject.seed is None else f"seed {subject.seed}, "
+        say(
+            f"{request.source.name}: {seed}{len(networks)} variants, {subject.batch.samples} sentences of {subject.tokens} tokens: "
+            f"{networks[0].train} to train probes on, {networks[0].known - networks[0].train} to validate, "
+            f"{subject.batch.samples - networks[0].known} to test"
+        )
+        for row in token_rates(networks, linear, hidden, checkpoint, f" {subject.seed}", transfer=transfer):
+            variant = subject.variants[row.pop("member")].name
+            rows.append({**labels, "variant": variant} | row)
+        del networks, subject  # or two models would be in memory while the next seed's is built
+    return rows
+
+
+def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sentences]:
+    """The sentences of every variant, in an order drawn once, so that no document is only tested."""
+    words = subject.batch.inputs["input_ids"]
+    order = torch.from_numpy(stream(subject.request.texts.seed, "sentences").permutation(len(words)))
+    chosen, every = spread(places, words.shape[1]), None
+    for variant in subject.variants:
+        states = collected(subject, variant, layers)[:, order]  # (L', N, T, D)
+        every = every or cache(
+            partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2])
+        )  # the same for all
+        yield Sentences(subject.seed or 0, words[order], layers, states, chosen, every)
+
+
+def collected(subject: Subject, variant: Variant, layers: list[int]) -> Tensor:
+    """States (L', N, T, D) of the chosen layers in float32, or float64 if the pass is."""
+    kept: dict[int, list[Tensor]] = {layer: [] for layer in layers}
+
+    def keep(layer: int, states: Tensor) -> None:
+        if layer in kept:
+            kept[layer].append(states[0].clone())
+
+    for start, stop in subject.parts():
+        subject.run([variant], start, stop, keep)
+    return torch.stack([torch.cat(parts) for parts in kept.values()])

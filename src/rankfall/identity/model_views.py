@@ -1,0 +1,146 @@
+"""Views of the attention layers of a model (identity/views.py), read from one forward pass of the model's own code.
+
+While the pass runs, every product and every move of a tensor is followed: the softmax gives the weights, the product of weights and
+another tensor gives the values, the linear map that the values come from gives what the attention reads, and the linear map of the result
+gives each head's part of the output. No layout of any family is assumed. What is found is checked in each layer: the parts have to
+give what the model computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from unicodedata import category
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
+from rankfall.models.follow import Followed, Follower
+from rankfall.models.forward import run_model
+from rankfall.models.frames import Frames
+from rankfall.models.subject import Subject, failing
+
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}
+MASKED = -1e30  # scores below this are masked; masks of float32 models kept in float64 are -3.4e38
+
+
+@torch.no_grad()
+def model_views(subject: Subject, start: int, stop: int) -> Iterator[AttentionView]:
+    """Each layer in turn, for samples start .. stop; all layers of one pass are in memory, so take few samples at a time."""
+    holder: list[Follower] = []
+    with (
+        failing(subject.request, "while its attention is read"),
+        Frames(subject.loaded.model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames,
+    ):
+        holder.append(Follower(subject.anatomy, frames, subject.loaded.heads))
+        with holder[0]:
+            run_model(subject.loaded.model, subject.inputs(start, stop))
+    layers = holder[0].layers
+    if len(layers) != subject.anatomy.layers:
+        raise RankfallError(
+            f"model {subject.request.source.name!r}: attention found in {len(layers)} of {subject.anatomy.layers} layers"
+        )
+    ids, kinds = _tokens(subject, start, stop)
+    for number in range(1, subject.anatomy.layers + 1):
+        yield _view(subject, number, layers.pop(number), ids, kinds)
+
+
+def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kinds: Tensor) -> AttentionView:
+    where = f"model {subject.request.source.name!r}, layer {layer}"
+    if found.read is None or found.output is None or found.attended is None:
+        missing = "what its values are made from" if found.read is None else "the linear map of its output"
+        raise RankfallError(f"{where}: {missing} was not found; its attention has a form that is not covered")
+    weights = found.weights.double()  # (B, H, T, T)
+    batch, heads, tokens, _ = weights.shape
+    width = subject.loaded.width
+
+    def states(x: Tensor) -> Tensor:
+        """(B, T, D), (T, B, D) or (B*T, D) -> (B, T, D), float64"""
+        turned = x.dim() == 3 and subject.anatomy.batch_axis == 1
+        return (x.transpose(0, 1) if turned else x).reshape(batch, tokens, -1).double()
+
+    weight, bias = found.output
+    attended = states(found.attended)
+    output = weight.detach().double().reshape(heads, -1, width)
+    view = AttentionView(
+        layer=layer,
+        inputs=states(found.read),
+        weights=weights,
+        values=found.values.double(),
+        output=output,
+        bias=output.new_zeros(width) if bias is None else bias.detach().double(),
+        score_width=found.score_width,
+        allowed=(found.scores > MASKED).flatten(0, 1).any(0)[:, :tokens],
+        join=_join(subject.loaded.model, found, attended, states),
+        kinds=kinds if kinds.shape[1] == tokens else _plain(batch, tokens),
+        ids=ids,
+    )
+    if view.values.shape[-1] != output.shape[1] or not _same(view.attended(), attended, subject.dtype):
+        raise RankfallError(
+            f"{where}: the attention is not sum_h A_h V_h H_h + b of the parts that were found (a gate?); it is not covered"
+        )
+    return view
+
+
+def _same(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
+    scale = float(b.abs().max())
+    return float((a - b).abs().max()) <= TOLERANCE[dtype] * max(scale, 1e-30)
+
+
+def _join(model: nn.Module, found: Followed, attended: Tensor, states: Any) -> JoinView | str:
+    """The residual addition, if it adds a multiple of what the attention returned, and the norm after it."""
+    if found.skip is None or found.branch is None or found.total is None:
+        return "no residual addition was found"
+    skip, branch = states(found.skip), states(found.branch)
+    factor = float((branch * attended).sum() / attended.square().sum())
+    if not _same(factor * attended, branch, found.skip.dtype):
+        return "the residual does not add the attention alone: a norm or another branch comes between"
+    if found.state is None or torch.equal(states(found.state), states(found.total)):
+        return JoinView(skip, factor, None)  # the sum stays on the stream as it is
+    if found.norm is None or not torch.equal(states(found.state), states(found.norm[1])):
+        return "what comes between the residual addition and the MLP's is not one norm"
+    module = dict(model.named_modules())[found.norm[0]]
+    norm = _norm(module)
+    if norm is None or not _same(norm(states(found.total)), states(found.norm[1]), found.skip.dtype):
+        return f"the form of the norm {type(module).__name__} is not known"
+    return JoinView(skip, factor, norm)
+
+
+def _norm(module: Any) -> NormView | None:
+    eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
+    if eps is None or getattr(module, "weight", None) is None:
+        return None
+    gain = module.weight.detach().double()
+    bias = getattr(module, "bias", None)
+    return NormView(
+        gain, torch.zeros_like(gain) if bias is None else bias.detach().double(), eps, isinstance(module, nn.LayerNorm)
+    )
+
+
+def _tokens(subject: Subject, start: int, stop: int) -> tuple[Tensor | None, Tensor]:
+    """Numbers and kinds of the tokens (B, T)."""
+    part = subject.batch.part(start, stop)
+    if "input_ids" not in part:
+        return None, _plain(stop - start, subject.tokens)
+    ids = part["input_ids"]
+    kinds = _plain(*ids.shape)
+    for number in ids.unique().tolist():
+        kinds[ids == number] = KINDS.index(kind_of(number, subject.batch.pieces.get(number, ""), subject.batch.special))
+    kinds[:, 0] = KINDS.index("first")
+    return ids, kinds
+
+
+def _plain(samples: int, tokens: int) -> Tensor:
+    kinds = torch.full((samples, tokens), KINDS.index("other"))
+    kinds[:, 0] = KINDS.index("first")
+    return kinds
+
+
+def kind_of(number: int, piece: str, special: frozenset[int]) -> str:
+    """`separator` for the special tokens, `punctuation` for pieces of punctuation marks alone (Unicode categories P)."""
+    if number in special:
+        return "separator"
+    bare = piece.removeprefix("##").strip("Ġ▁ ")
+    return "punctuation" if bare and all(category(letter).startswith("P") for letter in bare) else "other"

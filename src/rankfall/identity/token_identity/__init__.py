@@ -1,0 +1,1 @@
+"""How often a hidden state still tells which token it came from."""

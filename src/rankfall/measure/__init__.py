@@ -1,0 +1,1 @@
+"""What every measure is given, and how it is applied to a trained cell."""

@@ -1,1 +1,0 @@
-"""Measures: functions from networks and data to rows of one table."""

@@ -1,0 +1,68 @@
+"""What any word of a model's vocabulary is when it enters the first layer, at given places of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from traceback import clear_frames
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.forward import Wide, run_model
+from rankfall.models.record import tensors_in
+from rankfall.models.subject import Subject
+
+TOKENS = 2**14  # tokens of a pass
+
+
+class _Entered(Exception):
+    """Ends a pass where the first layer begins."""
+
+
+def entering(subject: Subject, words: Tensor) -> Tensor:
+    """States (B, T, D) that enter the first layer, for words (B, T); no layer is computed."""
+    first = next(
+        leaving.call for leaving in subject.anatomy.exits if leaving.layer == 1 and not leaving.residual_stream
+    )
+    found: list[Tensor] = []
+
+    def stop(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        size = words.numel() * subject.anatomy.width
+        found.extend(
+            value for _, value in tensors_in((args, kwargs)) if value.numel() == size and value.is_floating_point()
+        )
+        raise _Entered
+
+    module = subject.loaded.model.get_submodule(first.module)
+    handle = module.register_forward_pre_hook(stop, with_kwargs=True)
+    try:
+        with Wide():
+            run_model(subject.loaded.model, {"input_ids": words})
+    except _Entered as end:
+        clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
+    finally:
+        handle.remove()
+    if not found:
+        raise RankfallError(
+            f"model {subject.request.source.name!r}: its first layer is given no states of width {subject.anatomy.width}"
+        )
+    state = found[0].transpose(0, 1) if subject.anatomy.batch_axis == 1 else found[0]
+    return state.reshape(*words.shape, -1)
+
+
+def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: Tensor) -> list[Tensor]:
+    """(V, D) at each place: what enters the first layer where the text is this word. A word's embedding depends on its place, not on
+    the words around it; `known` words (B, T) and their states (B, T, D) as a whole pass had them must come out again.
+    """
+    words, length = int(subject.loaded.config.get_text_config().vocab_size), max(places) + 1
+    if not torch.allclose(entering(subject, known), states, rtol=1e-4, atol=1e-5):
+        raise RankfallError(
+            f"model {subject.request.source.name!r}: the states that its first layer is given are not those of layer 0"
+        )
+    # Made at once: small tensors that are kept among large ones that are freed would leave the heap full of holes.
+    everywhere = torch.empty(words, len(places), subject.anatomy.width)
+    for part in torch.arange(words).split(max(1, TOKENS // length)):
+        everywhere[part] = entering(subject, part.unsqueeze(1).expand(-1, length))[:, list(places)].float()
+    return list(everywhere.unbind(1))

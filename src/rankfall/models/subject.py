@@ -1,0 +1,194 @@
+"""A model on the table: loaded, its anatomy read and verified, with its batch of text, in the number format it is measured in."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.models.anatomy import Anatomy
+from rankfall.models.dissect import watch
+from rankfall.models.families.published import published
+from rankfall.models.load import Loaded, load
+from rankfall.models.source import ModelSource
+from rankfall.models.surgery import cut, verify
+from rankfall.models.texts import Batch, Texts, batch_for
+from rankfall.models.variants import VARIANTS, Variant
+
+DEFINITIONS = ("clean", "published")
+PART_BYTES = 2**28  # what a part of the batch may take, about
+STREAMED_BYTES = 2**32
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that the numbers of a model depend on."""
+
+    source: ModelSource
+    texts: Texts = field(default_factory=Texts)
+    definition: str = "clean"
+    variants: tuple[str, ...] = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
+    dtype: str = "float64"
+
+    def check(self) -> None:
+        """Wrong names, before anything is loaded."""
+        if self.definition not in DEFINITIONS:
+            raise RankfallError(f"definition {self.definition!r} is not one of {', '.join(DEFINITIONS)}")
+        if self.dtype not in ("float32", "float64"):
+            raise RankfallError(f"dtype {self.dtype!r} is not one of float32, float64")
+        for name in self.variants:
+            if name not in VARIANTS:
+                near = get_close_matches(name, VARIANTS, n=1, cutoff=0.0)[0]
+                raise RankfallError(f"variant {name!r} is not one of {', '.join(VARIANTS)}; the nearest is {near!r}")
+
+
+@dataclass
+class Subject:
+    """A loaded model with everything that is fixed before it is measured."""
+
+    request: Request
+    seed: int | None
+    loaded: Loaded
+    anatomy: Anatomy
+    batch: Batch
+    variants: list[Variant]
+    left_out: list[str]  # variants that this model or definition does not have
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float64 if self.request.dtype == "float64" else torch.float32
+
+    def labels(self) -> dict[str, Any]:
+        """The columns that say what was measured."""
+        return {
+            "model": self.request.source.name,
+            "model_type": str(self.loaded.config.model_type),
+            "revision": self.loaded.revision,
+            "phase": self.request.source.phase,
+            "definition": self.request.definition,
+            "seed": self.seed,
+            "text": self.batch.source,
+            "tokenizer": self.batch.tokenizer,
+            "length": self.tokens,
+            "layers": self.anatomy.layers,
+            "heads": self.loaded.heads,
+            "width": self.loaded.width,
+            "dtype": self.request.dtype,
+        }
+
+    @property
+    def tokens(self) -> int:
+        """Tokens the network sees of a sample; of a picture they are patches."""
+        site = next(iter(self.anatomy.sites.values()))
+        inputs = self.batch.inputs
+        if "input_ids" in inputs:
+            return int(inputs["input_ids"].shape[1])
+        return int(site.shape[-2])
+
+    def parts(self, budget: int = PART_BYTES) -> Iterator[tuple[int, int]]:
+        """The batch in parts that fit the budget: (start, stop)."""
+        size = 8 if self.dtype == torch.float64 else 4
+        states = 12 * self.tokens * self.loaded.width * size  # a few states and an MLP's inside
+        attention = 4 * self.loaded.heads * self.tokens**2 * size
+        step = max(1, budget // (states + attention))
+        for start in range(0, self.batch.samples, step):
+            yield start, min(start + step, self.batch.samples)
+
+    def inputs(self, start: int, stop: int) -> dict[str, Tensor]:
+        """Part of the batch, in the number format of the measurement."""
+        part = self.batch.part(start, stop)
+        return {name: value.to(self.dtype) if value.is_floating_point() else value for name, value in part.items()}
+
+    def passes(self) -> Iterator[tuple[list[Variant], int, int]]:
+        """What to run: (variants, start, stop). Where weights have to be fetched, all variants and samples in one pass."""
+        if self.loaded.streamer is None:
+            for variant in self.variants:
+                for start, stop in self.parts():
+                    yield [variant], start, stop
+            return
+        plain = [variant for variant in self.variants if not variant.identity]
+        replaced = [variant for variant in self.variants if variant.identity]
+        for group in (plain, replaced):
+            if group:
+                for start, stop in self.parts(STREAMED_BYTES // len(group)):
+                    yield group, start, stop
+
+    def run(self, variants: list[Variant], start: int, stop: int, sink: Callable[[int, Tensor], None]) -> None:
+        """One pass; `sink` gets (layer, state (V, B, T, D)) for layers 0..L as they come."""
+        with failing(
+            self.request, f"in {self.request.dtype} with variants {', '.join(variant.name for variant in variants)}"
+        ):
+            cut(self.loaded.model, self.anatomy, self.inputs(start, stop), variants, sink=sink)
+
+
+@contextmanager
+def failing(request: Request, where: str) -> Iterator[None]:
+    """What a model's own code raises, in one line; a `RankfallError` is one already."""
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
+        line = (str(error).strip().splitlines() or [""])[0][:200]
+        raise RankfallError(f"model {request.source.name!r} fails {where}: {type(error).__name__}: {line}") from error
+
+
+def subject(request: Request, seed: int | None) -> Subject:
+    """Load, read the anatomy in the model's own float32, verify bit by bit, then change to the format of the measurement."""
+    request.check()
+    loaded = load(request.source, seed=seed or 0)
+    batch = batch_for(loaded, request.texts)
+    few = (
+        batch.part(0, 2)
+        if batch.samples > 1
+        else {k: v.repeat(2, *[1] * (v.dim() - 1)) for k, v in batch.inputs.items()}
+    )
+    few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
+    with failing(request, "in a plain forward pass"):
+        anatomy, seen = watch(loaded.model, few, width=loaded.width, layers=loaded.layers)
+        # A streamed model is not run once more for this: every pass fetches all weights.
+        verify(loaded.model, anatomy, few, None if loaded.streamer is None else seen)
+    variants, left_out = _variants(request, anatomy, str(loaded.config.model_type))
+    if loaded.streamer is not None:
+        loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
+    elif request.dtype == "float64":
+        for module in loaded.model.modules():  # one module at a time: the float32 copy goes as the float64 one comes
+            for name, value in (*module._parameters.items(), *module._buffers.items()):
+                if value is not None and value.is_floating_point():
+                    _widen(module, name, value)
+    return Subject(request, seed, loaded, anatomy, batch, variants, left_out)
+
+
+def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
+    if name in module._buffers:
+        module._buffers[name] = value.double()
+    else:
+        value.data = value.data.double()  # in place of the data, so that tied weights stay tied
+
+
+def _variants(request: Request, anatomy: Anatomy, model_type: str) -> tuple[list[Variant], list[str]]:
+    """The wanted variants as defined; those that this model cannot have are named, not silently dropped."""
+    chosen, left_out = [], []
+    for name in request.variants:
+        variant = VARIANTS[name]
+        bare = variant.mlp and not variant.mlp_skip
+        if bare and (anatomy.parallel or request.definition == "published"):
+            left_out.append(name)
+            continue
+        chosen.append(published(variant, model_type) if request.definition == "published" else variant)
+    return chosen, left_out
+
+
+def subjects(request: Request, seeds: Sequence[int]) -> Iterator[Subject]:
+    """At initialisation one subject a seed, all variants of it with the same weights; pretrained weights have no seed."""
+    if request.source.phase == "pretrained":
+        yield subject(request, None)
+        return
+    for seed in seeds:
+        gc.collect()  # the last seed's model, before the next one is built
+        yield subject(replace(request), seed)

@@ -1,0 +1,235 @@
+"""Batches of real text at a fixed length without padding, and of real pictures, in the form a model wants them.
+
+Protocol of the rank-collapse paper: documents in order, each cut to its first `length` tokens, special tokens included; documents shorter
+than that are left out; the first `samples` of the rest. Where a source has too few documents, the next windows of `length` tokens of
+the same documents follow, in order.
+
+Sources: "topics" (CPython's documentation topics, in every installation), "wiki_bio" (the paper's; through `datasets`), a local
+text file (paragraphs are documents), and for comparison "zipf" and "random", which draw token numbers and need no tokenizer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.models.hub import hub_reachable
+from rankfall.models.load import TOKENIZER_FILES, Loaded
+from rankfall.streams import stream
+
+DRAWN = ("zipf", "random")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What to feed a model: `source` as above (for a picture model: "pictures" or a folder of them)."""
+
+    source: str = "topics"
+    samples: int = 32
+    length: int = 128
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs of a model, and how they were made, for the table."""
+
+    inputs: dict[str, Tensor]
+    source: str
+    tokenizer: str
+    pieces: dict[int, str] = field(default_factory=dict)  # how each token number in it is written, where that is known
+    special: frozenset[int] = frozenset()  # numbers that stand for no text: what begins and ends a document
+
+    def part(self, start: int, stop: int) -> dict[str, Tensor]:
+        return {name: value[start:stop] for name, value in self.inputs.items()}
+
+    @property
+    def samples(self) -> int:
+        return int(next(iter(self.inputs.values())).shape[0])
+
+
+def batch_for(loaded: Loaded, texts: Texts) -> Batch:
+    """The batch a model is measured on."""
+    if loaded.images:
+        from rankfall.models.pictures import pictures
+
+        source = "pictures" if texts.source == "topics" else texts.source  # the default of either kind of model
+        return Batch({"pixel_values": pictures(replace(texts, source=source), loaded.config)}, source, "none")
+    if loaded.positions is not None and texts.length > loaded.positions:
+        raise RankfallError(
+            f"length is {texts.length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
+        )
+    vocabulary = int(loaded.config.get_text_config().vocab_size)
+    if texts.source in DRAWN:
+        return Batch({"input_ids": _drawn(texts, vocabulary)}, texts.source, "none")
+    if loaded.tokenizer_from is not None:
+        (encode, spell), name = _own_tokenizer(loaded.tokenizer_from), "own"
+    else:
+        (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
+    ids = windows(documents(texts.source), encode, texts)
+    if int(ids.max()) >= vocabulary:
+        raise RankfallError(
+            f"the model's tokenizer gives the token {int(ids.max())}, and its vocabulary has {vocabulary}: they are of two models"
+        )
+    before, _, after = encode("")
+    pieces = {number: spell(number) for number in ids.unique().tolist()}
+    return Batch({"input_ids": ids}, texts.source, name, pieces, frozenset((*before, *after)))
+
+
+def documents(source: str) -> Iterator[str]:
+    """The documents of a source, in its order."""
+    if source == "topics":
+        from pydoc_data.topics import topics  # type: ignore[import-untyped]
+
+        yield from topics.values()
+    elif source == "wiki_bio":
+        yield from _wiki_bio()
+    else:
+        path = Path(source).expanduser()
+        if not path.is_file():
+            raise RankfallError(f"text {source!r} is neither a file nor one of topics, wiki_bio, {', '.join(DRAWN)}")
+        try:
+            content = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise RankfallError(f"text {source!r} is not text in UTF-8 (byte {error.start})") from error
+        yield from (part.strip() for part in content.split("\n\n") if part.strip())
+
+
+def _wiki_bio() -> Iterator[str]:
+    """The published source: field target_text of the test split, in order. The repository's own loading script is not run."""
+    lost = RankfallError("text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file")
+    if not hub_reachable():
+        raise lost
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise RankfallError("text 'wiki_bio' needs the datasets library: pip install 'rankfall[hub]'") from error
+    try:
+        rows = load_dataset("michaelauli/wiki_bio", revision="refs/convert/parquet", split="test", streaming=True)
+        for row in rows:
+            yield row["target_text"]
+    except Exception as error:
+        raise lost from error
+
+
+Encode = Callable[
+    [str], tuple[list[int], list[int], list[int]]
+]  # document -> special tokens before, tokens, special tokens after
+Spell = Callable[[int], str]  # token number -> its piece of text
+
+
+def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
+    """(samples, length) token numbers: first windows of all long documents, then second windows, and so on."""
+    rounds: dict[int, list[list[int]]] = {}
+    for document in texts:
+        before, tokens, after = encode(document)
+        room = wanted.length - len(before) - len(after)
+        if room < 1:
+            raise RankfallError(
+                f"length {wanted.length} leaves no room beside {len(before) + len(after)} special tokens"
+            )
+        for number in range(len(tokens) // room):
+            rounds.setdefault(number, []).append([*before, *tokens[number * room : (number + 1) * room], *after])
+        if len(rounds.get(0, ())) >= wanted.samples:
+            break
+    rows = list(islice((row for number in sorted(rounds) for row in rounds[number]), wanted.samples))
+    if len(rows) < wanted.samples:
+        raise RankfallError(
+            f"text {wanted.source!r} gives {len(rows)} windows of {wanted.length} tokens; {wanted.samples} were asked for"
+        )
+    return torch.tensor(rows, dtype=torch.long)
+
+
+def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
+    """The tokenizer that came with the model, whatever its way of marking the ends."""
+    from transformers import AutoTokenizer
+
+    # Without files the library makes an empty tokenizer and says nothing.
+    if Path(place).is_dir() and not any((Path(place) / name).exists() for name in TOKENIZER_FILES):
+        raise RankfallError(f"model folder {place} has no tokenizer ({', '.join(TOKENIZER_FILES)}); or use text 'zipf'")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=Path(place).is_dir())
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [""])[0][:160]
+        raise RankfallError(
+            f"model {place!r} has no tokenizer that can be loaded ({type(error).__name__}: {text})"
+        ) from error
+    mark = tokenizer("a")["input_ids"]
+    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
+    start = next((i for i in range(len(mark)) if mark[i : i + len(bare)] == bare), 0)
+    before, after = mark[:start], mark[start + len(bare) :]
+
+    def encode(document: str) -> tuple[list[int], list[int], list[int]]:
+        return before, tokenizer(document, add_special_tokens=False, verbose=False)["input_ids"], after
+
+    return encode, lambda number: str(tokenizer.convert_ids_to_tokens(number))
+
+
+def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tuple[Encode, Spell]:
+    """Pieces of words learned from the source itself by pair merging, their numbers mapped into the model's vocabulary.
+
+    At initialisation embeddings are independent draws, so which number a piece gets does not matter, only which pieces are equal.
+    The numbers are kept clear of the padding number, whose embedding is zero in many models. (The library's WordPiece trainer is not used:
+    it breaks ties by an order that differs between runs. Merging without continuation marks gives the same pieces every time.)
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    special = ["[UNK]", "[CLS]", "[SEP]"]
+    free = [number for number in range(vocabulary) if number != padding]
+    size = min(8000, len(free))
+    if size < 300:
+        raise RankfallError(f"a vocabulary of {vocabulary} is too small for text; use text 'zipf' or 'random'")
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
+    with _single_thread():
+        tokenizer.train_from_iterator(documents(source), trainer)
+    numbers = {piece: free[index] for index, piece in enumerate(sorted(tokenizer.get_vocab()))}
+
+    def encode(document: str) -> tuple[list[int], list[int], list[int]]:
+        pieces = tokenizer.encode(document).tokens
+        return [numbers["[CLS]"]], [numbers[piece] for piece in pieces], [numbers["[SEP]"]]
+
+    written = {number: piece for piece, number in numbers.items()}
+    return encode, written.__getitem__
+
+
+@contextlib.contextmanager
+def _single_thread() -> Iterator[None]:
+    """Training counts pairs in parallel otherwise, and breaks ties by who came first."""
+    import os
+
+    before = os.environ.get("TOKENIZERS_PARALLELISM")
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TOKENIZERS_PARALLELISM"]
+        else:
+            os.environ["TOKENIZERS_PARALLELISM"] = before
+
+
+def _padding(loaded: Loaded) -> int | None:
+    value: Any = getattr(loaded.config.get_text_config(), "pad_token_id", None)
+    return int(value) if isinstance(value, int) and value >= 0 else None
+
+
+def _drawn(texts: Texts, vocabulary: int) -> Tensor:
+    """Token numbers without language: all different words equally often, or the r-th word with frequency 1/r."""
+    rng = stream(texts.seed, "texts", texts.source)
+    low = min(5, vocabulary - 1)  # clear of the usual special numbers
+    count = vocabulary - low
+    weights = 1.0 / np.arange(1, count + 1) if texts.source == "zipf" else np.ones(count)
+    drawn = rng.choice(count, size=(texts.samples, texts.length), p=weights / weights.sum())
+    return torch.from_numpy(drawn + low)

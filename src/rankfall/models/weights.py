@@ -1,0 +1,160 @@
+"""The weights of a model: drawn by the library's initialisation, read from safetensors, or fetched layer by layer."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.hub import hub_reachable, one_line, quiet
+from rankfall.models.source import ModelSource, folder_of
+from rankfall.models.streaming import Streamer, drawn, stored
+from rankfall.streams import words
+
+
+def model_class(config: Any) -> Any:
+    """The class without a head. Of an encoder-decoder only the encoder is used."""
+    import transformers
+
+    if config.model_type in ("t5", "mt5", "umt5"):
+        return {"t5": transformers.T5EncoderModel, "mt5": transformers.MT5EncoderModel}.get(
+            config.model_type, getattr(transformers, "UMT5EncoderModel", None)
+        )
+    if getattr(config, "is_encoder_decoder", False):
+        raise RankfallError(
+            f"model type {config.model_type!r} is an encoder-decoder with cross-attention, which is not covered; of these only T5 is, "
+            "by its encoder"
+        )
+    return transformers.AutoModel
+
+
+def prepare_config(config: Any) -> None:
+    """Settings that change how a model is computed, but not its numbers: attention with visible weights, experts one by one."""
+    config._attn_implementation = "eager"
+    if hasattr(config, "num_local_experts") or hasattr(config, "num_experts"):
+        config._experts_implementation = "eager"
+
+
+def initialised(source: ModelSource, config: Any, seed: int) -> nn.Module:
+    """The library's own initialisation, drawn from random numbers determined by the seed. All variants of a seed share these weights."""
+    cls = model_class(config)
+    prepare_config(config)
+    with torch.random.fork_rng(devices=[]), quiet(), one_line(source):
+        torch.manual_seed(words(seed, "model", "init")[0] >> 1)
+        built = cls.from_config(config) if hasattr(cls, "from_config") else cls(config)
+    return built.float().eval()
+
+
+def streamed(source: ModelSource, config: Any, seed: int) -> tuple[nn.Module, str, Streamer]:
+    """A model without storage, the revision of its weights, and the streamer that fetches them."""
+    cls = model_class(config)
+    prepare_config(config)
+    folder = folder_of(source)
+    if source.phase == "pretrained":
+        folder = _safe_folder(folder if folder is not None else _fetched(source))
+    with torch.device("meta"), quiet(), one_line(source):
+        model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).eval()
+    if source.phase == "init":
+        return model, "init (streamed)", Streamer(model, drawn(model, seed))
+    assert folder is not None
+    return model, weights_digest(folder), Streamer(model, stored(model, folder))
+
+
+def pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
+    folder = folder_of(source)
+    if folder is not None:
+        _safe_folder(folder)
+    prepare_config(config)
+    revision = weights_digest(folder) if folder is not None else ""
+    if folder is not None and source.revision not in (None, revision):
+        raise RankfallError(
+            f"model folder {folder}: revision is {source.revision!r} in the config but {revision!r} on disk"
+        )
+    with one_line(source), quiet():
+        model, info = model_class(config).from_pretrained(
+            folder or source.name,
+            config=config,
+            revision=source.revision or "main",
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=folder is not None or not hub_reachable(),
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    lacking = sorted(
+        key for key in info["missing_keys"] if "pooler" not in key
+    )  # a pooler is not part of the residual stream
+    if lacking or info.get("mismatched_keys"):
+        names = lacking or sorted(map(str, info["mismatched_keys"]))
+        raise RankfallError(
+            f"model {source.name!r}: {len(names)} weights are missing or misshapen in the checkpoint, first {names[0]}"
+        )
+    check_whole(source, model, info.get("unexpected_keys", ()))
+    return model.eval(), revision or str(getattr(config, "_commit_hash", None) or source.revision or "main")
+
+
+def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]) -> None:
+    """An error where a checkpoint has more layers than its config says, or weights that are no numbers. A head that is left out is neither:
+    no weight of the model has its name with other numbers.
+    """
+    own = {numberless(name) for name in model.state_dict()}
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    for name in sorted(unexpected):
+        form = numberless(name.removeprefix(prefix))
+        if "#" in form and form in own:
+            raise RankfallError(
+                f"model {source.name!r}: its config has no place for the weights {name}, of a layer: config and weights are of two models"
+            )
+    for name, weight in model.named_parameters():
+        if not bool(weight.isfinite().all()):
+            raise RankfallError(
+                f"model {source.name!r}: the weights {name} have values that are not finite (NaN or infinite)"
+            )
+
+
+def numberless(name: str) -> str:
+    """`layer.3.bias` -> `layer.#.bias`."""
+    return re.sub(r"(?<=\.)\d+(?=\.)", "#", name)
+
+
+def _fetched(source: ModelSource) -> Path:
+    """The folder of a hub model's safetensors in the library's cache."""
+    from huggingface_hub import snapshot_download
+
+    with one_line(source):
+        return Path(
+            snapshot_download(
+                source.name,
+                revision=source.revision or "main",
+                allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"],
+                local_files_only=not hub_reachable(),
+            )
+        )
+
+
+def _safe_folder(folder: Path) -> Path:
+    if not any(folder.glob("*.safetensors")):
+        found = (
+            ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5"))) or "none"
+        )
+        raise RankfallError(
+            f"model folder {folder} has no safetensors weights (other weights: {found}); only safetensors are read"
+        )
+    return folder
+
+
+def weights_digest(folder: Path) -> str:
+    """The digest of all bytes of the weights in a folder."""
+    digest = hashlib.blake2b(digest_size=10)
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            while block := file.read(2**22):
+                digest.update(block)
+        digest.update(f"{path.name} {path.stat().st_size}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""All studies beside each other: the scorecard, the published numbers, and what dies together."""

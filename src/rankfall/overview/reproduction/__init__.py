@@ -1,0 +1,1 @@
+"""Every published number beside ours."""

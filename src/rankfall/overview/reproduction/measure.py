@@ -1,0 +1,226 @@
+"""Reproduction: every published number and ours, with the deviation.
+
+The published numbers are facts in files of the package: `report/published/values.csv`, each with its source, our table with
+the same quantity and the rows to select (`where`); `report/published/rank_by_layer.csv`, curves by layer; and
+`report/published/settings.csv`, the settings they were measured at. Some are about a difference (`less`) or a ratio (`over`) of two
+selections of rows, paired within a network: paths against the chance of the same cells, one variant against another.
+
+Ours is the mean over seeds of each seed's mean. A seed without a finite number, or whose network did not finish training or left the
+bounds (`within`: beyond the frame of the published picture), has failed: it is counted, and no comparison with a failed seed holds. A
+published number that nothing in the run measures keeps its row, without a value of ours. How ours should compare (`sense`):
+
+    equal               within `tolerance`; for a curve's point three of its published deviations over samples, or 0.02 where that is
+                        more, but never more than a fifth of the value
+    magnitude           within `tolerance` decades; for values below 0.05, where an absolute tolerance would let 0 pass. 0.3, a factor of
+                        two: where these curves fall, neighbouring layers are a factor of four or more apart
+    floor               at most `tolerance`: the published value (2e-7) is rounding of float32 and means no more than that; 1e-6
+    above, below        than the published, to within `tolerance`
+    all above, below    the same for each seed: where runs end in one of two ways, a mean would hide those that end in the other
+"""
+
+import math
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.errors import RankfallError
+from rankfall.filters import parts
+from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
+from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.searched import Searched, equals, written
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+    from rankfall.measure.context import Context
+
+TABLE = "reproduction"
+NEEDS = "tables"
+TABLES = [
+    "cells",
+    "paths",
+    "circle",
+    "path_counts",
+    "model_residuals",
+    "model_token_identity",
+    "model_attribution",
+    "influence",
+    "model_attention_identity",
+    "chains",
+    "law",
+    "extrapolation",
+    "probe",
+    "probe_trained",
+]  # of these, what the run makes
+DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv", "report/published/settings.csv"]
+MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
+NORM = "metric=composite;centre=mean"
+SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
+SMALL, DECADES = 0.05, 0.3
+NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's noise; ours below the second is as small
+
+# What makes networks different, in tables of cells and of models: networks that differ in one of these are never averaged.
+SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
+MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
+
+
+def reproduction(context: "Context") -> list[dict[str, Any]]:
+    """A table that the run does not make is None."""
+    given = {name: context.table(name) for name in TABLES}
+    ready = {name: Searched(frame) for name, frame in given.items() if frame is not None}
+    return [row for value in published() for row in beside(value, ready.get(value["table"]))]
+
+
+def published() -> Iterator[dict[str, Any]]:
+    """All published numbers, in one form."""
+    folder = files("rankfall.report").joinpath("published")
+    settings = {one["name"]: one["where"] for one in table(folder.joinpath("settings.csv")).to_dict("records")}
+    for value in table(folder.joinpath("values.csv")).to_dict("records"):
+        yield value | {"at": settings[value["setting"]]}
+    for point in table(folder.joinpath("rank_by_layer.csv")).itertuples():
+        yield {
+            "name": f"{point.model} {point.phase} {point.variant} layer {point.layer:02d}",
+            "source": "paper",
+            "place": "figure 2",
+            "what": f"relative residual of {point.model}, {point.phase}, {point.variant}, after layer {point.layer}",
+            "kind": "measured",
+            "published": point.mean,
+            **dict(zip(("sense", "tolerance"), judged(point.mean, point.std))),
+            "table": "model_residuals",
+            "column": "value",
+            "where": f"model={MODELS[point.model]};phase={point.phase};variant={point.variant};layer={point.layer};{NORM}",
+            **dict.fromkeys(("less", "over", "least", "within"), ""),
+            "at": settings["models"],
+            "by": "definition;text;dtype",
+        }
+
+
+def judged(mean: float, deviation: float) -> tuple[str, float]:
+    """Sense and tolerance of a point of a curve."""
+    if mean <= NOISE:
+        return "floor", FLOOR
+    return ("magnitude", DECADES) if mean < SMALL else ("equal", min(max(CLOSE, SPREADS * deviation), SHARE * mean))
+
+
+def table(path: Any) -> "DataFrame":
+    """A file of facts: commas, comments after #, every field there."""
+    import pandas as pd
+
+    with path.open(encoding="utf-8") as handle:
+        return pd.read_csv(handle, comment="#", keep_default_na=False)
+
+
+def beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
+    """One row for each setting of ours, or one row without ours."""
+    kept = ("name", "source", "place", "what", "kind", "sense")
+    row = {name: value[name] for name in kept} | {
+        "published": float(value["published"]),
+        "tolerance": float(value["tolerance"]),
+    }
+    found = None if ours is None else compared(ours, value)
+    if ours is None or found is None or not len(found):
+        nothing = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
+        return [row | nothing | {"setting": "", "seeds": 0, "held": 0, "failed": 0}]
+    keys = [name for name in found if name not in ("seed", "number", "network")]
+    by = [name for name in value["by"].split(";") if name in keys]
+    setting = ours.groups(tuple(keys))[0][found.network]
+    if len(found[by].drop_duplicates()) < len(set(setting)):
+        by += [name for name in keys if found[name].nunique(dropna=False) > 1 and name not in by]
+    rows: dict[str, dict[str, Any]] = {}
+    for _, part in found.groupby(setting):
+        about = part.iloc[0]
+        one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
+        one["at_published"] = all(equals(about.get(name), wanted) for name, wanted in conditions(value["at"]))
+        said = {name: told(name, one) for name, one in about[by].dropna().items()}
+        one["setting"] = ", ".join(said.values())
+        rest = ", ".join(text for name, text in said.items() if name != value["least"])
+        rows[rest] = min(one, rows.get(rest, one), key=lambda row: (not row["failed"], row["ours"] or 0.0))
+    return list(rows.values())
+
+
+def verdict(number: "Series", published: float, sense: str, tolerance: float) -> dict[str, Any]:
+    """Mean, deviation and failures over the seeds of one setting."""
+    good = number.dropna()
+    ours = float(good.mean()) if len(good) else None
+    each = [holds(one, published, sense, tolerance) for one in good]
+    right = ours is not None and (all(each) if sense.startswith("all ") else holds(ours, published, sense, tolerance))
+    return {
+        "ours": ours,
+        "deviation": float(good.std(ddof=1)) if len(good) > 1 else None,
+        "seeds": len(good),
+        "held": sum(each),
+        "failed": len(number) - len(good),
+        "difference": None if ours is None else ours - published,
+        "holds": right and len(good) == len(number),
+    }
+
+
+def compared(ours: Searched, value: dict[str, Any]) -> "DataFrame":
+    """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one. `network`: a
+    row of it in the table.
+    """
+    asked = conditions(value["where"])
+    by = value["by"].split(";")
+    changed = dict(conditions(value["less"] or value["over"]))
+    bounded = dict(conditions(value["within"]))
+    columns = list(ours.frame)
+    missing = {*dict(asked), *by, *changed, *bounded, value["column"]} - set(columns)
+    if missing:
+        raise RankfallError(
+            f"published value {value['name']!r}: table {value['table']} has no column {', '.join(sorted(missing))}"
+        )
+    spec = SPEC if ours.of_cells else MODEL
+    keys = tuple(name for name in columns if name in spec or name in by or name == "seed")
+    found = ours.named(numbers(ours, asked, keys, value), keys)
+    if not changed:
+        return found
+    # The other selection has the same conditions except those that it states; an empty condition accepts any value of a column.
+    asked = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
+    shared = tuple(name for name in keys if name not in changed)
+    other = numbers(ours, asked, shared, value)
+    at = ours.groups(shared)[0][found.network]
+    paired = np.isin(at, other.index)
+    both, less = found[paired], other[at[paired]].to_numpy()
+    number = both.number - less if value["less"] else both.number / less
+    return both.assign(number=number.where(number.abs() < math.inf))
+
+
+def numbers(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> "Series":
+    """Group of equal `keys` -> mean over the selected rows; NaN where one of them has no number or is out of bounds."""
+    number = ours.column(value["column"])
+    good = number.abs() < math.inf
+    for name, limit in conditions(value["within"]):
+        good &= ours.column(name).abs() <= float(limit)
+    return ours.means(ours.rows(asked), number.where(good), keys)
+
+
+def conditions(text: str) -> list[tuple[str, str]]:
+    """`column=value;column=value`; of a component, the options that count: `task_component=circle(skip=none)`."""
+    return [(name, wanted) for name, _, wanted in (one.partition("=") for one in text.split(";") if one)]
+
+
+def told(column: str, value: Any) -> str:
+    """A column of a setting in words; of a task only the options that distinguish tasks of its kind."""
+    if column != "task_component":
+        return f"{column}={written(value)}"
+    name, options = parts(value)
+    return ", ".join(
+        [name] + [f"{key}={options[key]}".replace('"', "") for key in ("text", "train", "length") if key in options]
+    )
+
+
+def holds(ours: float, published: float, sense: str, tolerance: float) -> bool:
+    match sense.removeprefix("all "):
+        case "equal":
+            return abs(ours - published) <= tolerance
+        case "magnitude":
+            return ours > 0 and abs(math.log10(ours / published)) <= tolerance
+        case "floor":
+            return ours <= tolerance
+        case "above":
+            return ours > published - tolerance
+        case "below":
+            return ours < published + tolerance
+    raise RankfallError(f"a published value has the sense {sense!r}")

@@ -1,0 +1,1 @@
+"""The headline numbers of all studies beside each other."""

@@ -1,0 +1,172 @@
+"""Scorecard: the headline numbers of every study for each architecture of the run at each setting, with their deviation over seeds.
+
+An architecture is a name in the configuration and what it is made of: where the grid sets a part of it (a normaliser, a position), each
+is a row of its own. So is each setting (task, training, depth, sizes, number format; `report/settings.py`): numbers of two settings stand
+in two rows, and are not compared.
+
+Seeds that diverged, failed or are missing are left out of a mean, which says how many they are. Where a seed that is done has no such
+number (it never falls below a tenth), the mean over the others would be of those that do: there is none, and a reason. Orders of
+contraction and the probe at random weights belong to components, not to networks: they are those of the row with the same components and
+options, and stand in every row of an architecture.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall.overview.scorecard.columns import MADE_OF
+from rankfall.report.cell_numbers import OF_CELLS
+from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
+from rankfall.report.processors import describe_mixture
+from rankfall.report.settings import fill_sizes
+from rankfall.report.variants import placed
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from rankfall.measure.context import Context
+
+TABLE = "scorecard"
+NEEDS = "tables"
+TABLES = [
+    "cells",
+    "residuals",
+    "law",
+    "orders",
+    "paths",
+    "probe",
+    "probe_trained",
+    "extrapolation",
+    "attention_identity",
+    "token_identity",
+    "attribution",
+]  # of these, what the run makes
+ROW = ["architecture", "design", "setting"]
+Value = dict[str, Any]
+
+
+def scorecard(context: "Context") -> list[dict[str, Any]]:
+    """A table that the run does not make is None."""
+    cells = context.table("cells")
+    if cells is None or not len(cells):
+        return []
+    cells = placed(cells).assign(heads=fill_sizes(cells).heads)
+    rows = {place: about(part) for place, part in cells.groupby(ROW)}
+    parts = {name: by_parts(context.table(name), name) for name in ("orders", "probe")}
+    for headline in HEADLINES:
+        table = context.table(headline.table)
+        numbers = {} if headline.components else of_networks(headline, table, cells)
+        for place, row in rows.items():
+            found = of_parts(headline, parts[headline.table], row) if headline.components else numbers[place]
+            row |= {f"{headline.name}{suffix}": value for suffix, value in found.items()}
+    return list(rows.values())
+
+
+def about(part: "DataFrame") -> dict[str, Any]:
+    """What a row is about: networks of one design at one setting."""
+    one = part.iloc[0]
+    setting = {name: one[name] for name in ("setting", "task", "training", "dtype")}
+    return {
+        "architecture": one.architecture,
+        "variant": one.variant,
+        **setting,
+        "trained": bool(one.trained),
+        "depth": int(one.depth),
+        "width": int(one.width),
+        "heads": None if one.heads == "none" else int(one.heads),
+        **{column: text(one[column]) for column in MADE_OF},
+        "cells": len(part),
+        "done": int((part.status == "done").sum()),
+        "processors": describe_mixture(part) or None,
+    }
+
+
+def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame") -> dict[Any, Value]:
+    """(architecture, design, setting) -> value, of a number of single networks."""
+    places = list(cells.groupby(ROW).groups)
+    if table is None:
+        return dict.fromkeys(places, lacking(headline, f"this run does not make the table {headline.table}"))
+    asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "trained", "status", "reason"]]
+    if headline.first == "only trained":
+        asked = asked[asked.trained]
+    made = OF_CELLS[headline.name]
+    number = made.number(made.rows(table[table.status == "done"]))
+    found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
+    trained = cells.groupby(ROW).trained.first()
+    return {
+        place: mean(headline, found[place]) if place in found else lacking(headline, unasked(headline, trained[place]))
+        for place in places
+    }
+
+
+def unasked(headline: Headline, trained: bool) -> str:
+    asks = headline.first == "only trained" and not trained
+    return "it is asked of trained networks, and these are not" if asks else "its networks were not measured"
+
+
+def lacking(headline: Headline, reason: str, **known: Any) -> Value:
+    """No number, and why."""
+    of = ["_at"] if headline.components else ["_seeds", "_of"]
+    beside = [f"_{name}" for name in headline.beside] + ["_by"] * bool(headline.compared_within)
+    lost = {} if headline.components else {"_lost": ""}
+    return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
+
+
+def mean(headline: Headline, found: "DataFrame") -> Value:
+    """Mean and deviation over the seeds that are done."""
+    done = found[found.status == "done"]
+    gone = lost(found)
+    known: Value = {"_of": len(found), "_lost": gone}
+    if not len(done):
+        return lacking(headline, gone, **known)
+    without = done[done.number.isna()]
+    if len(without):
+        why = without.iloc[0].why
+        why = why if isinstance(why, str) and why else "its rows have no such number"
+        return lacking(headline, why + (f" (in {len(without)} of {len(done)} seeds)" if len(done) > 1 else ""), **known)
+    by = {"_by": " and ".join(sorted(done.by.unique()))} if headline.compared_within else {}
+    if by and done.by.nunique() > 1:
+        return lacking(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
+    return {
+        "": float(done.number.mean()),
+        "_deviation": float(done.number.std(ddof=1)) if len(done) > 1 else None,
+        "_seeds": len(done),
+        **known,
+        **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
+        **by,
+        "_reason": "",
+    }
+
+
+def lost(found: "DataFrame") -> str:
+    """How many seeds have ended otherwise than done, and the first one's reason."""
+    others = found[found.status != "done"]
+    if not len(others):
+        return ""
+    counts = ", ".join(f"{count} {status}" for status, count in others.status.value_counts().sort_index().items())
+    why = next((str(reason) for reason in others.reason if reason), "")
+    return f"{counts} of {len(found)} seed{'s' * (len(found) != 1)}" + (f": {why}" if why else "")
+
+
+def number_of(value: Any) -> float | None:
+    return None if missing(value) else float(value)
+
+
+def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any]) -> Value:
+    """The value of the row with the same components as an architecture."""
+    if rows is None:
+        return lacking(headline, f"this run does not make the table {headline.table}")
+    one = row_of(headline, rows, row)
+    if isinstance(one, str):
+        return lacking(headline, one)
+    known: Value = {}
+    if headline.table == "orders":
+        number, spread, where = one.order, one.uncertainty, f"{one.block}, {one.draws} draws"
+    else:
+        number, spread, where = one.untrained_rows, None, f"{one.tokens} tokens, {one.draws} draws"
+        number = number if missing(number) else number / one.tokens
+        theory = None if missing(one.theory_rows) else one.theory_rows / one.tokens
+        known = {"_chance": 1 / one.tokens, "_ceiling": number_of(theory)}
+    if missing(number):
+        return lacking(headline, str(one.reason) or "it has no number", _at=where, **known)
+    return lacking(headline, "") | known | {"": float(number), "_deviation": number_of(spread), "_at": where}

@@ -1,0 +1,1 @@
+"""Do rank and identity die together?"""

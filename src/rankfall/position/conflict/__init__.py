@@ -1,0 +1,1 @@
+"""Telling equal tokens apart, against running on longer text."""

@@ -1,0 +1,205 @@
+"""The conflict: telling equal tokens apart, against running on longer text; one point an architecture.
+
+Weights whose rows sum to one give equal tokens equal outputs, so they fail the probe; weights whose rows do not may have other sums at
+another length. The tables are joined by what an architecture mixes tokens with: its name is known in one of them only.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.rank.orders.figure import look
+from rankfall.report.account import account
+from rankfall.report.colours import DIRECTION
+from rankfall.report.joins import beside
+from rankfall.report.lines import SIZE, note_cut, say_cut
+from rankfall.report.looks import label
+from rankfall.report.ranking import say_extreme
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.spread import spread
+from rankfall.report.style import WIDTH, Picture, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+TABLES = ["extrapolation", "probe", "orders"]
+BARE = "attention alone"
+AREAS = (40.0, 420.0)  # points^2, of the best masked accuracy and of one that is FAR below it
+FAR = 0.10
+SIMILAR = 0.05  # accuracies that differ by less are compared by what is kept
+NEAR = 0.12  # points whose outcomes of the probe differ by less share a column of labels
+HIGH = 0.042  # of a label, as a share of the axis
+ORDERS = {3: "3: doubly exponential", 1: "1: exponential", 0: "0: rows stay different", None: "not measured"}
+
+
+def conflict(
+    read: "Callable[[str], DataFrame]",
+    *,
+    task: str | None = None,
+    training: str | None = None,
+    architectures: list[str] = [],
+    times: float = 4,
+    tokens: int | None = None,
+    depth: int | None = None,
+    heads: int | None = None,
+    where: dict[str, Any] = {},
+) -> Picture:
+    """`times`: at how many trained lengths. `tokens`, `depth`: of the probe's untrained networks; `heads`: of the orders; the most that
+    there are if null. `where`: only these rows of extrapolation, by any column."""
+    from pandas import DataFrame
+
+    table, task = one_of(finished(read("extrapolation"), "conflict", where), "conflict", "task", task)
+    table, training = one_of(table, "conflict", "training", training)
+    table = among(table, "conflict", "architecture", architectures)
+    one_a_seed(table, "conflict", ["architecture"])
+    whole = asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
+    known = account(whole, table, ["architecture"])
+    probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
+    orders = read("orders")
+    orders = orders[(orders.block == BARE) & orders.biases & (orders.quantity == "res")]
+    orders = most(orders, "heads", heads, or_null=True)
+    found = [of(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
+    points = [point for point in found if not point["missing"]]
+    if not points:
+        missing = "; ".join(f"{point['name']}: {point['missing']}" for point in found)
+        raise RankfallError(f"figure conflict: no architecture has both coordinates ({missing})")
+    best = max(point["accuracy"] for point in points)
+    figure, axes = canvas(1, 1, WIDTH, 4.2)
+    (axis,) = axes[0]
+    for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
+        down = min(point["deviation"], point["kept"])  # nothing keeps less than 0
+        bar = axis.errorbar(
+            point["rows"],
+            point["kept"],
+            [[down], [point["deviation"]]],
+            color="#999999",
+            linewidth=1,
+            capsize=4,
+            zorder=1,
+        )
+        note_cut(bar.lines[2][0], point["rows"], point["kept"] - point["deviation"], SIZE)
+        size = area(best - point["accuracy"])
+        colour = look(point["order"])[0]
+        axis.scatter(point["rows"], point["kept"], size, colour, edgecolors="#333333", linewidths=0.7, zorder=2)
+    axis.set(
+        xlabel="distinct rows of equal tokens at random weights, as a share of the tokens (probe)",
+        ylabel=f"share of masked accuracy kept\nat {times:g} times the trained length",
+        xlim=(-0.06, 1.45),
+    )
+    axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    named(axis, points)
+    keys(figure, {look(point["order"])[0]: point["order"] for point in points})
+    numbers = DataFrame(found).drop(columns="each").sort_values("kept", ascending=False, na_position="last")
+    said = caption(found, times, best, task, known.seeds) + say_cut(figure, "a bar")
+    return Picture(figure, said + unplaced(found) + known.left_out, numbers)
+
+
+def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = False) -> "DataFrame":
+    """The rows with one value of a column: what is asked for, or the greatest there is."""
+    value = wanted if wanted is not None else table[column].max()
+    return table[(table[column] == value) | (table[column].isna() & or_null)]
+
+
+def of(name: str, part: "DataFrame", times: float, probe: "DataFrame", orders: "DataFrame") -> dict[str, Any]:
+    """The numbers of an architecture from all three tables, or what is missing."""
+    about = part.iloc[0].to_dict()
+    places, same_probe = beside(about, probe, "probe", "conflict")
+    order, same_orders = beside(about, orders, "orders", "conflict")
+    at = part[part.times == times]
+    kept = at.kept.dropna()
+    missing = ""
+    if len(kept) < max(1, part.seed.nunique()):
+        missing = next((why for why in at.refused if why), f"not tested at {times:g} times the trained length")
+    elif places is None or not places.untrained_rows >= 1:
+        missing = "not in the table probe" if places is None else str(places.reason)
+    order_known = order is not None and order.order == order.order and order.order is not None
+    return {
+        "name": name,
+        "missing": missing,
+        "rows": float("nan") if missing or places is None else float(places.untrained_rows) / float(places.tokens),
+        "kept": float(kept.mean()),
+        "each": kept.tolist(),
+        "deviation": float(kept.std()) if len(kept) > 1 else 0.0,
+        "accuracy": float(part[part.times == 1].accuracy.mean()),
+        "order": float(order.order) if order is not None and order_known else float("nan"),
+        "by_name": not same_probe or (order is not None and not same_orders),
+    }
+
+
+def area(cost: float) -> float:
+    small, large = AREAS
+    return small + (large - small) * min(1.0, max(0.0, cost) / FAR)
+
+
+def named(axis: "Axes", points: list[dict[str, Any]]) -> None:
+    """Labels in a column to the right of the points that they belong to, with lines to them, none over another."""
+    low, high = axis.get_ylim()
+    ordered = sorted(points, key=lambda point: point["rows"])
+    column: list[dict[str, Any]] = []
+    for point, after in zip(ordered, [*ordered[1:], None]):
+        column.append(point)
+        if after is not None and after["rows"] - column[0]["rows"] < NEAR:
+            continue
+        x = max(one["rows"] for one in column) + 0.06
+        for one, y in zip(column, spread([one["kept"] for one in column], HIGH * (high - low))):
+            axis.plot([one["rows"], x - 0.005], [one["kept"], y], color="#bbbbbb", linewidth=0.6, zorder=0)
+            axis.text(x, y, label(one["name"]), fontsize=8, va="center")
+        column = []
+
+
+def keys(figure: "Figure", orders: dict[str, float]) -> None:
+    """What colours and sizes mean."""
+    from matplotlib.lines import Line2D
+
+    def dot(size: float, colour: str, text: str) -> Line2D:
+        style = {"marker": "o", "linestyle": "none", "markeredgecolor": "#333333", "markeredgewidth": 0.7}
+        return Line2D([], [], markersize=size**0.5, markerfacecolor=colour, label=text, **style)  # type: ignore[arg-type]
+
+    meanings = {look(float("nan") if p is None else p)[0]: text for p, text in ORDERS.items()}
+    shown = [dot(60, colour, meanings.get(colour, f"{order:.1f}")) for colour, order in orders.items()]
+    sizes = [dot(area(cost), "white", f"{100 * cost:.0f} points") for cost in (0.0, FAR / 2, FAR)]
+    look_of = {"fontsize": 8, "title_fontsize": 8, "alignment": "left"}
+    figure.legend(handles=shown, loc="outside right upper", title="order of contraction", **look_of)  # type: ignore[arg-type]
+    figure.legend(
+        handles=sizes,
+        loc="outside right lower",
+        title="masked accuracy below\nthe best, trained length",
+        labelspacing=1.4,
+        **look_of,  # type: ignore[arg-type]
+    )
+
+
+def unplaced(found: list[dict[str, Any]]) -> str:
+    """Architectures that lack a coordinate, and why."""
+    said = [f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"]]
+    return f" Without a place here: {'; '.join(said)}." if said else ""
+
+
+def caption(found: list[dict[str, Any]], times: float, best: float, task: str, seeds: str) -> str:
+    points = [point for point in found if not point["missing"]]
+    both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
+    alone = [point for point in points if point["rows"] < 0.5]
+    text = (
+        f"Which of {len(points)} architectures tells equal tokens apart at random weights (to the right) and keeps its masked "
+        f"accuracy on {label(task)} at {times:g} times "
+        f"the trained length (up; bars: one standard deviation over {seeds}; colours: {DIRECTION}); larger points are further "
+        f"below the best accuracy, {best:.3f}. "
+    )
+    if not both:
+        return text + f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best."
+    names, top = say_most(both)
+    text += (
+        f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, "
+        f"{top} keep{'s' * (len(names) == 1)} most; of those with fewer than half their rows distinct "
+    )
+    return text + (f"{say_most(alone)[1]}." if alone else "there is none.")
+
+
+def say_most(points: list[dict[str, Any]]) -> tuple[list[str], str]:
+    """Which keep most, with those that tie within their deviation over seeds."""
+    from pandas import DataFrame
+
+    rows = DataFrame([{"architecture": point["name"], "kept": kept} for point in points for kept in point["each"]])
+    return say_extreme(rows, "kept", "{:.2f}".format, most=True)

@@ -1,0 +1,173 @@
+"""Extrapolation: the accuracy of masked language models on texts longer, or shorter, than those that they were trained on.
+
+The held-out text of the split `test` is hidden once, as training's own evaluation hides it: windows of the trained length T, places drawn
+from the member's seed. Then the same hidden text is cut into windows of another length L, a multiple of T or a whole part of it. So
+at every length the same tokens are hidden, by the same symbols, and asked for; lengths differ in how much of the text around them a
+network sees, and in nothing else. At L = T the accuracy is the test accuracy of training, bit for bit. Text that does not fill a last
+window is left out, so every accuracy has beside it that at the trained length over exactly the same targets.
+
+Members of a seed have the same places hidden, whatever their architecture is, so that architectures can be compared in pairs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall import components
+from rankfall.design import Architecture, parts
+from rankfall.errors import RankfallError
+from rankfall.tasks._dataset import TEST
+from rankfall.train.data import EVALUATED
+from rankfall.train.objectives.masked_tokens import answers, corrupt
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+    from rankfall.nets.network import Network
+
+TABLE = "extrapolation"
+NEEDS = "cells"
+TARGETS = "hidden"
+REQUIRES = [({"training.objective": "masked_tokens"}, "how another objective hides tokens is not known")]
+LIMITS = {"times": (0.001, None), "megabytes": (1, None)}
+COST = {"seconds": 2, "megabytes": 600}
+COPIES = 4  # matrices T x T that a forward pass holds at once
+
+
+@dataclass(frozen=True)
+class HiddenText:
+    """Text in windows, of which some tokens are hidden and asked for."""
+
+    seen: Tensor  # (K, N, T): what the network sees
+    places: Tensor  # (K, N, M): which are asked for
+    wanted: Tensor  # (K, N, M): what stood there, -1 where nothing is asked
+
+    def first(self, windows: int) -> "HiddenText":
+        return HiddenText(self.seen[:, :windows], self.places[:, :windows], self.wanted[:, :windows])
+
+    def batches(self, size: int) -> "Iterator[HiddenText]":
+        for part in zip(*(one.split(size, 1) for one in (self.seen, self.places, self.wanted))):
+            yield HiddenText(*part)
+
+    def joined(self, count: int) -> "HiddenText":
+        """`count` windows as one, as often as there are so many."""
+        members, windows, length = self.seen.shape
+        start = (torch.arange(windows, device=self.seen.device) % count * length).view(-1, 1)  # in the long window
+        shape = (members, windows // count, -1)
+        moved = HiddenText(self.seen, self.places + start, self.wanted).first(windows // count * count)
+        return HiddenText(moved.seen.reshape(shape), moved.places.reshape(shape), moved.wanted.reshape(shape))
+
+    def divided(self, count: int) -> "HiddenText":
+        """Every window as `count` windows; a place is asked for in the one that it lies in."""
+        members, windows, length = self.seen.shape
+        part = length // count
+        places = self.places.unsqueeze(2).expand(-1, -1, count, -1)  # (K, N, count, M)
+        elsewhere = places // part != torch.arange(count, device=places.device).view(-1, 1)
+        wanted = self.wanted.unsqueeze(2).masked_fill(elsewhere, -1)
+        seen = self.seen.reshape(members, windows * count, part)
+        return HiddenText(seen, (places % part).flatten(1, 2), wanted.flatten(1, 2))
+
+
+@torch.no_grad()
+def extrapolation(
+    context: "Context", *, times: list[float] = [1, 2, 4, 8, 16], megabytes: int = 256
+) -> list[dict[str, Any]]:
+    """`times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: of attention weights at once."""
+    text, data = hidden(context), context.data
+    limited = limited_to_training(context.cells[0].architecture)
+    windows, trained = text.seen.shape[1:]
+    usual = graded(context.network, text, data.size_in, megabytes)
+    rows = []
+    for factor in times:
+        length = tested_length(trained, factor)
+        labels = {"times": factor, "trained_length": trained, "length": length, "refused": ""}
+        found: list[dict[str, Any]] = [{} for _ in context.cells]
+        if length > trained and limited:
+            labels["refused"] = limited
+        elif length > windows * trained:
+            labels["refused"] = f"the held-out text has {windows * trained} tokens, too few for one window"
+        elif length == trained:
+            found = compared(means(text, *usual), means(text, *usual))
+        else:
+            count = max(1, length // trained)
+            again = text.joined(count) if count > 1 else text.divided(trained // length)
+            short = text.first(windows // count * count)
+            targets = short.wanted.shape[1] * short.wanted.shape[2]
+            before = means(short, *(one[:, :targets] for one in usual))
+            found = compared(means(again, *graded(context.network, again, data.size_in, megabytes)), before)
+        nothing: dict[str, Any] = {
+            "targets": 0,
+            "accuracy": None,
+            "loss": None,
+            "accuracy_trained": None,
+            "loss_trained": None,
+        }
+        nothing["value_reason"] = labels["refused"]
+        for member, numbers in enumerate(found):
+            rows.append({"member": member, "chance": float(data.chance[member]), **labels, **nothing, **numbers})
+    return rows
+
+
+def hidden(context: "Context") -> HiddenText:
+    """The test text as training's evaluation hides it, batch by batch."""
+    rates = {name: context.cells[0].training.objective.options[name] for name in ("rate", "hidden", "random")}
+    batches = context.data.evaluated(TEST, [cell.seed for cell in context.cells])
+    return HiddenText(*(torch.cat(parts, 1) for parts in zip(*(corrupt(batch, **rates) for batch in batches))))
+
+
+def graded(network: "Network", text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
+    """Loss at every target and whether the answer is right, both (K, N * M): as many windows at once as training evaluates, or fewer where
+    their attention weights would take more than `megabytes`."""
+    members, _, length = text.seen.shape
+    heads = max(getattr(block.attention, "heads", 1) for block in network.blocks)
+    window = COPIES * members * heads * length**2 * next(network.parameters()).element_size()
+    size = max(1, min(EVALUATED, int(megabytes * 2**20) // window))
+    found = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
+    losses, right = (torch.cat(made, 1) for made in zip(*found))
+    return losses, right
+
+
+def means(text: HiddenText, losses: Tensor, right: Tensor) -> list[dict[str, Any]]:
+    """Of each member, over its targets."""
+    asked = (text.wanted != -1).flatten(1).sum(1).tolist()
+    sums = zip(right.sum(1).tolist(), losses.double().sum(1).tolist(), asked)
+    return [{"accuracy": hits / count, "loss": loss / count, "targets": count} for hits, loss, count in sums]
+
+
+def compared(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each member's numbers beside those at the trained length; none where its outputs are not finite."""
+    rows = []
+    for now, then in zip(found, before):
+        row = now | {f"{name}_trained": then[name] for name in ("accuracy", "loss")}
+        row["kept"] = now["accuracy"] / then["accuracy"] if then["accuracy"] else None
+        row["value_reason"] = "" if then["accuracy"] else "nothing was right at the trained length"
+        if not math.isfinite(now["loss"]):
+            row |= {"accuracy": None, "loss": None, "kept": None, "refused": "outputs at this length are not finite"}
+            row["value_reason"] = row["refused"]
+        rows.append(row)
+    return rows
+
+
+def tested_length(trained: int, times: float) -> int:
+    """A multiple of the trained length, or a whole part of it."""
+    length = round(times * trained)
+    if length >= 1 and abs(length - times * trained) < 1e-6 and (length % trained == 0 or trained % length == 0):
+        return length
+    raise RankfallError(
+        f"extrapolation: times: {times:g} times the trained length {trained} is neither a multiple of it nor a whole part; "
+        "use 1, 2, 4, ... or 0.5, 0.25, ..."
+    )
+
+
+def limited_to_training(architecture: Architecture) -> str:
+    """Which part of a network cannot run beyond the trained length; empty if all can."""
+    for field, kind in parts(Architecture).items():
+        component = getattr(architecture, field)
+        found = components.describe(kind, component.name) if component is not None else None
+        admits = found.facts.get("ADMITS", "trained" if kind == "position" else "any") if found else "any"
+        if admits == "trained":
+            return f"{kind} {component.name} admits no more than the trained length"
+    return ""

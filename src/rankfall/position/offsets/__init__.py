@@ -1,0 +1,1 @@
+"""What networks have learned about each offset of two tokens."""

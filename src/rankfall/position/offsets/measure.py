@@ -1,0 +1,67 @@
+"""Terms by offset: the bias B that a position adds to scores, and the factors C that URPE multiplies weights by (Luo et al. 2022).
+
+Both are Toeplitz matrices for each head, b_{i-j} and c_{i-j}, so one number for each offset i - j is all there is. They are read at the
+length of training, sentinels included. A bias that is the same at all offsets has no effect under a softmax.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.nets.positions._base import Position
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+    from rankfall.nets.network import Network
+
+TABLE = "offsets"
+USES = (("bias by offset", "factors by offset"),)
+
+
+@torch.no_grad()
+def offsets(context: "Context") -> list[dict[str, Any]]:
+    """Every term of every head."""
+    network = context.network
+    length = network.lift(context.data.test.inputs[:, :1]).shape[2]
+    rows = []
+    for which, layer, matrix in terms(network, length):
+        values = by_offset(matrix)  # (K, H, 2T - 1)
+        for member, heads in enumerate(values.double().cpu().tolist()):
+            for head, numbers in enumerate(heads, 1):
+                place = {"member": member, "which": which, "layer": layer, "of_head": head}
+                rows += [place | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
+    if not rows:
+        about = context.cells[0].architecture
+        raise RankfallError(
+            f"measure offsets: architecture {about.name!r} has position {about.position} and normaliser {about.normaliser}, which have no "
+            "terms by offset; choose others by the measure's `cells`"
+        )
+    return rows
+
+
+def terms(network: "Network", length: int) -> Iterator[tuple[str, int | None, Tensor]]:
+    """(name, layer or None where all share it, matrix (K, 1, H, T, T))"""
+    like = next(network.parameters())
+    position = network.position
+    if type(position).bias is not Position.bias:
+        yield "B", None, position.bias(like.new_zeros(len(like), 1, 1, length, length))
+    found = {}
+    for layer, block in enumerate(network.blocks, 1):
+        normaliser: Any = getattr(block.attention, "normaliser", None)
+        if hasattr(normaliser, "factors"):
+            found[id(normaliser)] = (layer, normaliser)
+    for layer, normaliser in found.values():
+        yield "C", layer if len(found) > 1 else None, normaliser.factors(length)
+
+
+def by_offset(matrix: Tensor) -> Tensor:
+    """Toeplitz matrices (K, 1, H, T, T) to (K, H, 2T - 1): row 0 backwards has offsets 1 - T .. 0, column 0 has 0 .. T - 1."""
+    rows, columns = matrix[:, 0, :, 0].flip(-1), matrix[:, 0, :, 1:, 0]
+    if not torch.equal(matrix[..., 1:, 1:], matrix[..., :-1, :-1]):
+        raise RankfallError(
+            "measure offsets: the position's bias depends on more than the offset; choose other architectures by `cells`"
+        )
+    return torch.cat([rows, columns], -1)

@@ -1,0 +1,255 @@
+"""The probe as a matrix: which attention can tell equal tokens apart, by theory, at random weights, and trained."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.errors import RankfallError
+from rankfall.filters import matches_in_table, parts
+from rankfall.rank.orders.figure import NAMES
+from rankfall.report.account import account
+from rankfall.report.colours import DIRECTION, KEEPS, KEEPS_SOME, LOSES, UNKNOWN
+from rankfall.report.joins import MADE_OF
+from rankfall.report.labels import join, many
+from rankfall.report.looks import label
+from rankfall.report.style import WIDTH, Picture, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+TABLES = ["probe", "probe_trained"]
+
+ALL, SOME, ONE = KEEPS, KEEPS_SOME, LOSES
+APART = "#c1121f"  # theory and measurement differ
+
+DIFFER = ("fewer rows than theory allows", "more rows than theory allows")  # theory may be undecided, too
+ATTENTIONS = {"gau": "gated", "linear": "linear"}
+
+
+def probe(
+    read: "Callable[[str], DataFrame]",
+    *,
+    tokens: int | None = None,
+    depth: int | None = None,
+    attentions: list[str] = [],
+) -> Picture:
+    """`tokens`, `depth`: of the untrained networks, the most that there are if null; `attentions`: those to show, all if none is named."""
+    table = chosen(chosen(read("probe"), "tokens", tokens), "depth", depth)
+    if attentions:
+        table = table[table.attention.map(lambda name: parts(name)[0]).isin(attentions)]
+    if table.empty:
+        raise RankfallError(f"figure probe: no row has one of the attentions {', '.join(attentions) or 'asked for'}")
+    counts = {name: table[name].astype("Float64").astype(float) for name in ("theory_rows", "untrained_rows")}
+    table = table.assign(**counts, row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
+    n = int(table.tokens.iloc[0])
+    networks = read("probe_trained")
+    learned, keys = trained(networks, table)
+    rows, columns = ordered(table, "row"), ordered(table, "position")
+    place = table["mask"].fillna("none")  # what does not read masks stands where there is none
+    masks, sentinels = simple_first(place), simple_first(table.sentinels)
+    # A page has room for as many columns of squares as sentinels and rows as masks: there are fewer sentinels.
+    side = (WIDTH - 1.5) / max(len(columns) * len(sentinels), 26)
+    figure, axes = canvas(
+        len(masks), len(sentinels), WIDTH, (side * len(rows) + 0.3) * len(masks) + 1.9, sharex=True, sharey=True
+    )
+    for down, mask in enumerate(masks):
+        for right, sentinel in enumerate(sentinels):
+            panel = axes[down][right]
+            part = table[(place == mask) & (table.sentinels == sentinel)]
+            squares(panel, part, rows, columns, n)
+            hatched(
+                panel,
+                [
+                    (columns.index(one.position), rows.index(one.row))
+                    for one in part.itertuples()
+                    if one.theory_rows < n
+                ],
+            )
+            for one in part.itertuples():
+                marks(panel, columns.index(one.position), rows.index(one.row), one, learned.get(one.Index))
+            panel.set_title(title(mask, sentinel), fontsize=7)
+    key(figure, n, table, bool(learned))
+    found = [learned.get(index, (None, None)) for index in table.index]
+    numbers = table.assign(
+        **{"seeds that find the places": [one[0] for one in found], "trained seeds": [one[1] for one in found]}
+    )
+    wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
+    known = account(wanted, wanted[wanted.key.isin(keys)], ["architecture", "task"])
+    return Picture(figure, caption(table, n, learned, known.seeds) + known.left_out, numbers.drop(columns="row"))
+
+
+def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
+    """The rows with one value of a column: what is asked for, or the greatest there is."""
+    found = table[table[column] == (table[column].max() if wanted is None else wanted)]
+    if found.empty:
+        there = ", ".join(map(str, sorted(table[column].unique()))) or "nothing"
+        raise RankfallError(f"figure probe: no row has {column} {wanted}; there is: {there}")
+    return found
+
+
+def row_name(attention: str, normaliser: Any) -> str:
+    """The normaliser, behind the attention where that is another than multi-head."""
+    name = parts(attention)[0]
+    words = [] if name == "multihead" else [label(name) if label(name) != name else ATTENTIONS.get(name, name)]
+    return " ".join(words + ([short(normaliser)] if isinstance(normaliser, str) else []))
+
+
+def short(component: str) -> str:
+    """A component's name in words, with its options."""
+    name, options = parts(component)
+    said = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
+    word = label(name) if label(name) != name else NAMES.get(name, name.replace("_", " "))
+    return " ".join([word, *said])
+
+
+def ordered(table: "DataFrame", column: str) -> list[str]:
+    """Names by how many rows can be told apart with them, so that like stands beside like."""
+    mean = table.groupby(column).untrained_rows.mean().fillna(-1).sort_values(kind="stable")
+    return [str(name) for name in mean.index]
+
+
+def simple_first(values: Any) -> list[str]:
+    return sorted(set(values), key=lambda name: (name != "none", str(name)))
+
+
+def trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int, int]], set[str]]:
+    """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components; and the keys
+    of these networks."""
+    from pandas import factorize
+
+    done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
+    components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
+    found: dict[Any, tuple[int, int]] = {}
+    keys: set[str] = set()
+    for _, part in done.groupby(list(MADE_OF), dropna=False):
+        at = part[part.length == part.length.max()]
+        fits = np.ones(len(shown), dtype=bool)
+        for name, (number, values) in components.items():
+            fits &= np.array([alike(at[name].iloc[0], value) for value in values])[number]
+        keys |= set(at.key) if fits.any() else set()
+        for index in shown.index[fits]:
+            passed, seeds = found.get(index, (0, 0))
+            found[index] = passed + int(at.passes.sum()), seeds + len(at)
+    return found, keys
+
+
+def alike(cell: Any, asked: Any) -> bool:
+    """Whether a cell's component is the one of the matrix, which names only the options that it changes; null is only null."""
+    texts = isinstance(cell, str), isinstance(asked, str)
+    return matches_in_table(cell, asked) if all(texts) else not any(texts)
+
+
+def squares(panel: "Axes", part: "DataFrame", rows: list[str], columns: list[str], n: int) -> None:
+    """A square a kind of attention: its colour says how many rows are distinct at random weights, its number too where it is neither all
+    nor one."""
+    import seaborn as sns
+    from matplotlib.colors import ListedColormap
+
+    shades = [ALL, SOME, ONE, UNKNOWN]
+    shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
+    grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
+    sns.heatmap(
+        grid, ax=panel, mask=grid.isna(), cmap=ListedColormap(shades), vmin=-0.5, vmax=3.5, cbar=False, linewidths=0.6, linecolor="white",
+        xticklabels=False, yticklabels=False,
+    )  # fmt: skip
+    for one in shown[shown.shade == shades.index(SOME)].itertuples():
+        place = columns.index(one.position) + 0.5, rows.index(one.row) + 0.5
+        panel.text(
+            *place, str(int(one.untrained_rows)), ha="center", va="center", fontsize=5, color="#10304a", clip_on=True
+        )
+    panel.set(xlabel="", ylabel="")
+    panel.set_xticks([place + 0.5 for place in range(len(columns))], [short(name) for name in columns],
+                     rotation=60, ha="right", rotation_mode="anchor", fontsize=7)  # fmt: skip
+    panel.set_yticks([place + 0.5 for place in range(len(rows))], rows, fontsize=7)
+    panel.grid(visible=False)
+    panel.tick_params(length=0)
+
+
+def hatched(panel: "Axes", places: list[tuple[int, int]]) -> None:
+    """Where theory has fewer rows than tokens."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    patches = [Rectangle(place, 1, 1) for place in places]
+    panel.add_collection(PatchCollection(patches, facecolor="none", edgecolor="#ffffff", linewidth=0.6, hatch="/////"))
+
+
+def marks(panel: "Axes", x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
+    """Framed where measurement differs from theory, a dot where networks were trained."""
+    from matplotlib.patches import Rectangle
+
+    if one.agreement in DIFFER:
+        panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
+    if passed is not None:
+        share = passed[0] / passed[1]
+        fill = "#111111" if share == 1 else "#ffffff" if share == 0 else "#888888"
+        panel.plot(
+            x + 0.5, y + 0.5, "o", markersize=4, markerfacecolor=fill, markeredgecolor="#111111", markeredgewidth=0.7
+        )
+
+
+def look(rows: float, n: int) -> str:
+    if rows != rows:
+        return UNKNOWN
+    return ALL if rows == n else ONE if rows == 1 else SOME
+
+
+def title(mask: str, sentinels: str) -> str:
+    words = [f"{short(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"]
+    return ", ".join(words) or "no mask, no special token"
+
+
+def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    entries: list[Any] = [
+        Patch(color=ALL, label=f"all {n} rows distinct at random weights"),
+        Patch(color=SOME, label="so many of them"),
+        Patch(color=ONE, label="all rows equal"),
+        Patch(facecolor="#ffffff", edgecolor="#555555", hatch="/////", label=f"theory: fewer than {n} for all weights"),
+    ]
+    if table.untrained_rows.isna().any():
+        entries.append(Patch(color=UNKNOWN, label="no such network"))
+    if table.agreement.isin(DIFFER).any():
+        entries.append(Patch(fill=False, edgecolor=APART, label="theory and random weights differ"))
+    for fill, text in (("#111111", "all"), ("#888888", "some"), ("#ffffff", "no")) if learned else ():
+        style: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": "#111111", "markersize": 5}
+        entries.append(
+            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds left find the places", **style)
+        )
+    figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
+
+
+def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]], seeds: str) -> str:
+    """What was found, with counts."""
+    measured = table[table.untrained_rows.notna()]
+    whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
+    agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
+    undecided = len(measured) - agree - differ
+    apart = [f"differ in {differ}"] * bool(differ) + [f"theory is undecided in {undecided}"] * bool(undecided)
+    text = (
+        f"Which attention tells places apart ({DIRECTION}). Of {many(len(measured), 'kind')} of attention, given {n} equal tokens in "
+        f"{many(int(table.depth.iloc[0]), 'layer')}, {whole} can tell all places apart, {one} none, {len(measured) - whole - one} some; "
+        f"theory and random weights agree in {agree}{''.join(f', {said}' for said in apart)}."
+    )
+    return text + (f" Trained ({seeds}), {say_trained(table, n, learned)}." if learned else "")
+
+
+def say_trained(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:
+    """How many networks find the places, by what theory says of their kind."""
+    words = {True: "where theory allows it", False: "where it does not", None: "where theory is undecided"}
+    found: dict[bool | None, list[int]] = {}
+    for index, pair in learned.items():
+        rows = table.theory_rows.get(index)
+        counts = found.setdefault(None if rows != rows else rows == n, [0, 0])
+        counts[0], counts[1] = counts[0] + pair[0], counts[1] + pair[1]
+    said = [
+        f"{found[one][0]} of {many(found[one][1], 'network')} find the places {words[one]}"
+        for one in words
+        if one in found
+    ]
+    return join(said)

@@ -1,0 +1,174 @@
+"""Which attention can tell n equal tokens apart: how many distinct rows, by theory and by networks at random weights.
+
+The input is one symbol n times, the question how many different rows the last layer can have. Theory (`position/theory.py`) gives an upper
+bound for all weights, from what components say of themselves, and the argument that decides. The measured answer is the most that one
+of `draws` networks in float64 has, whose parameters are all drawn, also what usually starts symmetric: rows are equal if they differ by
+less than 1e-12 of their size (`position/rows.py`). Where all draws stay below theory, there are 16 times as many. A difference between the
+two has its reason in the table. Trained networks are measured by `probe_trained`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rankfall import components
+from rankfall.design import Architecture, Component, components_of
+from rankfall.errors import told
+from rankfall.nets.network import Shape
+from rankfall.position.agreement import FEWER, agreement, untrained_reason
+from rankfall.position.draws import last_rows, random_networks
+from rankfall.position.refusals import refusal
+from rankfall.position.rows import distinct
+from rankfall.position.theory import decide
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "probe"
+NEEDS = "nothing"
+LIMITS = {"tokens": (1, None), "depths": (1, None), "draws": (1, None)}
+PARTS = {
+    "attentions": "attention",
+    "normalisers": "normaliser",
+    "positions": "position",
+    "masks": "mask",
+    "sentinels": "sentinels",
+}
+
+MORE = 16  # times as many draws where the first show fewer rows than theory allows: weights of relu^2 may be zero in all of them
+
+# Attention and what trains with it; every field whose default could change is named.
+PROBED = Architecture(
+    name="probed",
+    block=Component("attention"),
+    residual=Component("add"),
+    mlp=Component("none"),
+    norm=Component("layer"),
+    norm_placement="post",
+    embedding=Component("token"),
+    head=Component("regression"),
+    init=Component("published"),
+    heads=2,
+    width=8,
+)
+
+
+def probe(
+    context: "Context",
+    *,
+    attentions: list[str | dict] = ["multihead"],
+    normalisers: list[str | dict] = [
+        "softmax",
+        "log_n",
+        "cosine",
+        "key_normalised",
+        "relu2_sum",
+        "zero_sum",
+        "softmax_off_by_one",
+        "sigmoid",
+        "exp",
+        "l2",
+        "swish_l2",
+        "relu2",
+        "urpe",
+    ],
+    positions: list[str | dict] = [
+        "none",
+        "symmetric",
+        "alibi",
+        "t5",
+        "toeplitz",
+        "rope",
+        "transformer_xl",
+        "deberta",
+        "fire",
+        "shaw_keys",
+        "shaw",
+        "learned",
+        "sinusoidal",
+    ],
+    masks: list[str | dict] = ["none", "causal", {"name": "local", "window": 2}, {"name": "dilated", "window": 2}],
+    sentinels: list[str | dict] = ["none", "bos", "cls_sep"],
+    depths: list[int] = [2],
+    tokens: int = 32,
+    draws: int = 8,
+) -> list[dict[str, Any]]:
+    """Attention x normaliser x position x mask x sentinels x depth. A normaliser or a mask that an attention does not read is null."""
+    named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
+    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
+    for kind, found in parts.items():
+        for component in found:
+            components.load(kind, component.name)  # a file that cannot be imported stops the measure
+    shared = [(kind, component) for kind in ("mask", "sentinels") for component in parts[kind]]
+    return context.rows(
+        designs(parts, depths),
+        lambda design: [entry(design, tokens, draws)],
+        # Each counts as made of all masks and sentinels, so that code is hashed and watched for 169 combinations and not for 2,028. An
+        # edit of a mask measures all again, which takes seconds.
+        made_of=lambda design: [*components_of(design), *shared],
+    )
+
+
+def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Architecture]:
+    for attention in parts["attention"]:
+        described = components.describe("attention", attention.name)
+        ignored = described.facts.get("IGNORES", ()) if described else ()
+        for normaliser in [None] if "normaliser" in ignored else parts["normaliser"]:
+            for position in parts["position"]:
+                for mask in [None] if "mask" in ignored else parts["mask"]:
+                    for sentinels in parts["sentinels"]:
+                        for depth in depths:
+                            yield replace(
+                                PROBED,
+                                attention=attention,
+                                normaliser=normaliser,  # type: ignore[arg-type]
+                                position=position,
+                                mask=mask,  # type: ignore[arg-type]
+                                sentinels=sentinels,
+                                depth=depth,
+                            )
+
+
+def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
+    """The row of one architecture."""
+    about = {
+        "attention": str(design.attention),
+        "normaliser": None if design.normaliser is None else str(design.normaliser),
+        "position": str(design.position),
+        "mask": None if design.mask is None else str(design.mask),
+        "sentinels": str(design.sentinels),
+        "depth": design.depth,
+        "tokens": tokens,
+        "draws": draws,
+    }
+    nothing = {"argument": "undecided", "argument_reason": "", "agreement": "not measured"}
+    why = refusal(design)
+    if why is not None:
+        return about | nothing | {"reason": why}
+    try:
+        verdict = decide(design, tokens)
+        for many in (draws, MORE * draws):
+            network = random_networks(design, Shape("tokens", "values", tokens, 1, 1), many)
+            found = distinct(last_rows(network, tokens))
+            if agreement(verdict.rows, int(found.rows.max())) != FEWER:
+                break
+    except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
+        raise
+    except Exception as error:  # anything that a component may raise
+        return about | nothing | {"reason": told(error)}
+    compared, reason = untrained_reason(verdict, found, network, tokens, design)
+    best = int(found.rows.argmax())
+    return about | {
+        "draws": many,
+        "theory_rows": verdict.rows,
+        "argument": verdict.argument,
+        "argument_reason": verdict.reason,
+        "untrained_rows": int(found.rows[best]),
+        "untrained_least": int(found.rows.min()),
+        "widest_equal": float(found.widest[best]),
+        "narrowest_distinct": float(found.narrowest[best]) if found.rows[best] > 1 else None,
+        "agreement": compared,
+        "reason": reason,
+    }

@@ -1,0 +1,1 @@
+"""Trained networks on the probe."""

@@ -1,0 +1,72 @@
+"""Trained networks on the probe: places of n equal tokens, inside and beyond the trained lengths, beside theory and random weights.
+
+Each cell of the task `probe` is asked at every length of its splits, in float64, so that rounding tells nothing apart. Accuracy is over the
+places that have a learned answer; chance is that of the best single answer, and the ceiling that of the best answers with as many distinct
+rows as the network has. Where theory allows more than training reaches, `reason` says what failed.
+"""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Shape
+from rankfall.position.agreement import rests_on
+from rankfall.position.draws import last_rows, random_networks
+from rankfall.position.rows import distinct
+from rankfall.position.theory import decide
+from rankfall.position.trained import answers, compared, zero_share
+from rankfall.tasks._dataset import TRAIN
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "probe_trained"
+NEEDS = "cells"
+INPUTS = "tokens"
+TARGETS = "classes"
+SEQUENCES = "equal tokens"
+LIMITS = {"draws": (1, None), "enough": (0, 1)}
+
+
+def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -> list[dict[str, Any]]:
+    """`draws`: networks of the same architecture at random weights; `enough`: the accuracy that passes."""
+    network, data, cells = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
+    design, longest = cells[0].architecture, data.train.inputs.shape[2]
+    if bool((data.train.inputs != data.train.inputs[..., :1]).any()):
+        raise RankfallError(
+            f"measure probe_trained: tokens of task {cells[0].task.name!r} differ; select cells of the task probe, as in "
+            "`cells: {task: probe}`"
+        )
+    untrained = random_networks(design, Shape("tokens", "classes", longest, data.size_in, longest), draws)
+    rows = []
+    for name, split in data.splits.items():
+        if name == TRAIN:
+            continue
+        inputs, targets = split.inputs[:, :1].cpu(), split.targets[:, :1].cpu()
+        found = answers(network, inputs, targets)
+        verdict = decide(design, found.length)
+        trust = "" if verdict.rows is None else rests_on(design, network, found.length)
+        possible = int(distinct(last_rows(untrained, found.length)).rows.max())
+        zeros = zero_share(network, inputs)
+        for member in range(len(cells)):
+            agreement, reason = compared(found, member, verdict, possible, longest, enough, float(zeros[member]), trust)
+            rows.append(
+                {
+                    "member": member,
+                    "length": found.length,
+                    "asked": found.asked,
+                    "beyond": found.length > longest,
+                    "theory_rows": verdict.rows,
+                    "argument": verdict.argument,
+                    "untrained_rows": possible,
+                    "trained_rows": int(found.rows[member]),
+                    "accuracy": float(found.accuracy[member]),
+                    "chance": 1 / found.asked,
+                    "ceiling": float(found.ceiling[member]),
+                    "loss": float(found.loss[member]),
+                    "passes": float(found.accuracy[member]) >= enough,
+                    "agreement": agreement,
+                    "agreement_reason": reason,
+                }
+            )
+    return rows

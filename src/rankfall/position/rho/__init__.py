@@ -1,0 +1,1 @@
+"""Accuracy against the share of repeated tokens."""

@@ -1,0 +1,1 @@
+"""Products of a model's attention matrices along random paths."""

@@ -1,0 +1,53 @@
+"""Products of attention matrices along random paths: how close to rank one, against the number of matrices, one line a model and phase."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.rank.models.figure import short
+from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
+from rankfall.report.looks import label
+from rankfall.report.measured import measured
+from rankfall.report.style import Picture
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES = ["chains"]
+
+
+def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
+    """Median over paths with the middle half as a band; values that are rounding are left out."""
+    table = measured(read("chains"), "chains", models)
+    shown = table[~table.floor].assign(
+        line=lambda rows: [f"{label(short(m))}, {p}" for m, p in zip(rows.model, rows.phase)]
+    )
+    grid = lines(
+        shown, "chain", "residual", "line", steps(sorted(shown.line.unique())), height=2.6, log="y",
+        estimator="median", errorbar=MIDDLE_HALF,
+    )  # fmt: skip
+    grid.set(
+        xlabel="matrices in the product", ylabel="relative residual from rank one", xticks=sorted(shown.chain.unique())
+    )
+    legend_below(grid)
+    points = shown.groupby(["line", "chain"]).residual.describe(percentiles=[0.25, 0.5, 0.75]).reset_index()
+    noise = int(table.floor.sum())
+    left_out = f" ({noise} values are left out as rounding noise of float64)" if noise else ""
+    caption = (
+        "Products of attention matrices of whole models along random paths, one random head in each of the chosen layers: "
+        "median and middle "
+        f"half over paths of what the best rank-one part leaves{left_out}. "
+    )
+    return Picture(grid.figure, caption + finding(points), points)
+
+
+def finding(points: "DataFrame") -> str:
+    """By which factor a further matrix multiplies the median, of a straight line through its logarithm."""
+    import numpy as np
+
+    paces = {
+        name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0])
+        for name, line in points.groupby("line")
+        if len(line) > 1
+    }
+    said = ", ".join(f"{pace:.2g} ({name})" for name, pace in paces.items())
+    return f"Each further matrix multiplies it by {said}." if said else "No line has two lengths."

@@ -1,0 +1,113 @@
+"""The attention matrices of a model, and products of them along random paths.
+
+A path takes one head in each of k layers; the product P_k ... P_1 is what moves tokens along it. How near it is to rank one (all rows
+equal, up to their size) is the share of its composite norm that is left when its best rank-one part is taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from rankfall.errors import RankfallError
+from rankfall.models.forward import Wide, run_model
+from rankfall.models.record import SOFTMAX
+from rankfall.models.subject import Request, Subject, subjects
+from rankfall.rank import residual as res
+from rankfall.rank.powers import or_nan, reason_of, unit
+from rankfall.streams import stream
+
+
+class _Catch(TorchFunctionMode):
+    """Keeps every softmax over tokens, in order: one a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Tensor] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func in SOFTMAX and result.dim() == 4 and result.shape[-1] == result.shape[-2]:
+            self.found.append(result)
+        return result
+
+
+def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
+    """P_h of every layer of the whole model, skips and all: (B, H, T, T) each, rows summing to one."""
+    catch = _Catch()
+    with catch, Wide():  # the inner mode sees a call first and hands it on
+        run_model(subject.loaded.model, subject.inputs(start, stop))
+    if len(catch.found) != subject.anatomy.layers:
+        raise RankfallError(
+            f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.anatomy.layers} layers"
+        )
+    return catch.found
+
+
+def chains(request: Request, seeds: Sequence[int], repeats: int) -> list[dict[str, Any]]:
+    """`repeats` random paths of every length 1..L: a text, a head in each of `length` layers, layers in increasing order."""
+    rows: list[dict[str, Any]] = []
+    for subject in subjects(request, seeds):
+        labels = subject.labels()
+        by_sample: dict[int, list[tuple[int, int, list[tuple[int, int]]]]] = {}
+        for length, repeat, sample, path in _paths(subject, repeats):
+            by_sample.setdefault(sample, []).append((length, repeat, path))
+        for sample, wanted in by_sample.items():  # one text at a time: all its matrices are in memory
+            maps = torch.stack(
+                [layer[0].double() for layer in attention_maps(subject, sample, sample + 1)]
+            )  # (L, H, T, T)
+            for length, repeat, path in wanted:
+                product = chain(maps, path)
+                value = rank_one_residual(product)
+                equal = float(res.relative_residual(product))
+                floored = bool(res.at_floor(torch.tensor(value), subject.dtype))
+                about = {
+                    "chain": length,
+                    "repeat": repeat,
+                    "sample": sample,
+                    "residual": number(value),
+                    "from_mean": number(equal),
+                    "floor": floored,
+                    "value_reason": reason_of(product[None]),
+                }
+                rows.append({**labels, **about})
+        del subject
+    return rows
+
+
+def _paths(subject: Subject, repeats: int) -> list[tuple[int, int, int, list[tuple[int, int]]]]:
+    rng = stream(subject.seed or 0, "chains")
+    drawn = []
+    for length in range(1, subject.anatomy.layers + 1):
+        for repeat in range(repeats):
+            sample = int(rng.integers(subject.batch.samples))
+            layers = np.sort(rng.choice(subject.anatomy.layers, length, replace=False))
+            heads = rng.integers(subject.loaded.heads, size=length)
+            drawn.append((length, repeat, sample, [(int(layer), int(head)) for layer, head in zip(layers, heads)]))
+    return drawn
+
+
+def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
+    """P_k ... P_1 for (layer, head) pairs from first to last; maps (L, H, T, T)."""
+    product = maps[path[0]]
+    for step in path[1:]:
+        product = maps[step] @ product
+    return product
+
+
+def rank_one_residual(matrix: Tensor) -> float:
+    """||A - sigma_1 u v^T|| / ||A||, composite norm."""
+    matrix = unit(matrix)
+    u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
+    rest = (u[:, 1:] * s[1:]) @ vh[1:]  # summed from the small parts: nothing is subtracted
+    return float(or_nan(res.share(res.matrix_norm(rest, "composite"), res.matrix_norm(matrix, "composite")), matrix))
+
+
+def number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""Two points that a network moves along a circle, or towards each other."""

@@ -1,0 +1,53 @@
+"""Roll-out on the circle: a network that predicts the next positions of two opposite points, applied repeatedly to its own output
+(Dong et al. 2021, figure 3).
+
+If attention loses rank, the two points approach each other: with two tokens, their distance is twice the residual of the state in the
+plane. `tasks/circle.advance` defines how the input and the output of a step are combined.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.tasks.circle import advance, place
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "circle"
+NEEDS = "cells"
+TARGETS = "values"
+LIMITS = {"steps": (1, None)}
+
+
+@torch.no_grad()
+def circle(context: "Context", *, steps: int = 300) -> list[dict[str, Any]]:
+    """The first training sample and `steps` - 1 applications, as published: `steps` points for each token."""
+    options = context.cells[0].task.task.options
+    skip = options.get("skip", "none")
+    state = context.data.train.inputs[:, :1]  # (K, 1, T, 2); the first sample is the same with the published skip
+    drawn = [state]
+    for _ in range(steps - 1):
+        state, point = advance(state, context.network(state), skip)
+        drawn.append(point)
+    path = torch.cat(drawn, 1).double().cpu()  # (K, S, T, 2)
+    wanted = orbit(path[:, :1], steps, options.get("points", 1000))
+    distance = (path - path.flip(2)).norm(dim=-1)  # (K, S, T), the same for both tokens
+    error = (path - wanted).norm(dim=-1)
+    table = torch.cat([path, distance.unsqueeze(-1), error.unsqueeze(-1)], -1)
+    numbers = table.masked_fill(~table.isfinite(), torch.nan).tolist()
+    return [
+        {"member": member, "step": step, "token": token} | dict(zip(("x", "y", "distance", "error"), values))
+        for member, steps_of in enumerate(numbers)
+        for step, tokens in enumerate(steps_of)
+        for token, values in enumerate(tokens)
+    ]
+
+
+def orbit(start: Tensor, steps: int, points: int) -> Tensor:
+    """Where points (K, 1, T, 2) should be after 0, 1, ... steps along their circle: (K, S, T, 2)."""
+    turned = place(torch.arange(steps), points, 1.0)  # (S, 2): cosine and sine of the angle so far
+    cosine, sine = turned[:, 0].view(1, -1, 1), turned[:, 1].view(1, -1, 1)
+    x, y = start[..., 0], start[..., 1]  # (K, 1, T)
+    return torch.stack([cosine * x - sine * y, sine * x + cosine * y], -1)

@@ -1,0 +1,1 @@
+"""The exact contribution of paths of each length to the output."""

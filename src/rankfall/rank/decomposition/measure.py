@@ -1,0 +1,136 @@
+"""The exact path decomposition, and the contribution of paths of each length (Dong et al. 2021, theorem 2.1), for networks without MLP and
+norm.
+
+With every P_h frozen at its value in the full forward pass, a layer is linear, X -> a X + c (sum_h P_h X W_h + bias terms), where a and c
+are the two factors of its residual connection. The output is then the sum over all (1 + H)^L paths, and the sum over the paths of one
+length follows layer by layer,
+
+    S_k <- a S_k + c sum_h P_h S_{k-1} W_h,
+
+without listing them. Biases are added in every layer; their total contribution is one more term, without a length. For each term: its
+size; its share of the output, signed, <S_k, X> / <X, X>, which add up to one; its relative residual; and loss and accuracy with this term
+(and the bias term) alone, and without it.
+"""
+
+import copy
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.nets.norms.none import none as no_norm
+from rankfall.rank.powers import exponent_of, measurable, reason_of, shift
+from rankfall.rank.residual import matrix_norm, relative_residual
+from rankfall.train.objectives import classes, values
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+    from rankfall.nets.network import Network
+
+TABLE = "decomposition"
+NEEDS = "cells"
+TARGETS = ["classes", "values"]
+USES = ("weights", "heads", "values")
+REQUIRES = [
+    ({"mlp": "none"}, "a network with an MLP is not a sum over paths"),
+    ({"norm": "none"}, "a network with norms is not a sum over paths"),
+]
+LIMITS = {"samples": (1, None)}
+BIAS = "bias"
+OF_OUTPUT = ("size", "norm_share", "output_share", "relative_residual", "error")
+EXACT = 1e-8  # of the largest entry; larger errors are not rounding
+
+
+@torch.no_grad()
+def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, Any]]:
+    """A row for each path length and for the bias term, over the first test samples."""
+    made, test = copy.deepcopy(context.network).double(), context.data.test
+    refuse(made)
+    inputs, targets = test.inputs[:, :samples], test.targets[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    terms, bias = path_terms(made, inputs)
+    whole = made.states(inputs)[-1]
+    total = torch.stack(terms).sum(0) + bias
+    known = measurable(whole.flatten(1, 2))  # (K,)
+    error = torch.where(known, (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3)), torch.nan)
+    if bool((error > EXACT).any()):  # for example a user's residual connection that is not a X + c F(X)
+        raise RankfallError(
+            f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
+            "where the theorem takes it to be; leave these cells out"
+        )
+    objective = values if targets.is_floating_point() else classes
+
+    def scored(states: Tensor) -> tuple[Tensor, Tensor]:
+        graded = objective.graded(made.readout(states), targets)
+        right = graded.sums.get("accuracy", torch.nan * graded.loss)
+        return graded.loss, right / graded.asked
+
+    loss, accuracy = scored(whole)
+    sizes = torch.stack([matrix_norm(term.flatten(1, 2), "frobenius") for term in [*terms, bias]])  # (L + 2, K)
+    size = -exponent_of(whole, (1, 2, 3))[:, None, None, None]
+    output = shift(whole, size)  # a product of two numbers of 1e-200 would be zero
+    rows = []
+    for index, term in enumerate([*terms, bias]):
+        is_bias = index == len(terms)
+        columns = {
+            "size": sizes[index],
+            "norm_share": sizes[index] / sizes.sum(0),
+            "output_share": (shift(term, size) * output).sum((1, 2, 3)) / output.square().sum((1, 2, 3)),
+            "relative_residual": relative_residual(term).mean(1),
+            "loss_without": scored(whole - term)[0],
+            "accuracy_without": scored(whole - term)[1],
+            "loss_alone": scored(term if is_bias else term + bias)[0],
+            "accuracy_alone": scored(term if is_bias else term + bias)[1],
+            "loss": loss,
+            "accuracy": accuracy,
+            "error": error,
+        }
+        for member in range(len(inputs)):
+            found: dict[str, Any] = {name: value[member].item() for name, value in columns.items()}
+            found = {
+                name: value if math.isfinite(value) and (known[member] or name not in OF_OUTPUT) else None
+                for name, value in found.items()
+            }
+            found["value_reason"] = "" if known[member] else reason_of(whole[member].flatten(0, 1)[None])
+            part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
+            rows.append({"member": member} | part | found)
+    return rows
+
+
+def refuse(network: "Network") -> None:
+    """A norm or an MLP between layers is not linear, so the theorem does not apply."""
+    for block in network.blocks:
+        if block.mlp is not None:
+            raise RankfallError(
+                "decomposition: a network with an MLP is not a sum over paths; choose cells with `mlp: none`"
+            )
+        if not (block.norm1 is no_norm or getattr(block.norm1, "func", None) is no_norm):
+            raise RankfallError(
+                "decomposition: a network with norms is not a sum over paths; choose cells with `norm: none`"
+            )
+
+
+def path_terms(network: "Network", inputs: Tensor) -> tuple[list[Tensor], Tensor]:
+    """What paths of each length 0 .. L and the biases contribute to the last state: (K, B, T, D) each."""
+    states = network.states(inputs)
+    terms, bias = [states[0]], torch.zeros_like(states[0])
+    one, zero = torch.ones((), dtype=bias.dtype), torch.zeros((), dtype=bias.dtype)
+    for block, x in zip(network.blocks, states):
+        attention = block.attention
+        weights = attention.weights(x)  # (K, B, H, T, T), frozen
+        keep, take = block.residual(one, zero), block.residual(zero, one)
+        mixed = [take * linear_mix(attention, weights, term) for term in terms]
+        none = torch.zeros_like(bias)
+        terms = [keep * a + b for a, b in zip([*terms, none], [none, *mixed])]
+        # The attention of a zero state gives the contribution of its biases.
+        source = attention.mix(weights, none)
+        bias = keep * bias + take * (linear_mix(attention, weights, bias) + source)
+    return terms, bias
+
+
+def linear_mix(attention: Any, weights: Tensor, x: Tensor) -> Tensor:
+    """sum_h P_h X W_h, without biases."""
+    values = attention.split(x @ attention.value.weight.unsqueeze(1))  # (K, B, H, T, d)
+    return (weights @ values).transpose(2, 3).flatten(-2) @ attention.output.weight.unsqueeze(1)

@@ -1,0 +1,1 @@
+"""The law of rank collapse without a rounding floor, and the theorems' bounds."""

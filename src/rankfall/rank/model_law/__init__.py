@@ -1,0 +1,1 @@
+"""The law of collapse on a real model's weights."""

@@ -1,0 +1,1 @@
+"""How far the tokens of a real model are from being equal, layer by layer."""

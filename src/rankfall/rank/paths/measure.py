@@ -1,0 +1,143 @@
+"""Path effectiveness: the accuracy of paths of each length through a trained network (Dong et al. 2021, figure 4).
+
+A path of length k picks k of the L layers and one head in each; the other layers pass the state on unchanged. In a layer that
+the path goes through,
+
+    X <- N( P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O ),        N: the layer's norm without gain and bias; no residual
+
+and, where the network has an MLP, its token-wise part follows unchanged, X <- N(mlp_residual(X, MLP(X))); it mixes no tokens, so it does
+not count as a step of the path. In a pre-norm block N stands before: P_h, the value map and the MLP are applied to N(X), and no norm
+follows. The final states of n paths are added, passed through N once more, and read out by the network's own head.
+
+`recomputed`: P_h is computed from the path's own state, as the published code does. `frozen`: P_h is that of the network's full forward
+pass, as in the theorem (2.1). Neither is an exact decomposition of a network with norms; `decomposition` has one for those without.
+
+Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells of
+one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths.
+Paths with a common prefix share its computation (`_path_ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed
+pass 2100 layers, and the tree of their prefixes about 440. Where a network cannot distinguish equal tokens, each symbol of a long sequence
+is computed once (`_equal_tokens`).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.measure.member import data_of, each_network
+from rankfall.rank.paths.at_once import at_once
+from rankfall.rank.paths.ends import SKIP, path_ends, plain
+from rankfall.rank.paths.equal_tokens import Symbols, alike, indistinct
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+    from rankfall.nets.network import Network
+    from rankfall.train.data import Data
+
+TABLE = "paths"
+NEEDS = "cells"
+COST = {"seconds": 1}
+TARGETS = "classes"
+USES = ("weights", "heads")
+LIMITS = {"counts": (1, None), "repeats": (1, None)}
+STATES = (
+    1 << 22
+)  # numbers of the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB
+
+BESIDE = 8  # parts of the test set at a time, at most: each holds the final states of all paths
+
+
+@torch.no_grad()
+def paths(
+    context: "Context",
+    *,
+    counts: list[int] = [5, 20],
+    repeats: int = 5,
+    evaluation: list[Literal["recomputed", "frozen"]] = ["recomputed", "frozen"],
+) -> list[dict[str, Any]]:
+    """Accuracy on the test set by path length, number of paths and repeat; the whole network and chance have their own rows."""
+    network, data = context.network, context.data
+    depth, heads = len(network.blocks), network.blocks[0].attention.heads
+    whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
+    lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
+    labels = [
+        {"length": length, "paths": count, "repeat": repeat}
+        for length in lengths
+        for count in counts
+        for repeat in range(repeats)
+    ]
+    rows = []
+    # One member at a time: the paths of all of them together are nearly all that there are, twice those of one.
+    for k, alone in enumerate(each_network(network)):
+        rows += [row(k, "whole", float(whole[k, 0])), row(k, "chance", float(data.chance[k]))]
+        drawn = np.stack(
+            [
+                draw(context.stream("paths", length, depth, heads, member=k), length, depth, heads, drawn_at_once)
+                for length in lengths
+            ]
+        )
+        distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
+        which = which.reshape(depth + 1, repeats, max(counts))
+        sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+        own = data_of(data, k)
+        sets = torch.from_numpy(np.array([sums])).to(
+            own.test.inputs.device, next(alone.parameters()).dtype
+        )  # (1, S, U)
+        ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
+        batch = max(1, STATES // ends)
+        merged = batch == 1 and indistinct(alone, own.test.inputs) and alike(alone, own.test.inputs, distinct)
+        for how in evaluation:
+            predict = partial(predicted, alone, distinct, sets, how == "frozen", merged)
+            right = accuracy(own, batch, predict)  # (1, S)
+            rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
+    return rows
+
+
+def predicted(
+    network: "Network", distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
+) -> Tensor:
+    """Classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict. `merged`: for one sequence, equal tokens computed once."""
+    full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
+    if not merged:
+        start = network.lift(inputs) if full is None else full[0]
+        return read(network, path_ends(network, start, distinct, full), sets)
+    symbols = Symbols.of(inputs, sets.dtype)
+    full = None if full is None else [x[:, :, symbols.first] for x in full]
+    start = network.lift(symbols.numbers)
+    return read(network, path_ends(network, start, distinct, full, symbols.weights), sets)[..., symbols.of_token]
+
+
+def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
+    return {"member": member, "kind": kind, "accuracy": value, **labels}
+
+
+def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
+    """`count` paths of a length: for each layer a head, or SKIP. (count, L)"""
+    chosen = rng.random((count, depth)).argsort(1).argsort(1) < length  # `length` layers, each choice equally likely
+    return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
+
+
+def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
+    """Predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
+    total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
+    x = plain(network.blocks[-1].norm1)(total.flatten(1, 2))
+    if network.sentinels is not None:
+        x = network.sentinels.strip(x)
+    return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
+
+
+def accuracy(data: "Data", batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
+    """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
+
+    @torch.no_grad()  # also where it runs in a thread of its own
+    def counted(start: int) -> Tensor:
+        wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
+        right = predict(data.test.inputs[:, start : start + batch]) == wanted
+        return torch.stack([right.flatten(2).sum(2), (wanted != -1).flatten(2).sum(2).expand(right.shape[:2])])
+
+    beside = BESIDE if data.test.inputs.device.type == "cpu" else 1
+    right, total = sum(at_once(counted, range(0, data.test.inputs.shape[1], batch), beside), torch.tensor(0))
+    return right / total

@@ -1,0 +1,173 @@
+"""How far each layer's states are from rank one: residuals in several norms and about two centres, and singular values.
+
+Everything is computed in float64 from the trained (or untrained) weights, over the first test samples: mean and standard deviation over
+samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a norm changes the
+value without changing the rank. `floor_share` is the share of samples whose value is rounding: within a few units of float64, or changed
+by a tenth in a second pass whose states are changed by a few units. The measure `law` resolves values below this floor. Sentinels are
+left out. Where a state leaves the range of float64 it is carried by powers of two if its layer allows that exactly (`rank/carried.py`);
+else there are no values from there on, and `value_reason` says so: a state that underflows has not collapsed.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.rank import residual
+from rankfall.rank.carried import Carried, Step, again, begin, through
+from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
+from rankfall.rank.rounding import NOISE, apart, same_size, second_apart, shaken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankfall.measure.context import Context
+    from rankfall.nets.network import Network
+
+TABLE = "residuals"
+NEEDS = "cells"
+STATE = "state"
+
+
+@torch.no_grad()
+def residuals(
+    context: "Context",
+    *,
+    samples: int = 8,
+    norms: list[str] = ["composite", "frobenius", "l1", "linf"],
+    best: bool = True,
+) -> list[dict[str, Any]]:
+    """`best`: also about the centre that minimises the norm, found by an approximate search (states only, because it is slow)."""
+    made = copy.deepcopy(context.network).double()
+    inputs = context.data.test.inputs[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    rows, other = [], copy.deepcopy(made)
+    steps: list[tuple[Step, list[Carried]]] = []
+    first = list(places(made, inputs, steps))
+    with shaken(other):
+        second = list(places(other, inputs, steps, repeat=True))
+    reasons = [[reason_of(x, lost=lost) for x, lost in zip(one.unit, one.lost)] for _, _, one in first]
+    passes = [(layer, place, *units(state, moved)) for (layer, place, state), (_, _, moved) in zip(first, second)]
+    about_best: list[dict[str, Tensor]] = []
+    if best:  # of all layers at once, and each matrix by itself: one search of many small steps instead of one a layer
+        whole = residual.best_residuals(torch.stack([x.unit for _, place, x, _ in passes if place == STATE]), norms)
+        about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(made.blocks) + 1)]
+    for (layer, place, state, moved), why in zip(passes, reasons):
+        for labels, values, floor in quantities(
+            state, moved, norms, about_best[layer] if best and place == STATE else {}
+        ):
+            mean, deviation = values.mean(1), values.std(1) if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
+            for member in range(len(inputs)):
+                known = bool(mean[member].isfinite())
+                found = {
+                    "value": mean[member].item() if known else None,
+                    "deviation": deviation[member].item() if known else None,
+                    "floor_share": None if floor is None or not known else floor[member].double().mean().item(),
+                    "value_reason": "" if known else why[member] or TOO_SMALL,
+                }
+                rows.append({"member": member, "layer": layer, "place": place} | labels | found)
+    return rows
+
+
+def places(
+    network: "Network", inputs: Tensor, steps: list[tuple[Step, list[Carried]]], repeat: bool = False
+) -> Iterator[tuple[int, str, Carried]]:
+    """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and the inputs and outputs of every norm.
+
+    How states were carried is written to `steps`, and followed in a pass that repeats another.
+    """
+    seen: list[tuple[str, Tensor]] = []
+    names: list[str] = []
+    hooks = []
+
+    def watch(name: str, module: nn.Module) -> None:
+        def record(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+            seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
+
+        hooks.append(module.register_forward_hook(record))
+
+    def tokens(x: Tensor) -> Tensor:
+        return x if network.sentinels is None else network.sentinels.strip(x)
+
+    def shown(state: Carried) -> Carried:
+        return replace(state, unit=tokens(state.unit))
+
+    def recorded(function: Callable[[Tensor], Any]) -> Callable[[Tensor], list[Tensor]]:
+        def run(x: Tensor) -> list[Tensor]:
+            seen.clear()
+            last = function(x)
+            names[:] = [place for place, _ in seen]
+            return [*(state for _, state in seen), last]
+
+        return run
+
+    def step(function: Callable[[Tensor], Any], state: Carried, rows: Callable[[Tensor], Tensor]) -> list[Carried]:
+        if repeat:
+            way, first = steps.pop(0)
+            return again(recorded(function), state, way, first)
+        found, way = through(recorded(function), state, rows)
+        steps.append((way, found))
+        return found
+
+    for name, module in network.named_children():
+        if name.startswith("norm"):
+            watch(name, module)
+    for block in network.blocks:
+        for name, module in block.named_children():
+            if name.startswith("norm"):
+                watch(name, module)
+    try:
+        x = network.lift(inputs)
+        for place, y in seen:
+            yield 0, place, shown(begin(y))
+        state = begin(x)
+        yield 0, STATE, shown(state)
+        for layer, block in enumerate(network.blocks, 1):
+            *inside, state = step(block, state, tokens)
+            yield from ((layer, place, shown(one)) for place, one in zip(names, inside))
+            yield layer, STATE, shown(state)
+        *inside, _ = step(network.norm_out, shown(state), lambda x: x)
+        yield from ((len(network.blocks), place, one) for place, one in zip(names, inside))
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def units(state: Carried, other: Carried) -> tuple[Carried, Tensor]:
+    """A state without its size, zero where it is lost, and that of a pass with changed rounding at the same scale."""
+    lost = state.lost | ~other.unit.isfinite().flatten(-2).all(-1)
+    x, moved = (torch.where(lost[..., None, None], 0.0, one.unit) for one in (state, other))
+    exponent = state.exponent + exponent_of(x)
+    x, moved = same_size(x, moved)
+    return Carried(x, exponent, lost), moved
+
+
+def quantities(
+    state: Carried, moved: Tensor, norms: "Sequence[str]", about_best: dict[str, Tensor]
+) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
+    """(labels, values (K, B), NaN where there are none, whether each is rounding noise) of the units of states (K, B, T, D), given the same
+    of a pass with changed rounding. `about_best`: their residuals about the best centres, of the norms for which these are wanted.
+    """
+    x = state.unit
+    about_mean, shaken_mean = residual.residual(x), residual.residual(moved)
+    singular = residual.singular_values(x)
+    for norm in norms:
+        noise = apart(about_mean, shaken_mean, norm) > NOISE  # computed about the mean and used for both centres
+        for centre in ("mean", "best") if norm in about_best else ("mean",):
+            rest = residual.matrix_norm(about_mean if centre == "mean" else about_best[norm], norm)
+            size = residual.matrix_norm(x, norm)
+            relative = residual.share(rest, size)
+            floor = residual.at_floor(relative, x.dtype) | noise
+            yield labelled("residual", norm, centre), relative, floor
+            yield labelled("absolute_residual", norm, centre), state.absolute(rest), floor
+    ratio = residual.sigma_ratio(x, singular)
+    yield labelled("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_apart(x, moved) > NOISE)
+    yield labelled("stable_rank"), residual.stable_rank(x, singular), None
+    yield labelled("numerical_rank"), state.known(residual.numerical_rank(x, values=singular).to(x.dtype)), None
+
+
+def labelled(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:
+    return {"quantity": quantity, "matrix_norm": norm, "centre": centre}

@@ -1,0 +1,1 @@
+"""The residual against depth, for each value of what is swept."""

@@ -1,1 +1,0 @@
-"""Figures: each drawn from tables alone."""

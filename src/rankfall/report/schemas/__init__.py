@@ -1,3 +1,0 @@
-"""The declared tables: one small file a table, found by its name like any component (`paths.py` defines `paths() ->
-Table`).
-"""

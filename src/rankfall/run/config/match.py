@@ -1,0 +1,136 @@
+"""Filters: `{task: sorting, depth: [2, 6], training.lr: 1e-3}` selects cells, by any axis of the grid.
+
+The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of a component.
+"""
+
+import re
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from rankfall import filters
+from rankfall.design import Architecture, Component, Designed, Task, Training, canonical, names
+from rankfall.run.config.bounds import CELLS, INTEGER
+from rankfall.run.config.problems import problem, shown, unknown_key
+
+RANGE = re.compile(r"(\d+)\.\.(\d+)")
+DIGITS = 19  # of the largest integer
+LABELS = ("task", "architecture", "training")
+ARCHITECTURE = names(Architecture)
+TRAINING = tuple(f"training.{name}" for name in names(Training))
+
+
+Filter = Mapping[str, Collection[Any]]  # field -> values, of which a cell must have one
+
+
+class Seeded(Protocol):
+    """Cells that differ in their seeds alone."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def training(self) -> Training: ...
+    @property
+    def seeds(self) -> Sequence[int]: ...
+
+
+def values(given: Any, path: str) -> list[Any]:
+    """A value of an axis as a list: a scalar, a list, a range "0..4" with both ends, or a list with ranges in it."""
+    listed: list[Any] = []
+    for item in given if isinstance(given, list) else [given]:
+        found = RANGE.fullmatch(item) if isinstance(item, str) else None
+        if not found:
+            listed.append(item)
+            continue
+        if len(item) > 2 * DIGITS:
+            raise problem(path, f"{shown(item)} is a range of integers beyond {INTEGER}")
+        low, high = int(found[1]), int(found[2])
+        if high < low:
+            raise problem(path, f"{item!r} is an empty range: it runs from low to high, both included")
+        if len(listed) + high - low >= CELLS:
+            raise problem(path, f"{shown(item)} is too long a range", allowed=[f"at most {CELLS:,} values"])
+        listed.extend(range(low, high + 1))
+    if not listed:
+        raise problem(path, "is an empty list, so the entry makes no cells")
+    return listed
+
+
+def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
+    """A filter as written, with every value a list; a field that cells do not have is an error."""
+    for field in raw:
+        if field not in ("seed", *LABELS, *ARCHITECTURE, *TRAINING) and not str(field).startswith("task."):
+            raise unknown_key(path, field, ("seed", *LABELS, *ARCHITECTURE, *TRAINING, "task.<option>"))
+    if not raw:
+        raise problem(path, "is empty, so it would match every cell")
+    return {field: _quickly_searched(values(item, f"{path}.{field}")) for field, item in raw.items()}
+
+
+def _quickly_searched(items: list[Any]) -> Collection[Any]:
+    """Integers, which ranges may make many of, as keys of a dict, in the same order, for fast search."""
+    return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
+
+
+def matches(cell: Designed, wanted: Filter) -> bool:
+    """Whether the cell has one of the values in every field."""
+    return all(_among(value(cell, field), items) for field, items in wanted.items())
+
+
+def matching(cells: Seeded, wanted: Filter) -> Sequence[int]:
+    """The seeds of those that have one of the values in every field."""
+    if not all(_among(value(cells, field), items) for field, items in wanted.items() if field != "seed"):
+        return ()
+    if "seed" not in wanted:
+        return cells.seeds
+    return [seed for seed in cells.seeds if _among(seed, wanted["seed"])]
+
+
+def _among(found: Any, items: Collection[Any]) -> bool:
+    if type(found) is int and isinstance(items, KeysView):
+        return found in items
+    return any(filters.matches(found, item) for item in items)
+
+
+def unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] | None:
+    """The first (field, value) that no cell has: such a value has no effect and is probably a mistake."""
+    cells = list(cells)
+    for field, items in sorted(wanted.items()):
+        seeds = {seed for some in cells for seed in some.seeds} if field == "seed" else set()
+        found = list(seeds) or [value(some, field) for some in cells]
+        integers = {item for item in found if type(item) is int}
+        others = {
+            canonical(_plain(item)): item for item in found if type(item) is not int
+        }.values()  # each of them once
+        for item in items:
+            if not (type(item) is int and item in integers) and not any(
+                filters.matches(other, item) for other in others
+            ):
+                return field, item
+    return None
+
+
+def _plain(found: Any) -> Any:
+    return asdict(found) if isinstance(found, Component) else found
+
+
+def value(cell: Designed | Seeded, field: str) -> Any:
+    """The cell's value of a field; for a component the component itself. Of many cells, of any field but the seed."""
+    if field == "seed":
+        return cell.seed  # type: ignore[union-attr]
+    if field in LABELS:
+        return getattr(cell, field).name
+    if field.startswith("training."):
+        return getattr(cell.training, field.removeprefix("training."))
+    if field.startswith("task."):
+        return cell.task.task.options.get(field.removeprefix("task."))
+    return getattr(cell.architecture, field)
+
+
+def told(wanted: Mapping[str, Any]) -> str:
+    """A filter in words."""
+    return ", ".join(f"{field} {_listed(item)}" for field, item in wanted.items())
+
+
+def _listed(items: Any) -> str:
+    return " or ".join(str(item) if isinstance(item, str | int) else shown(item) for item in values(items, ""))

@@ -1,0 +1,242 @@
+"""Impossible combinations: what no network can be, with the reason, found before anything runs.
+
+Facts that components declare as literals in their files, and that are read here:
+
+- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`, and `SEQUENCES = "equal tokens"` where all its
+  sequences are one token again and again; a measure of cells: the same, those that it can deal with, one or a list;
+- an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
+- a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
+- an attention, a position or a normaliser: `PROVIDES`, what it has for measures; a measure: `USES`, what it needs of that, where a list
+  in the list has alternatives, of which one is enough; a position: `BREAKS`, what of an attention is no longer the whole of it;
+- a position or normaliser: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it they may act on (a position always on states);
+- a component of a network: `ADMITS = "any" | "trained"`, the lengths that it runs at; a task or measure: `LENGTHS`, its options that
+  say at which lengths it runs networks;
+- any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, cells that match a filter
+  cannot be combined with it; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, only cells that match every filter can.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rankfall import components
+from rankfall.components import AUTO
+from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
+from rankfall.errors import RankfallError
+from rankfall.run.config.match import matches, parse_filter, told
+from rankfall.run.config.options import description, resolve
+from rankfall.run.config.problems import problem
+
+TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
+PROVIDERS = ("attention", "position", "normaliser")  # parts of a network that measures may use
+DIFFERENT = "different sequences"  # what a task has that does not say SEQUENCES
+FITS = {
+    "embedding": {"tokens": "token", "vectors": "linear"},
+    "head": {"classes": "classifier", "values": "regression", "hidden": "classifier"},
+    "objective": {"classes": "classes", "values": "values", "hidden": "masked_tokens"},
+}
+
+
+class Rules:
+    """The rules for one plan; what components declare is looked up once each."""
+
+    def __init__(self) -> None:
+        self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self.automatic: dict[tuple[str, str], Component] = {}
+        self.declared = functools.cache(declared)
+
+    def completed(self, architecture: Architecture, task: Task, path: str) -> Architecture:
+        """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
+        a = architecture
+        facts = self.of("task", task.task.name, f"tasks.{task.name}")
+        change: dict[str, Any] = {
+            "embedding": self.fitting("embedding", a.embedding, facts["INPUTS"], task, path),
+            "head": self.fitting("head", a.head, facts["TARGETS"], task, path),
+        }
+        unread = self.unread(a, path)
+        if a.head_width is None and "head_width" not in unread:
+            if a.width % a.heads:
+                divisors = [str(n) for n in range(1, a.width + 1) if a.width % n == 0]
+                what = f"{a.heads} heads do not divide the width {a.width}"
+                raise problem(f"{path}.heads", what, allowed=divisors, hint="or set head_width")
+            change["head_width"] = a.width // a.heads
+        change["mlp_width"] = a.mlp_width or 4 * a.width
+        change["mlp_residual"] = a.mlp_residual or a.residual
+        if a.norm.name == "none":
+            change["norm_placement"] = "post"
+        return replace(a, **(change | dict.fromkeys(unread)))
+
+    def unread(self, architecture: Architecture, path: str) -> list[str]:
+        """The fields that nothing in the network reads: the component whose business they are says that it IGNORES them."""
+        found = []
+        for kind, fields in UNREAD.items():
+            name = getattr(architecture, kind).name
+            ignored = self.of(kind, name, f"{path}.{kind}").get("IGNORES", ())
+            wrong = [field for field in ignored if field not in fields]
+            if wrong:
+                what = f"{kind} {name!r} says that it IGNORES {wrong[0]!r}"
+                raise problem(f"{path}.{kind}", what, allowed=fields, given=wrong[0])
+            found += ignored
+        return found
+
+    def fitting(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
+        """An embedding, a head or an objective that is made for what the task has."""
+        if part.name == AUTO:
+            if (kind, accepted) not in self.automatic:
+                self.automatic[kind, accepted] = resolve(kind, Component(name=FITS[kind][accepted]), f"{path}.{kind}")
+            return self.automatic[kind, accepted]
+        accepts = self.accepts(kind, part.name, f"{path}.{kind}")
+        if accepts and accepted not in accepts:
+            names = [name for name in components.names(kind) if name != AUTO]
+            others = [name for name in names if accepted in self.accepts(kind, name, path)]
+            what = f"{part.name!r} is for {' or '.join(accepts)}, but task {task.name!r} has {accepted}"
+            raise problem(f"{path}.{kind}", what, allowed=[AUTO, *others])
+        return part
+
+    def accepts(self, kind: str, name: str, path: str) -> list[str]:
+        """What a component is made for; nothing if it does not say."""
+        found = self.of(kind, name, path).get("ACCEPTS", [])
+        return [found] if isinstance(found, str) else list(found)
+
+    def trained(self, training: Training, task: Task, path: str) -> Training:
+        """The training with an objective that is made for the task."""
+        targets = self.of("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
+        return replace(training, objective=self.fitting("objective", training.objective, targets, task, path))
+
+    def refuse(self, cell: Designed, path: str) -> None:
+        """Raise if one of the cell's components refuses the company of the others."""
+        for kind, component in parts(cell.task, cell.architecture, cell.training):
+            what = objection(kind, component.name, self.of(kind, component.name, path), cell, self.declared)
+            if what:
+                raise problem(path, what)
+        what = self.out_of_reach(cell, path)
+        if what:
+            raise problem(path, what)
+        task = cell.task.task
+        what = beyond(cell, lengths(self.of("task", task.name, path), task.options))
+        if what:
+            raise problem(path, what)
+
+    def out_of_reach(self, cell: Designed, path: str) -> str | None:
+        """What the position or the normaliser acts on and the attention does not have."""
+        attention = cell.architecture.attention.name
+        offers = self.of("attention", attention, path).get("OFFERS")
+        if offers is None:
+            return None
+        for kind, unsaid in (("position", ("queries", "scores")), ("normaliser", ())):
+            component = getattr(cell.architecture, kind)
+            if component is None:
+                continue
+            touches = self.of(kind, component.name, path).get("TOUCHES")
+            for place in unsaid if touches is None else touches:
+                if place not in ("states", *offers):
+                    said = "acts on" if touches is not None else "does not say TOUCHES, and may act on"
+                    what = f"{kind} {component.name!r} {said} {place}"
+                    return f"{what}, which attention {attention!r} does not let it reach"
+        return None
+
+    def of(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
+        """What a component declares."""
+        if (kind, name) not in self.facts:
+            found = description(kind, name, path)
+            self.facts[kind, name] = found.facts if found else {}
+            if kind == "task":
+                self.facts[kind, name] = {**self.facts[kind, name], **task_facts(name, path)}
+        return self.facts[kind, name]
+
+
+def objection(
+    kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
+) -> str | None:
+    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is `declared`, which who
+    asks for thousands of cells may remember.
+    """
+    for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
+        for wanted, reason in facts.get(fact, ()):
+            if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
+                return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
+    uses = alternatives(facts)
+    if not uses:
+        return None
+    has = {part: getattr(cell.architecture, part) for part in PROVIDERS}
+    given = {what for part, one in has.items() if one for what in facts_of(part, one.name).get("PROVIDES", ())}
+    lacks = [use for use in uses if not given & set(use)]
+    if lacks:
+        attention, *others = (f"{part} {one.name!r}" for part, one in has.items() if one)
+        nor = "".join(f", nor {one}" for one in others) if any(len(use) > 1 for use in lacks) else ""
+        return f"{kind} {name!r} uses {' and '.join(map(' or '.join, lacks))}, which {attention} does not have{nor}"
+    position = cell.architecture.position.name
+    breaks = set(facts_of("position", position).get("BREAKS", ()))
+    broken = [use for use in uses if not given & set(use) - breaks]
+    if broken:
+        said = " and ".join(map(" or ".join, broken))
+        return f"{kind} {name!r} uses {said}, which position {position!r} makes an incomplete account of attention"
+    return None
+
+
+def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """What a measure USES: of each, one is enough."""
+    return [(use,) if isinstance(use, str) else tuple(use) for use in facts.get("USES", ())]
+
+
+def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
+    """At which lengths a task or a measure runs networks, by those of its options that LENGTHS names."""
+    found: list[int] = []
+    for name in facts.get("LENGTHS", ()):
+        given = options.get(name)
+        found += [item for item in (given if isinstance(given, list) else [given]) if type(item) is int]
+    return found
+
+
+def check_precision(training: Training, device: str, path: str) -> None:
+    """Raise if products cannot have the precision that a training asks for."""
+    if training.precision == "full" or not training.epochs:
+        return
+    asked = f"precision {training.precision!r}"
+    if training.dtype != "float32":
+        raise problem(path, f"{asked} is for trainings in float32, not in {training.dtype}")
+    if training.precision == "tf32" and device == "cpu":
+        raise problem(
+            path,
+            f"{asked} is a number format of GPUs, and compute.device is 'cpu'",
+            hint="say `compute: {device: cuda}`",
+        )
+
+
+def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
+    """Why a network cannot run at one of these lengths; None if it can, or if its task has no one length."""
+    trained = cell.task.task.options.get("length")
+    longest = max(asked, default=0)
+    if type(trained) is not int or longest <= trained:
+        return None
+    for kind, component in parts(cell.task, cell.architecture, cell.training):
+        if declared(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any") == "trained":
+            what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
+            return f"length {longest} is asked for, but {what}, {trained}"
+    return None
+
+
+def declared(kind: str, name: str) -> Mapping[str, Any]:
+    """The facts of a component that is known to exist."""
+    found = components.describe(kind, name)
+    return found.facts if found else {}
+
+
+def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
+    """(kind, component) of everything that a cell is made with. Untrained, it has an objective, to be evaluated, but no optimiser."""
+    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
+    if training.epochs > 0:
+        found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
+    return found
+
+
+def task_facts(name: str, path: str) -> dict[str, str]:
+    """INPUTS, TARGETS and SEQUENCES of a task's component."""
+    found = description("task", name, path)
+    facts = dict(found.facts) if found else {}
+    for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", TARGETS)):
+        if facts.get(fact) not in allowed:
+            where = found.location.file if found else name
+            raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}")
+    return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

@@ -1,0 +1,120 @@
+"""The JSON schema of a configuration, for editors and for Snakemake, generated from the types in `types.py` and `design.py`.
+
+It checks types only: component names are any text, since a new file is a new component; `rankfall plan` checks them.
+Defaults are given in descriptions only, because a validator that fills them in would override what an entry inherits from its base.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rankfall.design import Architecture, Training, names
+from rankfall.disk import atomic
+from rankfall.run.config.types import Config
+from rankfall.run.config.values import COMPONENT, Written
+
+FREE = {
+    "TaskEntry": "task",
+    "Measure": "measure",
+    "Figure": "figure",
+}  # entries whose other keys are options of a component
+WITH_BASE = ("ArchitectureEntry", "TrainingEntry")
+RANGE = {"type": "string", "pattern": r"^\d+\.\.\d+$"}
+LIMITS = {
+    "gt": "exclusiveMinimum",
+    "ge": "minimum",
+    "lt": "exclusiveMaximum",
+    "le": "maximum",
+}  # pydantic leaves them as they are
+EXPONENT = {"type": "string", "pattern": r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"}
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema as plain data."""
+    schema = Config.model_json_schema()
+    definitions = schema["$defs"]
+    for name, kind in FREE.items():
+        definitions[name]["additionalProperties"] = True
+        definitions[name]["properties"][kind] = {
+            "type": "string",
+            "description": "the component's name, by default the entry's",
+        }
+        definitions[name].pop("required", None)
+    crossing = definitions["Crossing"]
+    fields = {name: definitions["ArchitectureEntry"]["properties"][name] for name in names(Architecture)}
+    fields |= {f"training.{name}": definitions["TrainingEntry"]["properties"][name] for name in names(Training)}
+    labels = {name: {"type": "string"} for name in ("task", "architecture", "training")}
+    axes = {
+        name: _axis(field) for name, field in {**labels, "seed": {"type": "integer", "minimum": 0}, **fields}.items()
+    }
+    axes = {name: {**crossing["properties"].get(name, {}), **axis} for name, axis in axes.items()}
+    definitions |= {f"axis.{name}": axis for name, axis in axes.items()}  # written once, referred to three times
+    axes = {name: {"$ref": f"#/$defs/axis.{name}"} for name in axes}
+    options: dict[str, Any] = {r"^task\..+": {}}
+    inner = {"type": "object", "properties": axes, "patternProperties": options, "additionalProperties": False}
+    lists = {
+        name: {"type": "array", "items": inner, "description": crossing["properties"][name]["description"]}
+        for name in ("exclude", "include")
+    }
+    crossing |= {"properties": axes | lists, "patternProperties": options, "additionalProperties": False}
+    for name in WITH_BASE:
+        base = {"type": "string", "description": "another entry, whose values are taken where none are given here"}
+        definitions[name]["properties"]["base"] = base
+    for section in ("tasks", "architectures", "trainings", "measures", "figures"):
+        entry = schema["properties"][section]["additionalProperties"]
+        schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
+    schema["$defs"] = definitions = {"Component": {**COMPONENT, "description": Written.__doc__}, **definitions}
+    finished = _finished(_shared(schema))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **finished}
+
+
+def write_schema(path: Path) -> None:
+    """Write the schema into the checkout."""
+    with atomic(path) as file:
+        file.write(as_text().encode())
+
+
+def as_text() -> str:
+    """The file's content."""
+    return json.dumps(config_schema(), indent=2) + "\n"
+
+
+def _axis(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A value, a range, or a list of them."""
+    about = {key: item for key, item in field.items() if key in ("description", "default")}
+    one = {key: item for key, item in field.items() if key not in ("title", *about)}
+    return {**about, "anyOf": [one, RANGE, {"type": "array", "items": {"anyOf": [one, RANGE]}, "minItems": 1}]}
+
+
+def _shared(node: Any) -> Any:
+    """Components by reference, so that their schema is written once."""
+    if isinstance(node, list):
+        return [_shared(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if COMPONENT.items() <= node.items() and node.get("description") != Written.__doc__:
+        return {"$ref": "#/$defs/Component", **{key: item for key, item in node.items() if key not in COMPONENT}}
+    return {key: _shared(item) for key, item in node.items()}
+
+
+def _finished(node: Any) -> Any:
+    """Without titles; defaults in words; numbers also as YAML 1.1 reads 1e-5."""
+    if isinstance(node, list):
+        return [_finished(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _finished(item) for key, item in node.items() if key != "title" or not isinstance(item, str)}
+    if "default" in node and ("description" in node or "type" in node or "anyOf" in node):
+        default = node.pop("default")
+        if default != {}:
+            node["description"] = f"{node.get('description', '')} (default: {_told(default)})".strip()
+    if node.get("type") == "number":
+        node = {LIMITS.get(key, key): item for key, item in node.items()}
+        rest = {key: node.pop(key) for key in list(node) if key != "description"}
+        node["anyOf"] = [rest, EXPONENT]
+    return node
+
+
+def _told(default: Any) -> str:
+    return default["name"] if isinstance(default, dict) and "name" in default else json.dumps(default)

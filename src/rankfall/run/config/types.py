@@ -1,0 +1,272 @@
+"""The configuration as types: its sections and entries. `design.py` declares the fields of tasks, architectures and trainings.
+
+`parse` makes a `Config` from what YAML gave, or raises an error that names the key. Components are only names here: `options.py` checks
+whether they exist and take their options, and `grid.py` expands the grid.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+
+from rankfall.design import Architecture, Component, Task, Training
+from rankfall.errors import RankfallError
+from rankfall.run.config.bounds import BYTES, DEPTH, NAME, check_nodes, check_values
+from rankfall.run.config.entries import Parsed, model_of
+from rankfall.run.config.problems import problem, shown, translate, unknown_key, wrong_type
+from rankfall.run.config.values import LABEL, Entry, Label, Number, Part
+from rankfall.yaml_text import load
+
+Size = Annotated[int, Field(ge=1, le=1_000_000)]
+Threads = Annotated[int, Field(ge=1, le=1024)]
+
+
+class Measure(Entry):
+    """Makes rows from networks and data. Other keys than these are the options of the component."""
+
+    name: Label
+    measure: Part = Field(description="the component, by default the one with the entry's name")
+    cells: dict[str, Any] = Field(
+        {}, description="which cells: any axis of the grid -> a value or a list; default: all"
+    )
+
+    @property
+    def component(self) -> Component:
+        return self.measure
+
+
+class Figure(Entry):
+    """A picture made from tables alone. Other keys than these are the options of the component."""
+
+    name: Label
+    figure: Part = Field(description="the component, by default the one with the entry's name")
+
+    @property
+    def component(self) -> Component:
+        return self.figure
+
+
+class Crossing(Entry):
+    """One entry of the grid: the cross product of its axes, less `exclude`, plus `include`.
+
+    Besides these keys, any field of an architecture is an axis, `training.<field>` one of the training, `task.<option>` one of the task.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    task: Any = Field(description="a task's name, or a list")
+    architecture: Any = Field(description="an architecture's name, or a list")
+    training: Any = Field(description="a training's name, or a list")
+    seed: Any = Field(description='seeds: 0, [0, 1, 2] or "0..4"')
+    exclude: list[dict[str, Any]] = Field([], description="combinations to leave out")
+    include: list[dict[str, Any]] = Field(
+        [], description="cells to add; an axis that is not given has the entry's values"
+    )
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Every axis as it was written."""
+        named = {name: getattr(self, name) for name in ("task", "architecture", "training", "seed")}
+        return named | (self.model_extra or {})
+
+
+def _device(value: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
+        raise ValueError(f"{shown(value)} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
+    return value
+
+
+def _folder(value: str) -> str:
+    if "\0" in value or any(len(part.encode()) > 255 for part in value.split("/")):
+        raise ValueError(
+            f"{shown(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
+        )
+    if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
+        raise ValueError(f"{value!r} is not expanded here; write the whole path")
+    if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}<>") & set(value):
+        what = "a folder's name without {, }, <, >, line breaks, a dash in front, or spaces at its ends"
+        raise ValueError(f"{value!r} is not possible; allowed: {what}")  # Snakemake takes {a} for a wildcard
+    return value
+
+
+class Compute(Entry):
+    """How to compute results. Nothing here is part of a key but the engine that a cell has from it."""
+
+    device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
+    engine: Literal["auto", "plain", "fused", "machine"] = Field(
+        "auto",
+        description="of training steps: auto, the fastest that serves; plain, through autograd; fused or machine, insist",
+    )
+    threads: Threads = Field(1, description="threads of one job")
+    stack: Size = Field(32, description="networks trained at once")
+    shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")
+    costs: str | None = Field(None, description="file of measured costs, by `rankfall plan --calibrate`")
+    checkpoint_seconds: Annotated[Number, Field(gt=0)] = Field(60.0, description="what a killed job loses at most")
+
+
+class Config(Entry):
+    """A benchmark: tasks, architectures and trainings, which of them are crossed, and what is measured and drawn."""
+
+    name: Annotated[str, Field(min_length=1)] = Field("default", description="shown in tables and in the report")
+    results: Annotated[str, Field(min_length=1), AfterValidator(_folder)] = Field(
+        "results", description="folder where everything goes"
+    )
+    tasks: dict[str, Annotated[Task, Parsed]] = Field(description="named tasks", min_length=1)
+    architectures: dict[str, Annotated[Architecture, Parsed]] = Field(
+        description="named compositions; `base: other` inherits", min_length=1
+    )
+    trainings: dict[str, Annotated[Training, Parsed]] = Field(
+        description="named trainings; `base: other` inherits", min_length=1
+    )
+    grid: list[Crossing] = Field(description="the cells", min_length=1)
+    measures: dict[str, Measure] = Field({}, description="what is measured on the cells")
+    figures: dict[str, Figure] = Field({}, description="what is drawn from the tables")
+    labels: dict[str, str] = Field({}, description="a name of any kind here -> what figures and page call it")
+    colours: dict[str, str] = Field({}, description='a name of any kind here -> its colour, "#rrggbb" or such as teal')
+    page: bool = Field(True, description="whether a run ends with report/index.html, all its numbers on one page")
+    compute: Compute = Field(
+        Compute.model_validate({}), description="how to compute it; never part of a result's identity"
+    )
+
+
+NAMED = ("tasks", "architectures", "trainings", "measures", "figures")
+WITH_BASE = ("architectures", "trainings")
+HOLDS_OPTIONS: Mapping[str, str] = {"tasks": "task", "measures": "measure", "figures": "figure"}
+MODELS: Mapping[str, type[Entry]] = {
+    "tasks": model_of(Task),
+    "architectures": model_of(Architecture),
+    "trainings": model_of(Training),
+    "measures": Measure,
+    "figures": Figure,
+}
+
+
+def _where(source: Path | str) -> str:
+    """Outside a checkout, where the package was installed by pip: what needs one, and what does not."""
+    if Path(source).exists() or Path("Snakefile").exists():
+        return ""
+    return "; configurations are run in a clone of the repository, and `rankfall measure model NAME` anywhere"
+
+
+def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
+    """A configuration as plain data, from a mapping or from a YAML or JSON file."""
+    if isinstance(source, Mapping):
+        return dict(source)
+    most = BYTES.get(Path(source).suffix, BYTES[".yaml"])
+    try:
+        with Path(source).open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise RankfallError(f"{source}: cannot be read: {error.strerror}{_where(source)}") from None
+    if len(content) > most:
+        raise RankfallError(f"{source}: larger than {most:,} bytes, which no configuration of this form needs to be")
+    try:
+        text = content.decode()
+        is_json = Path(source).suffix == ".json"
+        raw = json.loads(text, object_pairs_hook=_once) if is_json else load(text, check_nodes)
+    except RecursionError:
+        raise RankfallError(f"{source}: values are nested too deep") from None
+    except RankfallError as error:
+        raise RankfallError(f"{source}: {error}") from None
+    except UnicodeDecodeError:
+        raise RankfallError(f"{source}: is not text in UTF-8") from None
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise RankfallError(f"{source}{where}: {getattr(error, 'problem', None) or error}") from None
+    if not isinstance(raw, dict):
+        raise wrong_type(str(source), raw, "a mapping")
+    return raw
+
+
+def parse(raw: Mapping[str, Any]) -> Config:
+    """Plain data as a `Config`; the first problem as a `RankfallError`."""
+    check_values(raw)
+    known = set(Config.model_fields)
+    for key in raw:
+        if key not in known:
+            raise unknown_key("", key, known)
+        if raw[key] is None and Config.model_fields[key].is_required():
+            raise problem(key, "is empty (null), and has no default")
+    shaped = {key: _section(key, value) if key in NAMED else value for key, value in raw.items()}
+    if "compute" in shaped:
+        _check_keys("compute", shaped["compute"], Compute)
+    try:
+        return Config.model_validate(shaped)
+    except ValidationError as error:
+        raise translate(error) from None
+
+
+def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
+    """Named entries with their bases filled in, their names put in, and options gathered into the component."""
+    if not isinstance(entries, dict):
+        raise wrong_type(section, entries, "a mapping of names to entries")
+    for name, entry in entries.items():
+        if not isinstance(name, str):
+            raise unknown_key(section, name, ())
+        if not LABEL.fullmatch(name):
+            what = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
+            raise problem(f"{section}.{name}" if name else section, what)
+        if len(name) > NAME:
+            what = f"{shown(name)} has {len(name)} letters and becomes part of file names"
+            raise problem(section, what, allowed=[f"at most {NAME} letters"])
+        if entry is not None and not isinstance(entry, dict):
+            raise wrong_type(f"{section}.{name}", entry, "a mapping")
+    shaped = {}
+    for name in entries:
+        path = f"{section}.{name}"
+        entry = _inherited(section, entries, name, ()) if section in WITH_BASE else dict(entries[name] or {})
+        if section in HOLDS_OPTIONS:
+            entry = _gathered(entry, path, HOLDS_OPTIONS[section], set(MODELS[section].model_fields), name)
+        else:
+            _check_keys(path, entry, MODELS[section], frozenset({"base"}))
+        shaped[name] = {**entry, "name": name}
+    return shaped
+
+
+def _inherited(section: str, entries: Mapping[str, Any], name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    entry = dict(entries[name] or {})
+    if "base" not in entry:
+        return entry
+    base, path = entry.pop("base"), f"{section}.{name}.base"
+    if not isinstance(base, str) or base not in entries:
+        raise problem(path, f"{shown(base)} is not one of the {section}", allowed=sorted(entries), given=base)
+    if len(seen) >= DEPTH:
+        raise problem(path, f"is the {DEPTH}th base of a base", allowed=[f"fewer than {DEPTH}"])
+    if base in (*seen, name):
+        raise problem(path, f"goes in a circle: {' -> '.join((*seen, name, base))}")
+    return _inherited(section, entries, base, (*seen, name)) | entry
+
+
+def _gathered(entry: dict[str, Any], path: str, kind: str, fields: set[str], label: str) -> dict[str, Any]:
+    if "name" in entry:
+        raise problem(f"{path}.name", f"an entry's name is its key; write `{kind}:` for the component's name")
+    named = entry.get(kind, label)
+    if not isinstance(named, str):
+        raise wrong_type(f"{path}.{kind}", named, "a component's name")
+    options = {key: value for key, value in entry.items() if key not in fields}
+    kept = {key: value for key, value in entry.items() if key in fields}
+    return kept | {kind: {"name": named, **options}}
+
+
+def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] = frozenset()) -> None:
+    """Here rather than left to pydantic, because here the fields are known and the nearest can be named."""
+    if not isinstance(entry, dict):
+        raise wrong_type(path, entry, "a mapping")
+    allowed = (set(model.model_fields) | also) - {"name"}
+    for key in entry:
+        if key not in allowed:
+            raise unknown_key(path, key, allowed)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of JSON in which no key is written twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return found

@@ -1,0 +1,188 @@
+"""What this machine needs to run Rankfall: Python and packages, processors and torch's threads, disk, a sound store, arithmetic."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError
+from rankfall.run.doctor import Check
+
+if TYPE_CHECKING:
+    import torch
+
+LEAST_PYTHON = (3, 11)
+LEAST_FREE = 1e9  # bytes
+LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
+
+
+def python() -> Iterator[Check]:
+    """Whether the interpreter is new enough."""
+    version = platform.python_version()
+    if sys.version_info < LEAST_PYTHON:
+        yield Check("python", "fail", f"{version}, but 3.11 or newer is needed: install one and run `make run` again")
+    else:
+        yield Check("python", "ok", f"{version} at {sys.executable}")
+
+
+def packages() -> Iterator[Check]:
+    """Whether every required package is there in a version that will do."""
+    from packaging.requirements import Requirement
+
+    try:
+        wanted = [Requirement(line) for line in metadata.requires("rankfall") or []]
+    except metadata.PackageNotFoundError:
+        yield Check(
+            "packages", "warn", "rankfall is not installed as a package, so its requirements are unknown: `make setup`"
+        )
+        return
+    found = []
+    for requirement in wanted:
+        optional = requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            if not optional:
+                yield Check(
+                    "packages", "fail", f"{requirement.name} is missing: `make setup`, or pip install '{requirement}'"
+                )
+            continue
+        found.append(f"{requirement.name} {version}")
+        if not requirement.specifier.contains(version, prereleases=True):
+            state = "warn" if optional else "fail"
+            yield Check("packages", state, f"{requirement.name} {version} is not {requirement.specifier}: `make setup`")  # type: ignore[arg-type]
+    yield Check("packages", "ok", ", ".join(found))
+
+
+def processors() -> Iterator[Check]:
+    """Processors that this process may use, torch's threads on them, and GPUs."""
+    import torch
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = torch.get_num_threads()
+    text = f"{usable} usable, torch uses {threads} thread{'s' * (threads != 1)} unless the config's compute.threads says otherwise"
+    if threads > usable:
+        yield Check("processors", "warn", f"{text}: more than there are; set OMP_NUM_THREADS={usable}")
+    else:
+        yield Check("processors", "ok", text)
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+        yield Check("gpu", "ok", f"{', '.join(names)} (torch {torch.__version__})")
+    elif shutil.which("nvidia-smi"):
+        yield Check(
+            "gpu", "warn", f"nvidia-smi is here, but torch {torch.__version__} sees no GPU: is it a build for CPUs?"
+        )
+    else:
+        yield Check("gpu", "ok", f"none; torch {torch.__version__} computes on the CPU")
+
+
+def results(folder: Path) -> Iterator[Check]:
+    """Whether results can be written, whether there is room, and whether the file system's clock agrees with ours."""
+    from rankfall.disk import atomic
+
+    probe = folder / "store" / f"doctor.{os.getpid()}"
+    try:
+        with atomic(probe) as handle:
+            handle.write(b"probe")
+        skew = probe.stat().st_mtime - time.time()
+        probe.unlink()
+    except RankfallError as error:
+        yield Check("results", "fail", str(error))
+        return
+    yield Check("results", "ok", f"{folder} can be written")
+    free, inodes = shutil.disk_usage(folder).free, os.statvfs(folder)
+    room = f"{free / 1e9:.1f} GB free"
+    yield (
+        Check("disk", "ok", room)
+        if free > LEAST_FREE
+        else Check("disk", "warn", f"only {room}: `rankfall gc` may find some")
+    )
+    if inodes.f_files and inodes.f_favail < 10_000:
+        yield Check("disk", "warn", f"only {inodes.f_favail} more files fit on this file system")
+    if abs(skew) > LARGEST_SKEW:
+        yield Check(
+            "clock", "warn", f"the file system's clock is {skew:+.0f} s off this machine's: Snakemake compares times"
+        )
+
+
+def store(folder: Path, verify: bool) -> Iterator[Check]:
+    """How much is in the store, and with `verify` whether all of it is as it was written."""
+    from rankfall.run.store import Store
+    from rankfall.run.store.inventory import strange
+    from rankfall.run.store.inventory import verify as read_all
+
+    place = Store(folder / "store")
+    read, damaged = read_all(place) if verify else (0, 0)  # first, or looking for cells would set damaged files aside
+    cells = sum(1 for _ in place.records())
+    aside = place.root / "damaged"
+    count = len(list(aside.iterdir())) if aside.is_dir() else 0
+    if count:
+        yield Check("store", "warn", f"{count} damaged file{'s' * (count != 1)} in {aside}: `rankfall gc` removes them")
+    odd = strange(place)
+    if odd:
+        listed = ", ".join(f"{path} ({what})" for path, what in odd[:3]) + (
+            f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+        )
+        yield Check(
+            "store", "warn", f"{len(odd)} called like files that are none, and passed over: {listed}; remove by hand"
+        )
+    if not verify:
+        yield Check("store", "ok", f"{cells} cells; --verify reads and checks every file")
+        return
+    if damaged:
+        yield Check(
+            "store", "fail", f"{damaged} of {read} files were damaged and set aside: run again, they are recomputed"
+        )
+    else:
+        yield Check("store", "ok", f"{cells} cells; all {read} files are as they were written")
+
+
+SHAPES = (
+    (240, 48, 48),
+    (240, 48, 192),
+    (48, 240, 48),
+    (10, 48, 48),
+    (8, 24, 8),
+)  # rows, inner, columns of small networks
+
+
+def arithmetic() -> Iterator[Check]:
+    """Whether a member of a stack gets the same bits as the same network alone; where it does not, they agree to rounding."""
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        for threads in sorted({1, before}):
+            torch.set_num_threads(threads)
+            for dtype in (torch.float32, torch.float64):
+                name = f"{str(dtype).removeprefix('torch.')}, {threads} thread{'s' * (threads != 1)}"
+                worst = stacking_error(dtype)
+                text = "products are bitwise the same in any stack, on this CPU"
+                if worst:
+                    text = f"products depend on the size of the stack, by up to {worst:.0e}: results agree to rounding only"
+                yield Check("arithmetic", "ok", f"{name}: {text}")
+    finally:
+        torch.set_num_threads(before)
+
+
+def stacking_error(dtype: torch.dtype) -> float:
+    """Largest difference between a batched product alone and in a stack, over shapes, layouts and sizes of stacks."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    worst = 0.0
+    for rows, inner, columns in SHAPES:
+        for members in (2, 3, 64):
+            left = torch.randn(members, rows, inner, generator=generator, dtype=dtype)
+            right = torch.randn(members, inner, columns, generator=generator, dtype=dtype)
+            for one in (left, left.mT.contiguous().mT):  # as in the forward and in the backward pass
+                alone = torch.cat([torch.bmm(one[k : k + 1], right[k : k + 1]) for k in range(members)])
+                worst = max(worst, float((torch.bmm(one, right) - alone).abs().max()))
+    return worst

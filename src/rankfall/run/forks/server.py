@@ -1,0 +1,275 @@
+"""The server: imports libraries once, and forks a process for each job that asks.
+
+    python -m rankfall.run.forks.server SOCKET PROGRAM CONFIG JOB...
+
+A job finds what a Python of its own would have given it: arguments, environment, standard files, signals. It makes its own plan from the
+files as they are then; what was analysed here is found again by content. Modules of this package that were imported here count like any
+that a job had imported before its plan: their text is compared with what the plan has hashed (`run/guards/unchanged.py`).
+
+Between requests the server imports what later jobs need, so that the first ones do not wait for it. JOB is a rule that has jobs, or
+"measure" and a measure's name. A request waits for the import of the moment, so nothing is imported that no job needs.
+"""
+
+import array
+import atexit
+import gc
+import importlib
+import io
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rankfall.run.forks.client import PASSED_ON, alike
+
+AT_ONCE = (  # of nearly every job
+    *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pydantic", "yaml", "torch", "safetensors.torch"),
+    *(
+        "rankfall.commands._planned",
+        "rankfall.run.snakemake.statements",
+        "rankfall.run.jobs.training",
+        "rankfall.run.jobs.measuring",
+    ),
+)
+FIGURES = (
+    *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn"),
+    *("rankfall.report.style", "altair"),
+)
+FAST = ("numba", "rankfall.train.fused.engine", "rankfall.train.machine.agreement")
+NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")
+MODELS = (
+    "transformers.modeling_utils",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.bert.modeling_bert",
+)
+
+
+class Server:
+    """`program`: the module of the command line; `ahead`: what to import while nobody asks, one piece at a time."""
+
+    def __init__(self, listening: socket.socket, program: str, ahead: Iterator[Callable[[], object]]) -> None:
+        self.listening, self.program, self.ahead = listening, program, ahead
+        self.workers: dict[int, socket.socket] = {}  # by process: who asked for it
+        self.alike = alike(dict(os.environ), sys.prefix, os.getcwd())
+
+    def run(self) -> None:
+        """Until standard input ends, and the last job with it."""
+        ended, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        with selectors.DefaultSelector() as self.selector:
+            for source in (self.listening.fileno(), 0, ended):
+                self.selector.register(source, selectors.EVENT_READ)
+            idle, serves = True, True
+            while serves or self.workers:
+                ready = self.selector.select(0 if idle and serves else None)
+                if not ready:
+                    idle = self.think_ahead()
+                for key, _ in ready:
+                    if key.fd == 0:  # the run is over, or was killed; jobs that still work are waited for
+                        serves = False
+                        self.selector.unregister(0)
+                        self.selector.unregister(self.listening.fileno())
+                        leave(self.listening)
+                    elif key.fd == ended:
+                        os.read(ended, 4096)
+                        self.answer()
+                    elif serves and key.fd == self.listening.fileno():
+                        self.accept((ended, wake))
+                    else:
+                        self.kill(key.fileobj)
+
+    def think_ahead(self) -> bool:
+        """One piece; whether there was one."""
+        piece = next(self.ahead, None)
+        if piece is None:
+            return False
+        with suppress(Exception):  # a library that is not installed, or a configuration that jobs will refuse
+            piece()
+        gc.collect()
+        gc.freeze()  # a collection in a fork would copy what is shared
+        return True
+
+    def accept(self, own: tuple[int, int]) -> None:
+        connection, _ = self.listening.accept()
+        found = received(connection)
+        if found is None:
+            return
+        asked, files = found
+        if asked["alike"] != self.alike or threading.active_count() > 1:  # a fork would lose other threads
+            connection.close()
+        else:
+            before = signal.pthread_sigmask(
+                signal.SIG_BLOCK, PASSED_ON
+            )  # a fork ignores them, as this does, until it is a job
+            worker = os.fork()
+            if worker == 0:
+                signal.set_wakeup_fd(-1)
+                self.selector.close()
+                for other in (self.listening, connection, *self.workers.values()):
+                    other.close()
+                close(own)
+                become(self.program, asked, files, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            with suppress(OSError):
+                connection.sendall(f"{worker}\n".encode())
+            self.workers[worker] = connection
+            self.selector.register(connection, selectors.EVENT_READ)
+        close(files)
+
+    def answer(self) -> None:
+        """Say how jobs have ended."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                worker, status = ended
+                connection = self.workers.pop(worker)
+                with suppress(KeyError):
+                    self.selector.unregister(connection)
+                with suppress(OSError):
+                    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+                connection.close()
+
+    def kill(self, connection: object) -> None:
+        """Whoever asked was killed."""
+        self.selector.unregister(connection)  # type: ignore[arg-type]
+        for worker, other in self.workers.items():
+            if other is connection:
+                os.kill(worker, signal.SIGKILL)
+
+
+def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable[int]) -> NoReturn:
+    """Do the work of a job, and end as it would. Signals that are blocked until here, but not by `mask`, arrive now."""
+    for each in (*PASSED_ON, signal.SIGCHLD):
+        signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    close(file for file in files if file > 2)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.umask(asked["umask"])
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
+    vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
+    sys.argv = ["rankfall", *asked["arguments"]]
+    code = 1
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        code = importlib.import_module(program).main(asked["arguments"])
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if not isinstance(end.code, int | None):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code & 0xFF)
+
+
+def received(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """What is asked for, and the standard files for it; None from one who was killed before all was said."""
+    files = array.array("i")
+    head, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * files.itemsize))
+    for _, _, data in ancillary:
+        files.frombytes(data)
+    size, text = int.from_bytes(head, "little"), io.BytesIO()
+    while text.tell() < size and text.write(connection.recv(size - text.tell())):
+        pass
+    if not size or text.tell() < size:
+        close(files)
+        connection.close()
+        return None
+    return json.loads(text.getvalue()), list(files)
+
+
+def leave(listening: socket.socket) -> None:
+    """Removes the socket and its folder too: a run that was killed cannot."""
+    address = listening.getsockname()
+    listening.close()
+    with suppress(OSError):
+        os.unlink(address)
+        os.rmdir(os.path.dirname(address))
+
+
+def close(files: Any) -> None:
+    for file in files:
+        os.close(file)
+
+
+def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
+    """What to import ahead: the plan's code with what it analyses, then libraries of training, figures and models, if jobs have them."""
+    from rankfall.run.plan import make_plan
+    from rankfall.run.plan.written import Written
+
+    plans: list[Any] = []
+    written = Written.beside(Path(config))
+    # Of the written plan a cell of each kind of code: all of a large grid would keep the first jobs waiting.
+    yield lambda: plans.append(make_plan(config, written.sample if written else None))
+    plan = plans[0] if plans else None
+    engines = {cell.engine for cell in plan.cells} if plan is not None and "train" in jobs else set()
+    measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []
+    yield analyse_trials
+    if engines - {"plain"}:
+        yield from (importing(name) for name in FAST)
+    if "fused" in engines:
+        yield read_kernels
+    names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
+    if any("rankfall/models/load.py" in measure.code for measure in measured):
+        names += MODELS
+    plans.clear()
+    measured.clear()
+    yield from (importing(name) for name in names)
+
+
+def importing(name: str) -> Callable[[], object]:
+    return lambda: importlib.import_module(name)
+
+
+def read_kernels() -> None:
+    """Has the machine code of the fused engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
+    would start, be it one that does without."""
+    from rankfall.train.fused import cache, engine
+
+    folder = cache.cache_folder()
+    if folder is not None and cache.is_whole(folder):
+        engine.prepare()
+
+
+def analyse_trials() -> None:
+    """Reads the sources of trials, which jobs of training and measuring find again by content."""
+    from rankfall.run.keys.analyses import keep
+    from rankfall.run.keys.fingerprint import Sources
+
+    Sources().fingerprint(["rankfall.run.guards.trial.variants"])
+    keep()
+
+
+def main() -> None:
+    from rankfall.run.keys import loader
+
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    listening.set_inheritable(False)
+    for number in PASSED_ON:
+        signal.signal(number, signal.SIG_IGN)  # they are for jobs; this ends with its standard input
+    loader.install()
+    for name in AT_ONCE:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    Server(listening, sys.argv[2], pieces(sys.argv[3], frozenset(sys.argv[4:]))).run()
+
+
+if __name__ == "__main__":
+    main()

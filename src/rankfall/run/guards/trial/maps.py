@@ -1,0 +1,274 @@
+"""How a map of tensors (K, B, ...) is tried: called twice, called for one member and one sample alone, and differentiated.
+
+In float64, with parameters drawn separately for each member, so that using another member's parameters changes the result. Products of
+stacks are summed in another order than single ones, which changes about 1e-16 of the largest entry; AGREE allows ten thousand times more
+for longer sums. Mixing members or samples changes results by much more than that.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.nets.primitives import Initial, Sizes
+from rankfall.run.guards.trial.candidate import Candidate
+from rankfall.run.guards.trial.extremes import check_extremes
+from rankfall.run.guards.trial.setting import MEMBERS, SAMPLES, Surroundings
+from rankfall.run.guards.trial.watch import changed, global_random_numbers, memory
+from rankfall.streams import stream
+
+AGREE = 1e-12  # difference of the same result computed in two ways, as a share of its largest entry
+NOISE = 0.1  # by which what starts as a constant is made to differ between members
+
+Make = Callable[[Sizes], Any]
+
+
+@dataclass(frozen=True)
+class Use:
+    """One way in which a network uses a component: inputs (K, B, ...), and the shape after (K, B) of what comes back for each."""
+
+    told: str  # the inputs in words
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[tuple[int, ...], ...]
+    method: str = ""  # "": the component itself is called
+    also: Mapping[str, Any] = field(default_factory=dict)
+    through: tuple[bool, ...] = ()  # which inputs a gradient must come back to; default: all that are numbers
+    may_mask: bool = False  # whether -inf is a result
+
+
+def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Surroundings) -> list[tuple[Tensor, ...]]:
+    """Every call tried; the outputs (K, B, ...) of each, for what else its kind must be."""
+    trial = Trial(candidate, make, setting)
+    found = [trial.call(call) for call in calls]
+    trial.finish(calls)
+    return found
+
+
+class Trial:
+    def __init__(self, candidate: Candidate, make: Make, setting: Surroundings) -> None:
+        self.candidate, self.make, self.setting = candidate, make, setting
+        self.whole = self.drawn()
+        self.single: dict[int, Any] = {}
+        self.parameters = dict(self.whole.named_parameters()) if isinstance(self.whole, nn.Module) else {}
+        self.reached: set[str] = set()
+        self.format = torch.float64
+
+    def drawn(self) -> Any:
+        """The component for all members, each parameter and member with a draw of its own."""
+        made = self.make(self.setting.sizes(MEMBERS))
+        if not isinstance(made, nn.Module):
+            return made
+        for name, value in made.named_parameters():
+            start = getattr(value, "initial", None)
+            if not isinstance(start, Initial) or value.shape[:1] != (MEMBERS,):
+                raise self.candidate.refused(
+                    f"has a parameter {name!r} {tuple(value.shape)} without a share for each of {MEMBERS} members",
+                    "make it by `parameter`, `constant`, `Linear` or `Lookup` of rankfall.nets.primitives",
+                )
+        made.to(torch.float64)
+        for name, value in made.named_parameters():
+            start = value.initial  # type: ignore[attr-defined]
+            scale = NOISE if start.kind == "constant" else max(1, start.fan_in) ** -0.5
+            for member in range(MEMBERS):
+                noise = torch.from_numpy(stream(member, "trial", name).normal(0.0, scale, tuple(value.shape[1:])))
+                value.data[member] = start.constant + noise
+        return made.eval()
+
+    def alone(self, member: int) -> Any:
+        """The component for this member alone, with the same parameters."""
+        if member not in self.single:
+            made = self.make(self.setting.sizes(1))
+            if isinstance(made, nn.Module):
+                made.to(torch.float64).eval()
+                own = dict(made.named_parameters())
+                for name, value in self.parameters.items():
+                    if name not in own or own[name].shape != value[:1].shape:
+                        raise self.candidate.refused(
+                            f"has a parameter {name!r} {tuple(value.shape)} for {MEMBERS} members, but "
+                            f"{tuple(own[name].shape) if name in own else 'none'} for one",
+                            "only its first axis may follow from the number of members",
+                        )
+                    own[name].data.copy_(value.data[member : member + 1])
+            self.single[member] = made
+        return self.single[member]
+
+    def call(self, call: Use) -> tuple[Tensor, ...]:
+        leaves = [_leaf(value) for value in call.inputs]
+        with global_random_numbers(self.candidate):
+            given = [
+                leaf.clone() for leaf in leaves
+            ]  # no leaves, so that an edit in place is seen and not just an error
+            first = self.run(call, self.whole, given)
+            for before, after in zip(call.inputs, given):
+                if not torch.equal(before, after):
+                    raise self.candidate.refused(f"edits its input, {call.told}, in place", "work on new tensors")
+        self.check_finite(call, first)
+        settled = [value.detach().clone() for value in first]
+        self.check_repeats(call, settled)
+        with torch.no_grad():
+            for one in range(MEMBERS):
+                self.check_alone(call, settled, one)
+            check_extremes(self, call, settled)
+        if self.setting.trained:
+            self.differentiate(call, leaves, first)
+        self.candidate.results += settled
+        return tuple(settled)
+
+    def run(self, call: Use, made: Any, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The outputs, of the right number, shape and number format."""
+        candidate = self.candidate
+        if call.method and not callable(getattr(made, call.method, None)):
+            raise candidate.refused(f"has no method `{call.method}`", f"it must be {candidate.contract}")
+        if not callable(made) and not call.method:
+            raise candidate.refused(
+                f"gives {_described(made)}, which cannot be called", f"it must be {candidate.contract}"
+            )
+        told = f"given {call.told} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
+        result = candidate.call(getattr(made, call.method) if call.method else made, told, *inputs, **call.also)
+        outputs = result if isinstance(result, tuple) else (result,)
+        wanted = [(*inputs[0].shape[:2], *rest) for rest in call.outputs]
+        got = [tuple(value.shape) if isinstance(value, Tensor) else None for value in outputs]
+        where = f"`{call.method}` " if call.method else ""
+        if got != wanted:
+            described = " and ".join(map(_described, outputs))
+            raise candidate.refused(
+                f"{where}returns {described}, {told}", f"it must return {' and '.join(map(str, wanted))}"
+            )
+        for value in outputs:
+            if value.dtype != self.format:
+                raise candidate.refused(
+                    f"{where}returns {_format(value.dtype)} in a network of {_format(self.format)}",
+                    "make tensors with the dtype of its input or of its parameters",
+                )
+        return outputs
+
+    def check_finite(self, call: Use, outputs: Sequence[Tensor]) -> None:
+        for value in outputs:
+            bad = ~value.isfinite() & ~(
+                value.isneginf() if call.may_mask else torch.zeros_like(value, dtype=torch.bool)
+            )
+            if bad.any():
+                raise self.candidate.refused(
+                    f"returns {value[bad][0].item()} in {int(bad.sum())} of {bad.numel()} entries, given {call.told}",
+                    "every result must be finite",
+                )
+
+    def check_repeats(self, call: Use, before: Sequence[Tensor]) -> None:
+        """The same again; this time nothing that torch could know of is to be trained, so what still is lies hidden."""
+        remembered = memory(self.candidate, self.whole)
+        for value in self.parameters.values():
+            value.requires_grad_(False)
+        again = self.run(call, self.whole, [value.clone() for value in call.inputs])
+        if any(value.requires_grad for value in again):
+            raise self.candidate.refused(
+                "uses a parameter that is not among its `parameters()`",
+                "assign it to an attribute of the module, or keep several in a torch.nn.ParameterList",
+            )
+        for value in self.parameters.values():
+            value.requires_grad_(True)
+        kept = changed(remembered, memory(self.candidate, self.whole))
+        if kept:
+            raise self.candidate.refused(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
+        if (off := difference(again, before)) > AGREE:
+            raise self.candidate.refused(
+                f"gives another result ({off:.1e}) when called again with the same {call.told}",
+                "let it keep nothing between calls, and draw no random numbers of its own",
+            )
+
+    def check_alone(self, call: Use, whole: Sequence[Tensor], one: int) -> None:
+        """Member and sample of one number, together, against both alone; only a difference asks whose it is."""
+        here = slice(one, one + 1)
+        inputs, wanted = call.inputs, [value[here, here] for value in whole]
+        got = self.run(call, self.alone(one), [value[here, here].clone() for value in inputs])
+        if (off := difference(got, wanted)) <= AGREE:
+            return
+        again = self.run(call, self.drawn(), [value.clone() for value in inputs])
+        if difference(again, whole) > AGREE:
+            raise self.candidate.refused(
+                "is not the same when it is made again", "let its __init__ depend on sizes and options alone"
+            )
+        sample = self.run(call, self.whole, [value[:, here].clone() for value in inputs])
+        if difference(sample, [value[:, here] for value in whole]) > AGREE:
+            raise self.candidate.refused(
+                f"mixes samples: sample {one} of {SAMPLES} differs by {off:.1e} from what it is alone, given {call.told}",
+                "no operation may run over the second axis, B, or depend on its length",
+            )
+        raise self.candidate.refused(
+            f"mixes the members of a stack: member {one} of {MEMBERS} differs by {off:.1e} from what it is alone",
+            "no operation may run over the first axis, K, or depend on its length",
+        )
+
+    def differentiate(self, call: Use, leaves: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        """Which parameters a gradient reaches, and that it comes through to what lies before."""
+        numbers = [leaf for leaf in leaves if leaf.requires_grad]
+        wanted = [*self.parameters.values(), *numbers]
+        total = sum(_weighted(value) for value in outputs)
+        if not wanted or not isinstance(total, Tensor):
+            return
+        found: Sequence[Tensor | None] = [None] * len(wanted)
+        if total.requires_grad:
+            found = self.candidate.call(
+                torch.autograd.grad, "differentiated", total, wanted, allow_unused=True, retain_graph=False
+            )
+        own, through = found[: len(self.parameters)], found[len(self.parameters) :]
+        self.reached |= {name for name, gradient in zip(self.parameters, own) if gradient is not None}
+        needed = call.through or (True,) * len(numbers)
+        if any(gradient is None and need for gradient, need in zip(through, needed)):
+            raise self.candidate.refused(
+                f"lets no gradient through to {call.told}, so that nothing before it could be trained",
+                "compute with torch, without `detach`, `item` or NumPy",
+            )
+        # What comes back to a masked score goes no further.
+        kept = [(g, leaf.isfinite()) for g, leaf in zip(through, numbers)] + [(g, None) for g in own]
+        for gradient, there in kept:
+            if gradient is not None and not (gradient if there is None else gradient[there]).isfinite().all():
+                raise self.candidate.refused(
+                    f"has a gradient that is not finite, given {call.told}",
+                    "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
+                )
+
+    def finish(self, calls: Sequence[Use]) -> None:
+        """Parameters that no gradient reached in any call; and the number format that most networks have."""
+        unused = sorted(self.parameters.keys() - self.reached)
+        if self.setting.trained and unused:
+            raise self.candidate.refused(
+                f"has a parameter that no gradient reaches: {unused[0]}", "use it, without `detach`, or leave it out"
+            )
+        self.format = torch.float32
+        if isinstance(self.whole, nn.Module):
+            self.whole.to(torch.float32)
+        with torch.no_grad():
+            for call in calls:
+                self.run(
+                    call, self.whole, [value.float() if value.is_floating_point() else value for value in call.inputs]
+                )
+
+
+def difference(got: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
+    """The largest difference of two entries as a share of the largest entry; equal infinities do not differ."""
+    worst = 0.0
+    for one, other in zip(got, wanted):
+        apart = torch.where(one == other, 0.0, (one - other).abs()).nan_to_num(nan=torch.inf).max()
+        largest = torch.where(other.isfinite(), other.abs(), 0.0).max().clamp_min(torch.finfo(other.dtype).tiny)
+        worst = max(worst, float(apart / largest))
+    return worst
+
+
+def _leaf(value: Tensor) -> Tensor:
+    return value.clone().requires_grad_(value.is_floating_point())
+
+
+def _weighted(value: Tensor) -> Tensor:
+    """A sum that is no constant of what the kinds keep constant, such as the sum of a row of weights."""
+    weights = torch.arange(1, value.numel() + 1, dtype=value.dtype).view(value.shape).sin()
+    return torch.where(value.isfinite(), value * weights, 0.0).sum()
+
+
+def _described(value: Any) -> str:
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else f"a {type(value).__name__}"
+
+
+def _format(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

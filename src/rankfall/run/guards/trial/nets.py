@@ -1,0 +1,247 @@
+"""How each kind of `nets/` is called by a network: what goes in, and what must come back."""
+
+from collections.abc import Callable
+from functools import partial
+from inspect import isclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rankfall.design import Architecture, declared
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.masks.causal import causal
+from rankfall.nets.masks.none import none as unmasked
+from rankfall.nets.mlps.gelu import Gelu
+from rankfall.nets.normalisers.softmax import softmax
+from rankfall.nets.norms.layer import Layer
+from rankfall.nets.positions._base import Position
+from rankfall.nets.primitives import Sizes
+from rankfall.nets.residuals.add import add
+from rankfall.run.guards.trial.candidate import Candidate, Refused
+from rankfall.run.guards.trial.maps import Use, try_maps
+from rankfall.run.guards.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
+from rankfall.streams import stream
+
+ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
+TAKEN_APART = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
+
+
+def numbers(name: str, *shape: int) -> Tensor:
+    """Normal numbers (K, B, *shape) in float64."""
+    return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
+
+
+def states(setting: Surroundings, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
+    """States (K, B, T, D), and what they are after (K, B)."""
+    shape = (tokens or setting.length, setting.width)
+    return numbers(name, *shape), shape
+
+
+def seen(length: int) -> Tensor:
+    """What each sample may see (B, 1, T, T): itself and what came before it, so that the first sees itself alone; or all itself alone."""
+    causal, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
+    return torch.stack([causal, alone, causal]).unsqueeze(1)
+
+
+def made(candidate: Candidate) -> Callable[[Sizes], Any]:
+    """How the network makes it. A class must be a module, or torch would not find what is in it."""
+
+    sized = declared(Architecture)[candidate.kind]["sized"]
+
+    def make(sizes: Sizes) -> Any:
+        try:
+            one = candidate.made(sizes, sized)
+        except Refused as error:
+            if not sized or isclass(candidate.found):
+                raise
+            raised = candidate.told(error.__cause__ or error)
+            raise candidate.refused(
+                f"is a function where a class is needed: called with sizes, it raises {raised}",
+                f"write {candidate.contract}, or a function of sizes that makes one",
+            ) from error
+        return module(candidate, one) if isclass(candidate.found) else one
+
+    return make
+
+
+def module(candidate: Candidate, made: Any) -> nn.Module:
+    if not isinstance(made, nn.Module):
+        raise candidate.refused("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
+    return made
+
+
+def normaliser(candidate: Candidate, setting: Surroundings) -> None:
+    shape = (setting.heads, setting.length, setting.length)
+    scores, told = 2 * numbers("scores", *shape), "scores"
+    if setting.masked:
+        scores, told = scores.masked_fill(~seen(setting.length), -torch.inf), "scores with -inf where masked"
+    calls = [Use(told, (scores,), (shape,))]
+    if hasattr(candidate.found, "prepare"):
+        heads = (setting.heads, setting.length, setting.head_width)
+        calls.append(
+            Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
+        )
+    weights = try_maps(candidate, made(candidate), calls, setting)[0][0]
+    leaked = weights[scores.isneginf()]
+    if leaked.any():
+        what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
+        raise candidate.refused(what, "where a score is -inf the weight must be 0")
+
+
+def position(candidate: Candidate, setting: Surroundings) -> None:
+    x, state = states(setting)
+    heads = (setting.heads, setting.length, setting.head_width)
+    square = (setting.heads, setting.length, setting.length)
+    queries, keys, scores = numbers("queries", *heads), numbers("keys", *heads), numbers("scores", *square)
+    calls = [
+        Use("states", (x,), (state,), "embed"),
+        Use("queries and keys", (queries, keys), (heads, heads), "rotate"),
+        Use("queries and keys", (queries, keys), (square,), "products"),
+        Use("scores", (scores,), (square,), "bias", may_mask=True),
+        Use("weights and values", (scores.softmax(-1), numbers("values", *heads)), (heads,), "context"),
+    ]
+    make = made(candidate)
+    one = make(setting.sizes(1))
+    inherited = [isinstance(one, Position) and is_inherited(one, call.method) for call in calls]
+    own = [call for call, skipped in zip(calls, inherited) if not skipped]
+    try_maps(candidate, make, own or calls[:1], setting)
+
+
+def is_inherited(position: Position, method: str) -> bool:
+    return getattr(type(position), method) is getattr(Position, method)
+
+
+def norm(candidate: Candidate, setting: Surroundings) -> None:
+    x, state = states(setting)
+    try_maps(candidate, made(candidate), [Use("states", (x,), (state,))], setting)
+
+
+def mlp(candidate: Candidate, setting: Surroundings) -> None:
+    make = made(candidate)
+    x, state = states(setting)
+    if make(setting.sizes(1)) is not None:
+        try_maps(candidate, make, [Use("states", (x,), (state,))], setting)
+
+
+def embedding(candidate: Candidate, setting: Surroundings) -> None:
+    _, state = states(setting, tokens=setting.tokens)
+    if setting.inputs == "tokens":
+        drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
+        inputs = torch.from_numpy(drawn)
+    else:
+        inputs = numbers("vectors", setting.tokens, setting.size_in)
+    calls = [Use(setting.inputs, (inputs,), (state,), through=(False,))]
+    try_maps(candidate, made(candidate), calls, setting)
+
+
+def head(candidate: Candidate, setting: Surroundings) -> None:
+    x, _ = states(setting, tokens=setting.tokens)
+    calls = [Use("states", (x,), ((setting.tokens, setting.size_out),))]
+    try_maps(candidate, made(candidate), calls, setting)
+
+
+def sentinels(candidate: Candidate, setting: Surroundings) -> None:
+    make, count = made(candidate), candidate.facts.get("COUNT")
+    if type(count) is not int or count < 0:
+        raise candidate.refused("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
+    if make(setting.sizes(1)) is None:
+        if count:
+            raise candidate.refused(f"says COUNT = {count} and makes nothing", "return a module, or write COUNT = 0")
+        return
+    inner, without = states(setting, tokens=setting.tokens)
+    outer, with_them = states(setting, "longer", setting.tokens + count)
+    calls = [
+        Use("states", (inner,), (with_them,), "add"),
+        Use("states with sentinels", (outer,), (without,), "strip"),
+    ]
+    try_maps(candidate, make, calls, setting)
+
+
+def residual(candidate: Candidate, setting: Surroundings) -> None:
+    (x, state), (branch, _) = states(setting), states(setting, "branch")
+    told = "a stream and a branch"
+    calls = [Use(told, (x, branch), (state,), also={"depth": DEPTH}, through=(False, True))]
+    try_maps(candidate, made(candidate), calls, setting)
+
+
+def mask(candidate: Candidate, setting: Surroundings) -> None:
+    function, length = candidate.bound(), setting.length
+    first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
+    if first is None and again is None:
+        return
+    if not isinstance(first, Tensor) or first.shape != (length, length) or first.dtype != torch.bool:
+        got = f"{tuple(first.shape)} of {first.dtype}" if isinstance(first, Tensor) else f"a {type(first).__name__}"
+        raise candidate.refused(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
+    if again is None or not torch.equal(first, again):
+        raise candidate.refused("gives another result when called again", "let it depend on its arguments alone")
+    candidate.results.append(first)
+    blind = (~first.any(1)).nonzero().flatten().tolist()
+    if blind:
+        what = f"leaves token {blind[0]} of {length} nothing to see"
+        raise candidate.refused(what, "every row needs an entry that is true: no weights sum to one over nothing")
+
+
+def init(candidate: Candidate, setting: Surroundings) -> None:
+    function = candidate.bound()
+
+    def draw(role: str, kind: str) -> Any:
+        shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
+        drawn = candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6)
+        if not isinstance(drawn, np.ndarray) or drawn.shape != shape or drawn.dtype.kind != "f":
+            got = f"{drawn.shape} of {drawn.dtype}" if isinstance(drawn, np.ndarray) else f"a {type(drawn).__name__}"
+            raise candidate.refused(f"returns {got} {told}", f"it must be a NumPy array {shape} of floats")
+        if not np.isfinite(drawn).all():
+            raise candidate.refused(f"returns what is not finite {told}", "every start must be a number")
+        return drawn
+
+    for role in ROLES:
+        for kind in ("weight", "bias"):
+            first = draw(role, kind)
+            candidate.results.append(torch.from_numpy(first.copy()))
+            if not np.array_equal(first, draw(role, kind)):
+                what = "draws other numbers when called again with the same generator"
+                raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
+
+
+def attention(candidate: Candidate, setting: Surroundings) -> None:
+    """With a position, a normaliser and a mask of the package, so that what fails is its own."""
+
+    def make(sizes: Sizes) -> Any:
+        mask = Mask(causal if setting.masked else unmasked)
+        given = sizes, Position(), softmax, mask, "blocks.0"
+        told = "made of sizes, position, normaliser, mask, site and its options"
+        return module(candidate, candidate.call(candidate.found, told, *given, **candidate.component.options))
+
+    x, state = states(setting)
+    try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+
+
+def block(candidate: Candidate, setting: Surroundings) -> None:
+    """Around parts of the package, so that what fails is its own."""
+
+    def make(sizes: Sizes) -> Any:
+        made = candidate.call(
+            candidate.found,
+            "made of its parts and options",
+            attention=Multihead(sizes, Position(), softmax, Mask(unmasked), "blocks.0"),
+            mlp=Gelu(sizes) if setting.mlp else None,
+            residual=partial(add, depth=DEPTH),
+            mlp_residual=partial(add, depth=DEPTH),
+            norm1=Layer(sizes),
+            norm2=Layer(sizes) if setting.mlp else None,
+            placement=setting.placement,
+            site="blocks.0",
+            **candidate.component.options,
+        )
+        module(candidate, made)
+        lacking = [name for name in TAKEN_APART if not hasattr(made, name)]
+        if lacking:
+            raise candidate.refused(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
+        return made
+
+    x, state = states(setting)
+    try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)

@@ -1,0 +1,185 @@
+"""How objectives, optimisers and schedules are tried: a batch or some steps for all members at once, against each member alone."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.run.guards.trial.candidate import Candidate
+from rankfall.run.guards.trial.extremes import LARGE, TOLD
+from rankfall.run.guards.trial.maps import AGREE, difference
+from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
+from rankfall.run.guards.trial.watch import changed, memory
+from rankfall.streams import stream
+from rankfall.train.objectives._base import Graded, Samples
+
+PARAMETERS = 7  # of a member
+SYMBOLS, LENGTH = 5, 6  # of the batch that objectives are given
+STEPS = 3
+STILL = MEMBERS - 1  # a member that has stopped: its learning rate and gradients are zero
+
+
+def optimizer(candidate: Candidate, setting: Surroundings) -> None:
+    made = candidate.bound()
+    slots = getattr(made, "slots", None)
+    if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
+        raise candidate.refused("has no number of `slots` or no `step`", f"write {candidate.contract}")
+    start = numbers("weights", 0)
+    whole = steps(candidate, made, slots, range(MEMBERS))
+    candidate.results.append(whole)
+    remembered = memory(candidate, made)
+    again = steps(candidate, made, slots, range(MEMBERS))
+    kept = changed(remembered, memory(candidate, made))
+    if kept:
+        raise candidate.refused(f"keeps state outside of its slots: its {kept} changed", "keep it in `slots`")
+    if not whole.isfinite().all():
+        raise candidate.refused("makes weights that are not finite", "every step must give numbers")
+    if difference([again], [whole]) > AGREE:
+        raise candidate.refused(
+            "steps elsewhere when it starts again from the same weights and slots",
+            "keep what lasts in `slots`, so that training can go on from a checkpoint",
+        )
+    if torch.equal(whole[:STILL], start[:STILL]):
+        raise candidate.refused("leaves the weights as they are", "`step` changes `weights` in place")
+    if not torch.equal(whole[STILL], start[STILL]):
+        raise candidate.refused(
+            "moves a member whose learning rate and gradient are zero, which has stopped",
+            "every change must be in proportion to `lr`",
+        )
+    for member in range(MEMBERS):
+        alone = steps(candidate, made, slots, [member])
+        if (off := difference([alone], [whole[member : member + 1]])) > AGREE:
+            raise candidate.refused(
+                f"mixes the members of a stack: member {member} of {MEMBERS} differs by {off:.1e} from what it is alone",
+                "no operation may run over the first axis, K, or depend on its length",
+            )
+
+    large = steps(candidate, made, slots, range(MEMBERS), factor=LARGE)
+    if difference([large[1:]], [whole[1:]]) > AGREE:
+        raise candidate.refused(
+            f"mixes the members of a stack: where the gradients of member 0 are {TOLD}, other members change",
+            "no operation, such as a maximum, may run over the first axis, K",
+        )
+
+
+def numbers(name: str, step: int) -> Tensor:
+    return torch.from_numpy(stream(step, "trial", name).normal(size=(MEMBERS, PARAMETERS)))
+
+
+def steps(candidate: Candidate, made: Any, slots: int, members: Any, factor: float = 1.0) -> Tensor:
+    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; the gradients of the first
+    are so many times as large."""
+    rows = list(members)
+    weights = numbers("weights", 0)[rows]
+    kept = tuple(torch.zeros_like(weights) for _ in range(slots))
+    lr = torch.tensor([0.1, 0.01, 0.0], dtype=torch.float64).unsqueeze(1)[rows]  # (K, 1)
+    decay = torch.tensor([0.1, 0.0, 0.1], dtype=torch.float64).unsqueeze(1)[rows]
+    for step in range(1, STEPS + 1):
+        grads = (numbers("gradients", step) * (torch.arange(MEMBERS) != STILL).unsqueeze(1))[rows]
+        grads[0] *= factor
+        told = "given weights, gradients, slots, lr, decay, step and scratch"
+        with torch.no_grad():
+            candidate.call(made.step, told, weights, grads, kept, lr, decay, step, torch.empty_like(weights))
+    return weights
+
+
+def schedule(candidate: Candidate, setting: Surroundings) -> None:
+    function, epochs = candidate.bound(), setting.epochs
+    for epoch in sorted({0, 1, epochs // 2, epochs - 1} & set(range(epochs))):
+        told = f"given epoch {epoch} of {epochs}"
+        first, again = (candidate.call(function, told, epoch, epochs) for _ in range(2))
+        if not isinstance(first, int | float) or not math.isfinite(first):
+            raise candidate.refused(f"returns {str(first)[:40]} {told}", "it must return a finite number")
+        if first != again:
+            raise candidate.refused(f"gives another result when called again, {told}", "keep nothing between calls")
+        candidate.results.append(torch.tensor(first, dtype=torch.float64))
+
+
+class Small(nn.Module):
+    """A network of each member's own in a few lines: what is put in, and one linear map."""
+
+    def __init__(self, members: Sequence[int], tokens: bool, size_in: int, size_out: int, factor: float) -> None:
+        super().__init__()
+        self.tokens, self.size_in = tokens, size_in
+        drawn = [
+            torch.from_numpy(stream(member, "trial", "head").normal(size=(size_in, size_out))) for member in members
+        ]
+        drawn[0] = drawn[0] * factor
+        self.weight = nn.Parameter(torch.stack(drawn))  # (K, D, C)
+
+    def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return drop(one_hot(inputs, self.size_in).double() if self.tokens else inputs.double(), "features")
+
+    def head(self, x: Tensor) -> Tensor:
+        return torch.einsum("kbtd,kdc->kbtc", x, self.weight)
+
+    def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return self.head(self.features(inputs, drop))
+
+
+def objective(candidate: Candidate, setting: Surroundings) -> None:
+    """For the targets that it says it accepts, whatever those of the cell are."""
+    accepts = candidate.facts.get("ACCEPTS", "classes")
+    targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
+    whole, rows = graded(candidate, targets, range(MEMBERS)), range(MEMBERS)
+    candidate.results += whole.values()
+    for again in (graded(candidate, targets, rows) for _ in range(2)):
+        if any(not torch.equal(whole[name], again[name]) for name in whole):
+            raise candidate.refused(
+                "gives another result when called again", "draw by the batch's seeds and place alone"
+            )
+    for member in rows:
+        alone = graded(candidate, targets, [member])
+        for name, value in whole.items():
+            if (off := difference([alone[name]], [value[member : member + 1]])) > AGREE:
+                raise candidate.refused(
+                    f"mixes the members of a stack: {name} of member {member} differs by {off:.1e} from what it is alone",
+                    "each member's share must follow from its own outputs, targets and seed",
+                )
+    for factor, told in ((LARGE, TOLD), (torch.inf, "infinite")):
+        beside = graded(candidate, targets, rows, factor)
+        for name, value in whole.items():
+            for member in range(1, MEMBERS):
+                if difference([beside[name][member]], [value[member]]) > AGREE:
+                    raise candidate.refused(
+                        f"mixes the members of a stack: {name} of member {member} changes where the weights of member 0 are {told}",
+                        "no operation, such as a maximum, may run over the first axis, K",
+                    )
+
+
+def graded(candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0) -> dict[str, Tensor]:
+    """Every number (K,) that the objective gives, and the gradient of its loss; the weights of the first member are so many times as
+    large."""
+    tokens, size_out, special = targets != "values", SYMBOLS if targets == "hidden" else 3, 2
+    inputs, wanted = [], []
+    for member in members:
+        rng = stream(member, "trial", "batch")
+        x = torch.from_numpy(
+            rng.integers(SYMBOLS, size=(4, LENGTH)) if tokens else rng.normal(size=(4, LENGTH, SYMBOLS))
+        )
+        inputs.append(x)
+        asked = {"classes": rng.integers(-1, 3, size=(4, LENGTH)), "values": rng.normal(size=(4, LENGTH, 3))}
+        wanted.append(x if targets == "hidden" else torch.from_numpy(asked[targets]))
+    module = Small(members, tokens, SYMBOLS, size_out, factor)
+    batch = Samples(
+        torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special, learned=True
+    )
+    found = candidate.call(candidate.bound(), f"given a module and samples with {targets}", module, batch)
+    if not isinstance(found, Graded):
+        raise candidate.refused(
+            f"returns a {type(found).__name__}", "it must return a Graded of rankfall.train.objectives"
+        )
+    numbers: dict[str, Tensor] = {"loss": found.loss, "asked": found.asked, **found.sums}
+    for name, value in numbers.items():
+        if not isinstance(value, Tensor) or value.shape != (len(members),):
+            raise candidate.refused(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
+        if factor == 1 and not value.isfinite().all():
+            raise candidate.refused(f"gives {name} that is not finite", "every number must be one")
+    if not found.loss.requires_grad:
+        raise candidate.refused("gives a loss without a gradient", "it must follow from the module's outputs")
+    (gradient,) = torch.autograd.grad(found.loss.sum(), [module.weight])
+    return {name: value.detach().double() for name, value in numbers.items()} | {"the gradient": gradient}

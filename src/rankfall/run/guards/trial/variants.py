@@ -1,0 +1,79 @@
+"""What a component gives as it is used, and in every variant of that: with another value of one option, and for one token more.
+
+In one process the variants come last, and in another, fresh and with another PYTHONHASHSEED, they come first. What differs between the two
+follows from what was computed before, such as a table that is kept by its length alone, or from the order of a set of words.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from rankfall import components
+from rankfall.design import Component
+from rankfall.errors import RankfallError
+from rankfall.run.guards.trial.candidate import Candidate, Drawn
+from rankfall.run.guards.trial.data import alike
+from rankfall.run.guards.trial.kinds import KINDS, try_component
+from rankfall.run.guards.trial.maps import AGREE, difference
+from rankfall.run.guards.trial.setting import Surroundings
+
+Outcome = list[Tensor] | None  # all that a trial has made; None where it is refused
+AS_USED = "as it is used"
+
+
+def outcomes(kind: str, component: Component, setting: Surroundings) -> dict[str, Outcome]:
+    """Of every variant, by what it is."""
+    return {told: outcome(kind, one, around) for told, one, around in variants(kind, component, setting)}
+
+
+def outcome(kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> Outcome:
+    try:
+        return try_component(kind, component, setting, drawn).results
+    except RankfallError:  # an option may allow no other value, and a component no other length
+        return None
+
+
+def variants(kind: str, component: Component, setting: Surroundings) -> Iterator[tuple[str, Component, Surroundings]]:
+    described = components.describe(kind, component.name)
+    for name, option in (described.options if described else {}).items():
+        used = component.options.get(name, option.default)
+        other = option.default if option.literal and option.default != used else _another(used)
+        if other is not None:
+            yield f"with {name} = {other}", replace(component, options={**component.options, name: other}), setting
+    if "tokens" in KINDS[kind].reads:
+        yield "for one token more", component, replace(setting, tokens=setting.tokens + 1)
+
+
+def compare(candidate: Candidate, here: dict[str, Outcome], there: dict[str, Outcome]) -> None:
+    """Raise `Refused` where the other process gave something else."""
+    for told, other in there.items():  # variants first
+        one = here.get(told)
+        if told == AS_USED and other is None:
+            raise candidate.refused(
+                "is refused in another process, and not in this", "let nothing depend on what a process is"
+            )
+        if one is not None and other is not None and not _same(candidate.kind, one, other):
+            raise candidate.refused(
+                f"gives something else in another process, {told}",
+                "let nothing depend on the order of a set or on `hash` (write `sorted`), and keep no table that another option or length "
+                "would change",
+            )
+
+
+def _another(used: Any) -> Any:
+    """Another value of an option; None where it is not known what that might be."""
+    if isinstance(used, bool):
+        return not used
+    if isinstance(used, int):
+        return used + 1
+    return 1.5 * used + 0.25 if isinstance(used, float) else None
+
+
+def _same(kind: str, one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    if len(one) != len(other) or any(a.shape != b.shape for a, b in zip(one, other)):
+        return False
+    if kind == "task":
+        return all(alike(a, b) for a, b in zip(one, other))
+    return all(difference([a.double()], [b.double()]) <= AGREE for a, b in zip(one, other) if a.numel())

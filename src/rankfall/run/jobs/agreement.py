@@ -1,0 +1,62 @@
+"""Whether the machine computes what autograd does in the cells of a job: looked at before any of them is trained."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from rankfall.disk import StoreError
+from rankfall.errors import RankfallError, told
+from rankfall.run.guards.declared import Unproved
+from rankfall.run.guards.watch import numerics
+from rankfall.run.jobs.cells import dataset_of, shape_of, stacked
+from rankfall.run.plan.engines import MACHINE
+from rankfall.train.data import Data, steps_per_epoch
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import Store
+    from rankfall.train.objectives._base import Samples
+
+REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that does it"
+
+
+def check_agreement(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> None:
+    """Raise if the machine cannot run the first cell of a group that it is to train, or gives other numbers than autograd. `note` is told
+    where that could not be looked at."""
+    firsts: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.engine == MACHINE:
+            firsts.setdefault(cell.group, cell)
+    for cell in firsts.values():
+        check_cell(cell, store, note)
+
+
+def check_cell(cell: "Cell", store: "Store", note: Callable[[str], None]) -> None:
+    from rankfall.train.machine.agreement import disagreement  # needs numba, which not everybody has
+    from rankfall.train.machine.trace import Untraceable
+
+    named = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
+    try:
+        dataset = dataset_of(cell, store)
+        with numerics(cell.code):
+            data = stacked([cell, cell], [dataset, dataset], torch.device("cpu"))
+            batches = ends_of_epoch(cell, data)
+            what = disagreement(cell.architecture, shape_of(cell, dataset), cell.training, batches)
+    except (StoreError, Unproved):
+        raise
+    except Untraceable as error:
+        raise RankfallError(f"{named} cannot be computed by the machine: {told(error)}; {REMEDY}") from error
+    except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
+        note(f"{cell.key}: not looked at whether the machine agrees with autograd: {told(error)}")
+        return
+    if what:
+        raise RankfallError(f"{named}: the machine does not agree with autograd: {what}; {REMEDY}")
+
+
+def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
+    """The first batch of the first epoch for two members, and the last one if it is smaller."""
+    size, shuffle, seeds = cell.training.batch, cell.training.shuffle, [cell.seed, cell.seed + 1]
+    last = steps_per_epoch(data.samples, size) - 1
+    found = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]
+    return found[:1] if found[0].inputs.shape == found[-1].inputs.shape else found

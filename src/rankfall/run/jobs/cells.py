@@ -1,0 +1,101 @@
+"""What both kinds of job need of cells: their data, the shape of their networks, their stored tensors."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from rankfall import components
+from rankfall.disk import StoreError
+from rankfall.nets.network import Shape
+from rankfall.run.guards.unchanged import check_unchanged
+from rankfall.run.guards.watch import numerics
+from rankfall.run.jobs import ranges
+from rankfall.tasks._dataset import Dataset, Split, draw, fresh
+from rankfall.train.data import Data
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import CellRecord, LoadedStack, Store
+
+ATTEMPTS = 4  # looks for cells that were in the store a moment ago, with training between
+
+
+def datasets_of(cells: "Sequence[Cell]", store: "Store") -> list[Dataset]:
+    """The data of each cell; cells of one data key share one object."""
+    made = {cell.data_key: cell for cell in cells}
+    found = {key: dataset_of(cell, store) for key, cell in made.items()}
+    return [found[cell.data_key] for cell in cells]
+
+
+def dataset_of(cell: "Cell", store: "Store") -> Dataset:
+    """The data of a cell: made once, then read."""
+
+    def make() -> Dataset:
+        with numerics(cell.data_code):
+            made = draw(components.bound("task", cell.task.task), cell.data_seed)
+        check_unchanged(cell.data_code)
+        return made
+
+    return store.dataset(cell.data_key, make)
+
+
+def stacked(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
+    """The data of a stack as tensors on the device."""
+    ranges.check(cells, datasets)
+    task, like = components.bound("task", cells[0].task.task), datasets[0]
+
+    def endless(seed: int, step: int, samples: int) -> Split:
+        drawn = fresh(task, seed, step, samples)
+        ranges.check_split(drawn, like, f"task {cells[0].task.name}, seed {seed}: batch {step},")
+        return drawn
+
+    return Data.of(
+        datasets, getattr(torch, cells[0].training.dtype), device, endless if getattr(task, "batch", None) else None
+    )
+
+
+def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
+    found = components.describe("task", cell.task.task.name)
+    assert found is not None
+    return Shape(found.facts["INPUTS"], found.facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
+
+
+def recorded(
+    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
+) -> "dict[str, CellRecord]":
+    """What the store says of each cell. What is gone since it was looked up, such as by cleaning, `train` makes good."""
+    keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
+    for _ in range(ATTEMPTS):
+        found = store.find_cells(keys, groups)
+        missing = [cell for cell in cells if cell.key not in found]
+        if not missing:
+            return found
+        train(missing)
+    raise _vanishing(missing, store)
+
+
+def loaded(cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]") -> "list[LoadedStack]":
+    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside,
+    and `train` makes good what is gone."""
+    keys, group = [cell.key for cell in cells], cells[0].group
+    for _ in range(ATTEMPTS):
+        stacks = store.load_cells(keys, group)
+        there = {key for stack in stacks for key in stack.keys}
+        missing = [cell for cell in cells if cell.key not in there]
+        if not missing:
+            return stacks
+        train(missing)
+    raise _vanishing(missing, store)
+
+
+def _vanishing(cells: "Sequence[Cell]", store: "Store") -> StoreError:
+    what = (
+        f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained"
+    )
+    return StoreError(f"{what}: something removes or damages its files; mend that and run again")
+
+
+def check_code(cells: "Sequence[Cell]") -> None:
+    """Raise if the code that these cells are named after was edited: what is in hand may be the new code's."""
+    check_unchanged(*(cell.code for cell in cells))

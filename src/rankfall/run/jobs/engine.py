@@ -1,0 +1,219 @@
+"""The engine of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
+
+None of this is part of a key.
+"""
+
+import hashlib
+import platform
+import resource
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.disk import StoreError
+from rankfall.errors import told
+from rankfall.run.guards.declared import Unproved
+from rankfall.run.jobs.processor import processor
+from rankfall.train.resume import prefixed, without
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import Store
+
+INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
+T = TypeVar("T", covariant=True)
+
+
+class Interrupted(Exception):
+    """A signal asked to stop; the state of the running stack has been saved."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    device: torch.device
+    stack: int = 32  # members at most
+    checkpoint_seconds: float = 60.0
+
+
+class Work(Protocol[T]):
+    """What a job does with a stack of cells."""
+
+    def stack(self, cells: "list[Cell]") -> T:
+        """Do it, for cells of one group."""
+        ...
+
+    def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
+        """What to leave for a cell that fails alone; may raise."""
+        ...
+
+    def keys(self, cells: "Sequence[Cell]") -> list[str]:
+        """What the result for each cell is kept under."""
+        ...
+
+    def check(self, cells: "Sequence[Cell]") -> None:
+        """Raise `Unproved` if what is in hand may be another code's."""
+        ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Engine(Generic[T]):
+    """Runs the work on cells in stacks; halves a stack that fails, until a cell that fails is alone."""
+
+    work: Work[T]
+    store: "Store"
+    most: "int | Callable[[Cell], int]"  # members of a stack, or of one of the cell's group
+    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+
+    def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
+        """Run the stacks; the result of each."""
+        for members in stacks(cells, self.most):
+            yield from self.run_stack(members)
+
+    def run_stack(self, cells: "list[Cell]") -> Iterator[T]:
+        began = time.monotonic()
+        reason = self.stopped()
+        if reason:  # came while no step was taken, such as in an evaluation
+            raise Interrupted(f"{reason} between stacks")
+        failure: Exception
+        try:
+            found = self.work.stack(cells)
+        except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
+            raise
+        except Exception as error:  # a component may raise anything
+            self.work.check(cells)  # half an edit may well raise
+            reason, full, failure = reason_of(error), out_of_memory(error), error
+        else:
+            yield found
+            return
+        self.store.drop_checkpoint(stack_id(self.work.keys(cells)))
+        if len(cells) == 1:
+            yield self.work.failed(cells[0], reason, failure, time.monotonic() - began)
+            return
+        failure.__traceback__ = None  # its frames hold the stack's tensors
+        self.work.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
+            yield from self.run_stack(half)
+
+
+class StackCheckpoint:
+    """Keeps where a stack stands: on a timer, and at once when a signal asks to stop. Its state has named parts, one after another."""
+
+    def __init__(
+        self,
+        store: "Store",
+        keys: Sequence[str],
+        every: float,
+        stopped: Callable[[], str | None],
+        check: Callable[[], None],
+    ) -> None:
+        self.store, self.every, self.stopped, self.check = store, every, stopped, check
+        self.identity, self.keys = stack_id(keys), list(keys)
+        self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet looked for
+        self.before = 0.0  # seconds of the jobs that were interrupted
+        self.began = self.saved = time.monotonic()
+
+    def load(self, name: str) -> Mapping[str, Tensor] | None:
+        """The tensors that the last checkpoint has of this part, if there is one."""
+        if self.parts is None:
+            tensors, about = self.store.load_checkpoint(self.identity, self.keys) or ({}, {"seconds": 0.0, "parts": []})
+            self.before = about["seconds"]
+            self.parts = {part: partial(without, part, tensors) for part in about["parts"]}
+        return self.parts[name]() if name in self.parts else None
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.began
+
+    def after_step(self, name: str, step: int, state: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Keeps the state of all parts if it is time to, and raises `Interrupted` if a signal came."""
+        reason = self.stopped()
+        self.parts = {**(self.parts or {}), name: state}
+        if reason or time.monotonic() - self.saved >= self.every:
+            self.check()
+            about = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
+            tensors = {k: v for part, now in self.parts.items() for k, v in prefixed(part, now()).items()}
+            self.store.save_checkpoint(self.identity, tensors, about)
+            self.saved = time.monotonic()
+        if reason:
+            raise Interrupted(f"{reason} at step {step}")
+
+    def drop(self) -> None:
+        self.store.drop_checkpoint(self.identity)
+
+
+def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Iterator[list[Cell]]":
+    """The cells in stacks of at most a given size; the division depends on that and on the cells alone."""
+    for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
+        members = list(group)
+        size = most if isinstance(most, int) else most(members[0])
+        for start in range(0, len(members), size):
+            yield members[start : start + size]
+
+
+def stack_id(keys: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(keys).encode()).hexdigest()[:24]
+
+
+def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def machine() -> dict[str, Any]:
+    """What computes here, and when."""
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"host": socket.gethostname(), "processor": processor(), "versions": versions, "time": now}
+
+
+def peak_megabytes() -> int:
+    """The most memory that this program has used so far. Linux also counts in `ru_maxrss` what the process was before it started the
+    program: a fork as large as its parent, such as Snakemake with a large plan. So what Linux says of the program alone comes first."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (2**20 if sys.platform == "darwin" else 2**10)
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 2**10
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line: what, and where."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{told(error)} ({last.filename}:{last.lineno})"
+
+
+def out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], str | None]]:
+    """Within, SIGTERM and SIGUSR1 (SLURM's warning before a time limit) are remembered; the running step ends first."""
+    received: list[str] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield lambda: received[0] if received else None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

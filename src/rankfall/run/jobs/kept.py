@@ -1,0 +1,78 @@
+"""Rows of a measure that goes from item to item, kept by what each item is made of: after an edit of one component, or where one more is
+named, only the items that are made of it are measured.
+
+An item's key holds the item, its components with their options, code and files, the measure's options but for those that choose items
+(its fact PARTS), and the measure's code but for the components that it might use for another item. While an item is measured nothing
+else may be loaded.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankfall import components
+from rankfall.design import Component
+from rankfall.measure.context import Parts, Rows
+from rankfall.run.guards.declared import Unproved
+from rankfall.run.guards.unchanged import check_unchanged
+from rankfall.run.guards.watch import numerics
+from rankfall.run.keys.files import files_of
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan.cell import digest
+from rankfall.run.plan.cells import module_of
+from rankfall.run.store.rows import ITEMS
+
+if TYPE_CHECKING:
+    from rankfall.run.plan import MeasurePlan
+    from rankfall.run.store import Store
+
+
+class KeptItems:
+    """Those of one measure, in a job that has fixed its keys."""
+
+    def __init__(self, measure: "MeasurePlan", store: "Store") -> None:
+        self.measure, self.store, self.sources = measure, store, Sources()
+        self.name = measure.component.name + ITEMS
+        self.codes: dict[tuple[str, Component], dict[str, str]] = {}
+
+    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
+        described = components.describe("measure", self.measure.component.name)
+        choices = described.facts.get("PARTS", {}) if described else {}
+        options = {option: value for option, value in self.measure.options.items() if option not in choices}
+        about = digest("items", self.measure.component.name, name, options, dict(self.measure.always))
+        plain = [asdict(item) if is_dataclass(item) else item for item in items]  # type: ignore[call-overload, arg-type]
+        of = {parts: sorted(map(self.identity, parts)) for parts in set(made)}
+        return [digest(about, item, of[parts]) for item, parts in zip(plain, made, strict=True)]
+
+    def find(self, keys: Sequence[str]) -> dict[str, Rows]:
+        found = self.store.find_rows(self.name, keys)
+        print(f"{self.measure.name}: {len(keys)} items: {len(found)} in store", flush=True)
+        return found
+
+    def within(self, parts: Parts) -> AbstractContextManager[None]:
+        """Around the measurement of items that are made of these components."""
+        return numerics(self.measure.always, *map(self.code_of, parts))
+
+    def save(self, rows: Mapping[str, Rows]) -> None:
+        """Not where there are none: something optional is not installed, and may be tomorrow."""
+        if found := {key: some for key, some in rows.items() if some}:
+            check_unchanged(self.measure.code)
+            self.store.save_rows(self.name, found)
+
+    def identity(self, part: tuple[str, Component]) -> str:
+        kind, component = part
+        return digest(kind, component.name, component.options, self.code_of(part))
+
+    def code_of(self, part: tuple[str, Component]) -> dict[str, str]:
+        """Digests of a component's code and files, which are all in the key of the whole measure."""
+        if part not in self.codes:
+            kind, component = part
+            files = files_of(kind, component, f"measures.{self.measure.name}")
+            self.codes[part] = self.sources.code_files([module_of(kind, component, self.sources)]) | files
+            if not self.codes[part].items() <= self.measure.code.items():
+                raise Unproved(
+                    f"measure {self.measure.name}: an item is made of {kind} {component}, which is not in the measure's key, so nothing is "
+                    f"kept; name it in BUILDS, or in an option that is one of its PARTS"
+                )
+        return self.codes[part]

@@ -1,0 +1,52 @@
+"""Whether data are what the networks of a stack are built for, asked for every seed: the trial of a task draws the data of one.
+
+A network has as many rows of symbols and as many outputs as its data say. All members of a stack have the sizes of the first, and a symbol
+beyond them would be looked up among another member's weights, without a word.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.tasks._dataset import Dataset, Split
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.cell import Cell
+
+SIZES = ("size_in", "size_out", "length", "special", "constant")
+
+
+def check(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
+    """Raise if one network cannot serve all of these data: a stack is then halved, and what is wrong with its own data fails."""
+    known: set[int] = set()
+    for cell, dataset in zip(cells, datasets):
+        for size in SIZES:
+            own, others = getattr(dataset, size), getattr(datasets[0], size)
+            if own != others:
+                raise RankfallError(
+                    f"task {cell.task.name}: {size} is {others} for seed {cells[0].seed} and {own} for seed {cell.seed}, so they share no "
+                    "stack; a size that does not depend on the seed is faster"
+                )
+        if id(dataset) not in known:
+            known.add(id(dataset))
+            for name, split in dataset.splits.items():
+                check_split(split, dataset, f"task {cell.task.name}, seed {cell.seed}: {name}")
+
+
+def check_split(split: Split, of: Dataset, what: str) -> None:
+    within(split.inputs, 0, of.size_in, f"{what} inputs", "size_in")
+    if split.targets is not split.inputs:
+        within(split.targets, -1, of.size_out, f"{what} targets", "size_out")
+
+
+def within(values: Tensor, least: int, size: int, what: str, name: str) -> None:
+    low, high = (float(end) for end in values.aminmax())
+    if values.is_floating_point():
+        if not (low - low == 0 and high - high == 0):  # NaN is both ends
+            raise RankfallError(f"{what} are not all finite numbers")
+    elif low < least or high >= size:
+        raise RankfallError(
+            f"{what} from {low:.0f} to {high:.0f} with {name} = {size}; they must lie in {least} .. {size - 1}"
+        )

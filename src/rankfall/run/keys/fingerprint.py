@@ -1,0 +1,247 @@
+"""Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
+
+Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
+Snakefile or on PYTHONPATH. The standard library and installed packages, whose versions are pinned, are left out. Each file counts by its
+syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Where any of the files may read docstrings,
+comments or line numbers as data (`imports.TELLING`), all of them count by every byte instead. Left out on purpose:
+
+- `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
+- `rankfall/errors.py`, which only ends runs, and `rankfall/run/keys/loader.py`, which only loads the other modules;
+- the text of `rankfall/__init__.py`: the version, and names of what users import, which are followed to where they are defined.
+
+An import that cannot be resolved from the source text is an error in this package. In another package it makes every file of that package
+count.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+from rankfall import PUBLIC
+from rankfall.components import find_inside, find_module
+from rankfall.errors import RankfallError
+from rankfall.run.keys.analyses import Analysis, analysis
+from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, without_type_checking
+from rankfall.run.keys.loader import OWN, Text, is_local, planned
+
+LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors", "rankfall.run.keys.loader"})
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+SHORT = 12  # hex digits of a file's digest
+WHOLE = "text:"  # begins the digest of all bytes; greater than every digest of a syntax tree
+# Of this package, what may look at its own text: strings that document columns (and so change no number), errors of the compiler.
+HARMLESS = frozenset({"rankfall.design", "rankfall.train.fused.cache"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """One module: where it is, what it hashes to, what it imports."""
+
+    module: str
+    file: str  # relative to the folder its top-level package lies in, the same on every machine
+    digest: str
+    imports: Imports
+    text: Text = field(repr=False)
+
+
+class Sources:
+    """Modules read once each; one instance keeps one state of the files; within a job all instances use the state of the plan."""
+
+    def __init__(self) -> None:
+        importlib.invalidate_caches()
+        self.specs: dict[str, ModuleSpec | None] = {}
+        self.read: dict[str, Source | None] = {}
+        self.closures: dict[frozenset[str], dict[str, str]] = {}
+        self.hashes: dict[frozenset[str], str] = {}
+        self.local: dict[str, bool] = {}
+        self.whole: dict[str, str] = {}  # file -> digest of all its bytes
+        self.tells: dict[str, bool] = {}  # root -> whether what it runs may read its own text as data
+
+    def code_files(self, roots: Iterable[str]) -> dict[str, str]:
+        """File -> short digest, sorted by file, of everything that importing `roots` runs in the packages they belong to."""
+        wanted = frozenset(roots)
+        if wanted not in self.closures:
+            self.closures[wanted] = self._closure(wanted)
+        return self.closures[wanted]
+
+    def fingerprint(self, roots: Iterable[str]) -> str:
+        """One hash of `code_files`."""
+        wanted = frozenset(roots)
+        if wanted not in self.hashes:
+            text = "\n".join(f"{file} {short}" for file, short in self.code_files(wanted).items())
+            self.hashes[wanted] = hashlib.sha256(text.encode()).hexdigest()
+        return self.hashes[wanted]
+
+    def _closure(self, roots: frozenset[str]) -> dict[str, str]:
+        if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
+            found = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
+            if any(self.tells[root] for root in roots):  # it may be given functions of the others
+                found = {file: self.whole[file] for file in found}
+            return dict(sorted(found.items()))
+        (root,) = roots
+        if self.source(root) is None:
+            raise RankfallError(f"module {root}: no source file was found for it")
+        top = root.partition(".")[0]
+
+        def counts(module: str) -> bool:
+            name = module.partition(".")[0]
+            return name in (OWN, top) or self._is_local(name)
+
+        seen: dict[str, Source] = {}
+        waiting = list(ancestors(root))
+        while waiting:
+            module = waiting.pop()
+            source = self.source(module)
+            if module in seen or module in LEFT_OUT or source is None or not counts(module):
+                continue
+            seen[module] = source
+            waiting.extend(self._needs(source, counts))
+        self.whole |= {
+            source.file: whole_digest(source.text.content) for source in seen.values() if source.module != OWN
+        }
+        self.whole |= {source.file: source.digest for source in seen.values() if source.module == OWN}
+        self.tells[root] = any(one.imports.reads_text and name not in HARMLESS for name, one in seen.items())
+        found = {source.file: source.digest for source in seen.values()}
+        return dict(
+            sorted({file: self.whole[file] if self.tells[root] else digest for file, digest in found.items()}.items())
+        )
+
+    def _is_local(self, top: str) -> bool:
+        """Whether a top-level package or module is local: neither of the standard library nor installed."""
+        if top not in self.local:
+            spec = None if top in sys.stdlib_module_names else self.spec(top)
+            self.local[top] = spec is not None and is_local(top, spec)
+        return self.local[top]
+
+    def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
+        imports, top = source.imports, source.module.partition(".")[0]
+        for line, text in imports.dynamic:
+            if top == OWN:
+                raise RankfallError(
+                    f"{source.file}, line {line}: `{text}` runs code that the fingerprint cannot follow; "
+                    f"import it by name, or make it a component"
+                )
+            yield from self._whole(top)
+        for module, line in imports.sure.items():
+            if not counts(module):
+                continue
+            if self.spec(module) is None:
+                if top == module.partition(".")[0] == OWN:
+                    raise RankfallError(f"{source.file}, line {line}: imports {module}, which does not exist")
+                continue
+            yield from ancestors(module)
+        for module in imports.starred:
+            listed = self.source(module)
+            if listed is not None and counts(module):
+                yield from (f"{module}.{name}" for name in listed.imports.listed)
+        named = (PUBLIC.get(module.removeprefix(f"{OWN}."), module) for module in imports.maybe)
+        yield from (name for module in named if counts(module) for name in ancestors(module))
+
+    def _whole(self, top: str) -> Iterator[str]:
+        spec = find_module(top)
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            for path in sorted(Path(folder).rglob("*.py")):
+                parts = path.relative_to(folder).with_suffix("").parts
+                yield ".".join([top, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+
+    def source(self, module: str) -> Source | None:
+        """A module's source, or None where there is no such module with source text."""
+        if module not in self.read:
+            self.read[module] = self._source(module)
+        return self.read[module]
+
+    def _source(self, module: str) -> Source | None:
+        spec = self.spec(module)
+        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+            return None
+        path, is_package = Path(spec.origin), spec.submodule_search_locations is not None
+        levels = module.count(".") + is_package
+        file = path.relative_to(path.parents[levels]).as_posix()
+        text = planned(module) or Text(module, str(path), is_package, path.read_bytes())
+        return Source(module, file, *_analysed(text.content, module, is_package, file), text)
+
+    @property
+    def texts(self) -> dict[str, Text]:
+        """Module -> the text that was read of it."""
+        return {module: source.text for module, source in self.read.items() if source is not None}
+
+    def spec(self, module: str) -> ModuleSpec | None:
+        """Where a module lies; None where there is none, as for `a.b.c` with `a.b` no package: c is an attribute."""
+        if module not in self.specs:
+            parent = module.rpartition(".")[0]
+            if not parent:
+                self.specs[module] = find_module(module)
+            else:
+                folder = self.spec(parent)
+                places = folder.submodule_search_locations if folder else None
+                self.specs[module] = find_inside(module, list(places)) if places is not None else None
+        return self.specs[module]
+
+
+def digest_of(module: str, file: str, content: bytes) -> str:
+    """What the file of a module would hash to with this content, by its syntax."""
+    return _analysed(content, module, file.endswith("/__init__.py"), file)[0]
+
+
+def whole_digest(content: bytes) -> str:
+    """What a file hashes to by every byte."""
+    return WHOLE + hashlib.sha256(content).hexdigest()[:SHORT]
+
+
+def digest_like(planned: str, module: str, file: str, content: bytes) -> str:
+    """What the file of a module would hash to with this content, in the way in which `planned` was made."""
+    return whole_digest(content) if planned.startswith(WHOLE) else digest_of(module, file, content)
+
+
+@functools.lru_cache(maxsize=4096)
+def _analysed(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
+    """By content, so that a long-lived process reads each version of a file once."""
+    text = b"" if module == OWN else text
+
+    def analyse() -> Analysis:
+        try:
+            tree = without_type_checking(ast.parse(text))
+        except (SyntaxError, ValueError) as error:
+            raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {getattr(error, 'msg', error)}") from None
+        imports = imports_of(tree, module, is_package)
+        return hashlib.sha256(_spelled(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
+
+    return analysis(text, module, is_package, analyse)
+
+
+def _bare(tree: ast.Module) -> ast.Module:
+    """The tree without docstrings, also those of a class's fields, and without the version."""
+    for node in holders(tree):
+        if isinstance(node, DOCUMENTED):
+            node.body = [item for item in node.body if not _is_text(item)]
+    tree.body = [node for node in tree.body if not _is_version(node)]
+    return tree
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_version(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
+
+
+def _spelled(node: object) -> str:
+    """Like `ast.dump`, but equal for all versions of Python: without positions and without empty fields, which newer versions add."""
+    if isinstance(node, ast.AST):
+        parts = []  # a loop, since this is most of what a plan computes
+        for name in node._fields:
+            if name not in ("ctx", "kind"):
+                value = getattr(node, name, None)
+                if value is not None and value != []:
+                    parts.append(f"{name}={_spelled(value)}")
+        # A constant None has no value left; no other node looks like that.
+        return f"{type(node).__name__}({','.join(parts)})"
+    if isinstance(node, list):
+        return f"[{','.join(map(_spelled, node))}]"
+    return repr(node)

@@ -1,0 +1,156 @@
+"""From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rankfall.run.config.looks import check_colours, check_labels
+from rankfall.run.config.match import parse_filter
+from rankfall.run.config.problems import problem
+from rankfall.run.config.types import Config, parse, read
+from rankfall.run.keys.analyses import keep
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.keys.loader import Text
+from rankfall.run.plan import uses
+from rankfall.run.plan.cell import Cell, alike, digest
+from rankfall.run.plan.cells import Costs, make_cells
+from rankfall.run.plan.drawn import check_drawn
+from rankfall.run.plan.entries import CELL_TABLES, FigurePlan, MeasurePlan, fed, figure_plan, measure_plan
+from rankfall.run.plan.grid import SECTIONS, Grid, resolved
+from rankfall.run.plan.selection import select
+from rankfall.run.plan.slices import Addresses, Slice, addresses_of, sliced
+
+__all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a configuration means."""
+
+    config: Config
+    cells: list[Cell]
+    measures: dict[str, MeasurePlan]
+    figures: dict[str, FigurePlan]
+    selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
+    texts: Mapping[str, Text] = field(repr=False, compare=False)  # module -> the source that was hashed
+    labels: Mapping[str, str] = field(default_factory=dict)  # name -> what figures and page call it
+    colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
+    left_out: Mapping[str, Counter[str]] = field(
+        default_factory=dict
+    )  # measure -> why it cannot measure cells -> how many
+    addresses: Addresses = field(
+        default_factory=dict, repr=False, compare=False
+    )  # of a whole plan: where the grid has them
+
+    @cached_property
+    def shards(self) -> dict[tuple[str, str], list[Cell]]:
+        """(task, shard) -> cells."""
+        found: dict[tuple[str, str], list[Cell]] = {}
+        for cell in self.cells:
+            found.setdefault((cell.task.name, cell.shard), []).append(cell)
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def tables(self) -> dict[str, list[str]]:
+        """Measured table -> the measures that fill it."""
+        found: dict[str, list[str]] = {}
+        for measure in self.measures.values():
+            found.setdefault(measure.table, []).append(measure.name)
+        return dict(sorted(found.items()))
+
+    def shards_of(self, task: str) -> list[str]:
+        """The shards of a task."""
+        known = [one for name, one in self.shards if name == task]
+        if not known:
+            raise problem("task", f"{task!r} has no cells", allowed=sorted({t for t, _ in self.shards}), given=task)
+        return known
+
+    def shard(self, task: str, shard: str) -> list[Cell]:
+        """The cells of one job."""
+        if (task, shard) not in self.shards:
+            known = self.shards_of(task)
+            hint = "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again"
+            raise problem("shard", f"{shard!r} is not a shard of task {task!r}", allowed=known, hint=hint)
+        return self.shards[task, shard]
+
+    def measure(self, name: str) -> MeasurePlan:
+        """A measure by its name in the configuration."""
+        if name not in self.measures:
+            raise problem("measure", f"{name!r} is not in the configuration", allowed=sorted(self.measures), given=name)
+        return self.measures[name]
+
+    def figure(self, name: str) -> FigurePlan:
+        """A figure by its name in the configuration."""
+        if name not in self.figures:
+            raise problem("figure", f"{name!r} is not in the configuration", allowed=sorted(self.figures), given=name)
+        return self.figures[name]
+
+    def measure_key(self, measure: str, cell: Cell | None = None) -> str:
+        """What the rows of a measure on a cell are kept under; without a cell for a measure that needs none."""
+        return digest(self.measures[measure].key, cell.key if cell else None)
+
+    def measured_cells(self, measure: str, task: str, shard: str) -> list[Cell]:
+        """The cells of a shard that a measure is for."""
+        return [cell for cell in self.shard(task, shard) if cell.key in self.selected[measure]]
+
+    def origin(self, cell: Cell) -> dict[str, Any]:
+        """What to record with a cell's result, so that a later plan can say why it is stale."""
+        return {
+            "spec": cell.spec,
+            "data_key": cell.data_key,
+            "code": dict(cell.code),
+            "labels": list(cell.labels),
+            "seed": cell.seed,
+            "content": cell.content,
+        }
+
+
+def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None) -> Plan:
+    """The plan of a configuration: a mapping, or the path of a YAML or JSON file. `only`: with no other cells than these, for a job
+    that was given them by whoever has planned all and checked that they go together.
+    """
+    written = parse(read(source))
+    config = resolved(written)
+    labels, colours = check_labels(written), check_colours(written)
+    sources, grid = Sources(), Grid(config)
+    measures = fed({name: measure_plan(config, name, sources) for name in config.measures})
+    figures = {name: figure_plan(config, name, sources, measures.values()) for name in config.figures}
+    if only is not None:
+        cells = sliced(only, grid, config.compute, sources)
+        selected, left_out, addresses = only.selected(cells, measures), {}, {}
+    else:
+        filters = {name: entry.cells for name, entry in config.measures.items()}
+        series = list(grid.series())
+        cells = make_cells(series, config.compute, sources, _costs(measures, filters))
+        selected, left_out = select(measures, filters, cells)
+        addresses = addresses_of(series)
+        for name, figure in written.figures.items():
+            _check_labels(config, figure.component.options, f"figures.{name}")
+        some = list(alike(cells)) if figures else []
+        for one in figures.values():
+            check_drawn(one, measures.values(), some, selected)
+    keep()
+    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out, addresses)
+
+
+def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[str, Any]]) -> list[Costs]:
+    """Of the measures of cells whose files declare a COST."""
+    return [
+        (parse_filter(filters[name], f"measures.{name}.cells") if filters[name] else {}, measure.cost["seconds"])
+        for name, measure in measures.items()
+        if measure.needs == "cells" and "seconds" in measure.cost
+    ]
+
+
+def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
+    """Raise if a figure's options name something that the grid does not have; otherwise the figure would fail hours later."""
+    for label, section in SECTIONS.items():
+        known = getattr(config, section)
+        for option in {label, section} & options.keys():
+            for item in uses.listed(options[option]):
+                if isinstance(item, str) and item not in known:
+                    what = f"{item!r} is not one of the {section}"
+                    raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)

@@ -1,0 +1,118 @@
+"""A cell, and the hashes that identify it.
+
+spec   the specification: task, architecture, training, seed; labels left out, defaults filled in, unread fields left out
+key    spec + fingerprint of the code that computes it + data key
+data   task + seed, where it matters, + fingerprint of the code that makes the data
+group  what cells of one stack must have in common: the spec without seed and without hyperparameters that each member has for itself
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from rankfall.design import Architecture, Component, Task, Training, canonical, names
+from rankfall.run.plan.cost import Cost
+
+LENGTH = 24  # hex digits of a key: 96 bits
+PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})
+UNTRAINED = frozenset({"objective", "epochs", "dtype"})  # all that is left of a training of no epochs
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One network, trained or left at initialisation: the unit of staleness."""
+
+    task: Task
+    architecture: Architecture
+    training: Training
+    seed: int
+    key: str
+    spec: str
+    data_key: str
+    data_seed: int | None  # None: the data do not depend on it, and all seeds share them
+    group: str
+    shard: str
+    engine: str  # of its training steps, as in run/plan/engines.py
+    code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it
+    data_code: Mapping[str, str] = field(repr=False, compare=False)  # the same for its data
+    cost: Cost = field(repr=False, compare=False)  # estimated, or measured before
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Names in the configuration: task, architecture, training."""
+        return self.task.name, self.architecture.name, self.training.name
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The spec but for the seed, as plain data."""
+        return spec_content(self.task, self.architecture, self.training)
+
+
+class Alike(NamedTuple):
+    """Neighbours in a list of cells that differ in their seeds alone: what does not depend on the seed is asked once for all of them."""
+
+    cells: list[Cell]
+
+    @property
+    def task(self) -> Task:
+        return self.cells[0].task
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.cells[0].architecture
+
+    @property
+    def training(self) -> Training:
+        return self.cells[0].training
+
+    @property
+    def seeds(self) -> list[int]:
+        return [cell.seed for cell in self.cells]
+
+    def of(self, seeds: Collection[int]) -> "Alike":
+        """Those with some of the seeds."""
+        if len(seeds) == len(self.cells):
+            return self
+        wanted = set(seeds)
+        return Alike([cell for cell in self.cells if cell.seed in wanted])
+
+
+def alike(cells: Iterable[Cell]) -> Iterator[Alike]:
+    """The cells in their order."""
+    parts = groupby(cells, lambda cell: (id(cell.task), id(cell.architecture), id(cell.training)))
+    return (Alike(list(some)) for _, some in parts)
+
+
+def digest(*parts: Any) -> str:
+    """Hash of plain values."""
+    return digest_of(canonical(parts))
+
+
+def digest_of(text: str) -> str:
+    """Of what is written already as `canonical` writes it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def spec_content(task: Task, architecture: Architecture, training: Training) -> dict[str, Any]:
+    """The specification without seed and labels, as plain data."""
+    return {
+        "task": _content(task.task),
+        "architecture": {name: _content(getattr(architecture, name)) for name in names(Architecture)},
+        "training": training_content(training),
+    }
+
+
+def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:
+    """With `stacked`, only what all members of a stack must have in common."""
+    left_out = PER_MEMBER if stacked else frozenset()
+    counts = frozenset(names(Training)) if training.epochs else UNTRAINED
+    return {name: _content(getattr(training, name)) for name in sorted(counts - left_out)}
+
+
+def _content(value: Any) -> Any:
+    return {"name": value.name, "options": value.options} if isinstance(value, Component) else value

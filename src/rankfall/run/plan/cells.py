@@ -1,0 +1,271 @@
+"""From the grid's combinations to cells: keys, groups and shards; two that mean the same cell are an error.
+
+All that does not depend on the seed is computed once a combination (`Shared`); of a cell alone are two hashes of short texts.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from rankfall import components
+from rankfall.design import Component, canonical
+from rankfall.run.config.match import Filter, matching
+from rankfall.run.config.problems import problem
+from rankfall.run.config.rules import check_precision, parts
+from rankfall.run.config.types import Compute
+from rankfall.run.keys.files import files_of
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.keys.missing import check_imports
+from rankfall.run.plan import shard
+from rankfall.run.plan.cell import Cell, digest, digest_of, spec_content, training_content
+from rankfall.run.plan.cost import Cost, cell_seconds
+from rankfall.run.plan.engines import PLAIN, ROOTS, engine_of
+from rankfall.run.plan.grid import Series, without
+from rankfall.run.plan.history import read_history
+
+# The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
+TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
+DATA_ROOTS = ("rankfall.tasks._dataset",)
+ALONE = 300.0  # seconds of a network, by the model: measured ones vary, and would move networks from job to job
+Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it says it takes for one
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all seeds of a (task, architecture, training) have in common."""
+
+    content: dict[str, Any]  # the spec but for the seed: task, architecture, training
+    digest: str
+    group: str
+    alone: bool  # whether a network is a pack of its own
+    engine: str
+    cost: Cost
+    code: Mapping[str, str]
+    fingerprint: str
+    data_code: Mapping[str, str]
+    data_fingerprint: str
+    seeded: bool  # whether the data depend on the seed
+    order: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Cells of one combination without their keys and shards, which depend on the cost of the others."""
+
+    series: Series
+    shared: Shared
+
+
+class Drafts:
+    """Makes drafts; what many cells have in common is computed once."""
+
+    def __init__(self, sources: Sources, compute: Compute) -> None:
+        self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
+        self.modules: dict[tuple[str, str], str] = {}
+        self.files: dict[tuple[str, Component], dict[str, str]] = {}
+        self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
+        self.taken: dict[str, list[Series]] = {}  # by the digest of what all seeds have in common
+
+    def draft(self, series: Series) -> Draft:
+        """Without cells that differ from others of their entry in unread fields only, so that both are one cell."""
+        shared = self.share(series)
+        same = self.taken.setdefault(shared.digest, [])
+        for other in same:
+            both = set(series.seeds) & set(other.seeds)
+            if not both:
+                continue
+            seed = next(seed for seed in series.seeds if seed in both)
+            mine, theirs = told(series, seed), told(other, seed)
+            if (mine, series.origin) != (theirs, other.origin) or series.architecture is other.architecture:
+                what = f"{mine} is already made by {other.origin} as {theirs}"
+                raise problem(series.origin, what, hint="take it out of one of them, or exclude it")
+            series = without(series, both)
+        same.append(series)
+        return Draft(series, shared)
+
+    def share(self, series: Series) -> Shared:
+        task, architecture, training = series.task, series.architecture, series.training
+        content = spec_content(task, architecture, training)
+        spec = digest(content)
+        stacked = training_content(training, stacked=True)
+        data_roots = (*DATA_ROOTS, self.module("task", task.task))
+        used = parts(task, architecture, training)
+        check_precision(training, self.compute.device, f"{series.origin} ({training.name})")
+        engine = engine_of(self.compute, task, architecture, training, self.sources)
+        roots = frozenset(
+            (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(self.module(kind, part) for kind, part in used))
+        )
+        data_files = self.files_of("task", task.task, f"tasks.{task.name}")
+        files: dict[str, str] = {}  # of the other parts: the cell's key holds its data's
+        for kind, part in used:
+            if kind != "task":
+                files |= self.files_of(kind, part, f"{series.origin} ({architecture.name}, {training.name})")
+        fingerprint, data_fingerprint = self.sources.fingerprint(roots), self.sources.fingerprint(data_roots)
+        group = digest("group", content["task"], content["architecture"], stacked)
+        return Shared(
+            content=content,
+            digest=spec,
+            group=group,
+            # One thread takes one network after another. What a stack spares is the time between steps, of long ones nothing.
+            alone=engine != PLAIN
+            and self.compute.threads == 1
+            and cell_seconds(task, architecture, training, engine) >= ALONE,
+            engine=engine,
+            cost=self.history.of(group, task, architecture, training, engine),
+            code=self.code_of(roots, data_files | files),
+            fingerprint=digest(fingerprint, files) if files else fingerprint,
+            data_code=self.code_of(frozenset(data_roots), data_files),
+            data_fingerprint=digest(data_fingerprint, data_files) if data_files else data_fingerprint,
+            seeded=bool(self.facts("task", task.task).get("SEEDED", True)),
+            order=(task.name, architecture.name, training.name, architecture.depth, spec),
+        )
+
+    def code_of(self, roots: frozenset[str], files: Mapping[str, str]) -> Mapping[str, str]:
+        """One object for all who have the same: thousands of them would take a gigabyte."""
+        ident = roots, tuple(sorted(files.items()))
+        if ident not in self.codes:
+            self.codes[ident] = {**self.sources.code_files(roots), **files}
+        return self.codes[ident]
+
+    def files_of(self, kind: str, component: Component, path: str) -> dict[str, str]:
+        if (kind, component) not in self.files:
+            self.files[kind, component] = files_of(kind, component, path)
+        return self.files[kind, component]
+
+    def facts(self, kind: str, component: Component) -> Mapping[str, Any]:
+        found = components.describe(kind, component.name)
+        return found.facts if found else {}
+
+    def module(self, kind: str, component: Component) -> str:
+        if (kind, component.name) not in self.modules:
+            self.modules[kind, component.name] = module_of(kind, component, self.sources)
+        return self.modules[kind, component.name]
+
+
+def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
+    """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration. `costs` are of measures."""
+    drafts = in_order(map(Drafts(sources, compute).draft, series))
+    datasets = Datasets()
+    return [
+        cell
+        for draft, places in zip(drafts, _shards(drafts, compute, costs))
+        for home, seeds in places
+        for cell in finish(draft, seeds, home, datasets)
+    ]
+
+
+def in_order(drafts: Iterable[Draft]) -> list[Draft]:
+    """By what they are, then by seed; where several are the same but for their seeds, these may alternate."""
+    found: dict[tuple[Any, ...], list[Draft]] = {}
+    for draft in drafts:
+        found.setdefault(draft.shared.order, []).append(draft)
+    ordered = []
+    for _, same in sorted(found.items(), key=itemgetter(0)):
+        seeded = sorted((seed, number) for number, draft in enumerate(same) for seed in draft.series.seeds)
+        for number, some in groupby(seeded, itemgetter(1)):
+            series = same[number].series._replace(seeds=[seed for seed, _ in some])
+            ordered.append(Draft(series, same[number].shared))
+    return ordered
+
+
+def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> list[list[tuple[str, list[int]]]]:
+    """(shard, seeds) of each draft. A shard is trained in one job and measured in one for each measure, so its size follows from what
+    takes longest.
+    """
+    seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
+    packed = []
+    for draft in drafts:
+        dearest = _dearest(draft, costs)
+        own = seconds.setdefault(draft.series.task.name, {})
+        packs = list(_packs(draft))
+        for pack, seeds in packs:
+            for seed in seeds:
+                own[pack] = own.get(pack, 0.0) + dearest[seed]
+        packed.append((draft.series.task.name, packs))
+    homes = {name: shard.shards(own, compute.shard_minutes) for name, own in seconds.items()}
+    return [[(homes[name][pack], seeds) for pack, seeds in packs] for name, packs in packed]
+
+
+def _dearest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
+    """Seed -> the seconds of training or of the measure that takes longest."""
+    found = dict.fromkeys(draft.series.seeds, draft.shared.cost.seconds)
+    for of, seconds in costs:
+        if seconds > draft.shared.cost.seconds:
+            for seed in matching(draft.series, of):
+                found[seed] = max(found[seed], seconds)
+    return found
+
+
+def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
+    """The packs of a draft's seeds, which are in order."""
+    shared = draft.shared
+    if shared.alone:
+        for seed in draft.series.seeds:
+            yield shard.pack(spec_of(shared, seed), seed), [seed]
+        return
+    for block, seeds in groupby(draft.series.seeds, lambda seed: seed // shard.SEEDS):
+        yield shard.pack(shared.group, block * shard.SEEDS), list(seeds)
+
+
+class Datasets:
+    """Keys of data sets, each computed once for all cells that share it."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str], dict[int | None, str]] = {}  # (task's content, code) -> seed -> key
+
+    def keys(self, shared: Shared) -> Callable[[int | None], str]:
+        """The key of a seed's data, for cells of one combination."""
+        content = canonical(shared.content["task"])
+        known = self.known.setdefault((content, shared.data_fingerprint), {})
+
+        def key(seed: int | None) -> str:
+            if seed not in known:
+                known[seed] = digest("data", shared.content["task"], seed, shared.data_fingerprint)
+            return known[seed]
+
+        return key
+
+
+def spec_of(shared: Shared, seed: int) -> str:
+    return digest_of(f'["spec","{shared.digest}",{seed}]')
+
+
+def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: Datasets) -> Iterator[Cell]:
+    """Cells of one shard."""
+    series, shared = draft.series, draft.shared
+    data_key_of, end = datasets.keys(shared), f'","{shared.fingerprint}","'
+    for seed in seeds:
+        data_seed = seed if shared.seeded else None
+        spec, data_key = spec_of(shared, seed), data_key_of(data_seed)
+        yield Cell(
+            series.task,
+            series.architecture,
+            series.training,
+            seed,
+            digest_of(f'["{spec}{end}{data_key}"]'),
+            spec,
+            data_key,
+            data_seed,
+            shared.group,
+            home,
+            shared.engine,
+            shared.code,
+            shared.data_code,
+            shared.cost,
+        )
+
+
+def module_of(kind: str, component: Component, sources: Sources) -> str:
+    """The module of a component that is known to exist, and can be imported as far as its text says."""
+    location = components.locate(kind, component.name)
+    assert location is not None, f"{kind} {component.name} was left open"
+    check_imports(kind, component.name, location.module, sources)
+    return location.module
+
+
+def told(series: Series, seed: int) -> str:
+    """A cell in words."""
+    a = series.architecture
+    return f"{series.task.name} / {a.name} / {series.training.name}, depth {a.depth}, seed {seed}"

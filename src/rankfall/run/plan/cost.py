@@ -1,0 +1,178 @@
+"""The cost of a cell: a rough model, within a factor of about two, by which shards are sized and runs estimated.
+
+A training step of one member, in a stack, on one core:
+
+    seconds = layers * CALL + 6 * parameters * tokens / RATE + 12 * heads' scores / RATE
+
+CALL is the overhead of launching a layer's operations, shared by the members of a stack; 6 operations a parameter and token are one
+multiplication and addition forward and two backward. The evaluation at the end is forward alone, which is all that an untrained network
+takes. Shards must be the same on all machines, so the constants are fixed here; measured costs are used where a configuration names a
+file of them (see `history`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rankfall import components
+from rankfall.design import Architecture, Task, Training
+
+CALL = {"plain": 2.0e-4, "fused": 4.0e-5, "machine": 4.0e-5}  # seconds a layer and step, by engine
+RATE = {"plain": 6.0e10, "fused": 8.0e10, "machine": 7.0e10}  # operations a second
+SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
+SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
+
+
+# Seconds of a job on one core, all of it; of one that measures cells or trains, before its first cell. Means of the default run on two
+# machines with two cores, one of them busy (tests/run/snakemake/test_estimates.py); a run takes RANGE times the sum.
+JOBS = {
+    "data": 2.0,
+    "lookup": 5.0,
+    "train": 2.0,
+    "measure": 0.5,
+    "measure_freely": 10.0,
+    "table": 0.8,
+    "figure": 6.5,
+    "page": 10.0,
+}
+CELL = 0.25  # seconds of a cell, for a measure whose file says no COST
+BEGIN = 5.0  # seconds of a run before its first job: Snakemake and the plan
+RANGE = (0.6, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one cell as a member of a stack."""
+
+    seconds: float
+    megabytes: int | None = None  # of the whole job, where measured
+    members: int = 1  # of the largest stack that was measured
+
+
+def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:
+    """Seconds that a cell takes as one member of a full stack."""
+    steps, batch, length = steps_of(task, training)
+    trained, tested = sizes(task)[0], _size(task, "test", 0)
+    looked = tested or trained if not training.epochs else trained + tested  # as in run/jobs/training.py
+    forward = step_operations(architecture, looked, length) / 3 / RATE["plain"]
+    return SETUP + steps * step_seconds(architecture, batch, length, engine) + forward
+
+
+def cell_operations(task: Task, architecture: Architecture, training: Training) -> float:
+    """Multiplications and additions in the layers of a cell's network, in all steps."""
+    steps, batch, length = steps_of(task, training)
+    return steps * step_operations(architecture, batch, length)
+
+
+def steps_of(task: Task, training: Training) -> tuple[int, int, int]:
+    """Steps, samples of each, and tokens of a sample."""
+    samples, length = sizes(task)
+    batch = min(training.batch, samples)
+    return training.epochs * -(-samples // batch), batch, length
+
+
+def step_seconds(architecture: Architecture, batch: int, length: int, engine: str = "plain") -> float:
+    """One training step of one member."""
+    a = architecture
+    calls = a.depth * CALL[engine] * (1 if a.mlp.name == "none" else 2)
+    return calls + step_operations(a, batch, length) / RATE[engine]
+
+
+def step_operations(architecture: Architecture, batch: int, length: int) -> float:
+    """Of the layers in one step, without the map to answers."""
+    a = architecture
+    inner = inner_width(a)
+    hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
+    parameters = a.depth * (4 * a.width * inner + 2 * a.width * hidden)
+    scores = a.depth * batch * length * mixed_width(a, length) * inner
+    return 6 * parameters * batch * length + 12 * scores
+
+
+def inner_width(a: Architecture) -> int:
+    """Of all heads together; of an attention without heads about what a gated unit has."""
+    return a.heads * (a.head_width or a.width // a.heads) if a.heads else 2 * a.width
+
+
+def mixed_width(a: Architecture, length: int) -> int:
+    """What a token keeps of the others in each head: a score for each of them, or, where an attention says that it has neither scores nor
+    weights, a sum over them as wide as the head.
+    """
+    found = components.describe("attention", a.attention.name)
+    facts = found.facts if found else {}
+    offers = facts.get("OFFERS")  # an attention that does not say may have them
+    scored = offers is None or "scores" in offers or "weights" in facts.get("PROVIDES", ())
+    return length if scored else inner_width(a) // (a.heads or 1)
+
+
+def _size(task: Task, option: str, default: int) -> int:
+    given: Any = task.task.options.get(option)
+    return given if type(given) is int and given > 0 else default
+
+
+EVALUATED = 256  # samples at once without a gradient, as in train/data.py
+PROCESS = 280  # megabytes of a job before its first network: interpreter, torch, libraries
+AT_ONCE = 0.45  # of the numbers that a layer makes, without a gradient
+ASKED, LOGITS = 0.15, 128  # what masked_tokens asks for by default, and its megabytes of logits at once
+
+
+def stack_megabytes(task: Task, architecture: Architecture, training: Training, members: int) -> int:
+    """Peak memory of a job that trains one stack."""
+    own = member_megabytes(task, architecture, training)
+    if training.objective.name != "masked_tokens":
+        return PROCESS + members * own
+    options = training.objective.options
+    samples, length = sizes(task)
+    asked = options.get("rate", ASKED) * min(EVALUATED, samples) * length * symbols(task)[1]
+    logits = min(members * asked * _bytes(training) / 2**20, options.get("megabytes", LOGITS))
+    return PROCESS + members * own + round(2 * logits)
+
+
+def member_megabytes(task: Task, architecture: Architecture, training: Training) -> int:
+    """Memory of one member: weights, and while it trains gradients, optimiser state and all layers' activations; or the activations of
+    one layer for the many samples that are evaluated at once, where these are more."""
+    a = architecture
+    samples, length = sizes(task)
+    inner = inner_width(a)
+    hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
+    weights = a.depth * (4 * a.width * inner + 2 * a.width * hidden) + sum(symbols(task)) * a.width
+
+    def token(length: int) -> int:
+        """Numbers a token and layer."""
+        return 8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * mixed_width(a, length)
+
+    trained, evaluated = (min(batch, samples) * length for batch in (training.batch, EVALUATED))
+    answers = 0 if training.objective.name == "masked_tokens" else symbols(task)[1]
+    looked = evaluated * (AT_ONCE * token(length) + 2 * answers)
+    for other in longer(task, length):  # as many tokens as at the trained length, in fewer samples
+        tested = max(other, min(EVALUATED, _size(task, "test", samples)) * length)
+        looked = max(looked, tested * (AT_ONCE * token(other) + 2 * answers))
+    if not training.epochs:
+        looked += evaluated * a.depth * a.width  # a measure may keep the states of all layers
+        return 1 + round((weights + looked) * _bytes(training) / 2**20)
+    kept = trained * (a.depth * token(length) + 3 * answers)
+    return 1 + round((6 * weights + max(kept, looked)) * _bytes(training) / 2**20)
+
+
+def sizes(task: Task) -> tuple[int, int]:
+    """Samples to train on, and tokens of each, where options or the task's facts say so."""
+    found = components.describe("task", task.task.name)
+    tokens = found.facts.get("TOKENS") if found else None
+    return _size(task, "train", SAMPLES), tokens or _size(task, "length", 0) or _size(task, "points", LENGTH)
+
+
+def longer(task: Task, length: int) -> list[int]:
+    """The lengths beyond the trained one that a task is tested at, by the options that its LENGTHS names."""
+    found = components.describe("task", task.task.name)
+    given = [task.task.options.get(name) for name in (found.facts.get("LENGTHS", ()) if found else ())]
+    return [
+        n for one in given for n in (one if isinstance(one, list | tuple) else [one]) if type(n) is int and n > length
+    ]
+
+
+def symbols(task: Task) -> tuple[int, int]:
+    """Of the vocabulary, and classes to choose among, where options say so."""
+    known = max(_size(task, name, 0) for name in ("vocabulary", "symbols"))
+    return known, _size(task, "labels", known)
+
+
+def _bytes(training: Training) -> int:
+    return 8 if training.dtype == "float64" else 4

@@ -1,0 +1,149 @@
+"""Whether a figure can be drawn of what a configuration measures: its options name columns, values, networks and models that will be there.
+
+A figure would say so itself, but after hours. What an option means follows from its name, for figures of anybody's: `where` filters rows by
+any column, `task`, `architectures`, `panels`, `depths` and so on name values of cells, `models` and the others of MEASURED what measures
+were asked for. What only a run can know (that every network diverges) is left to the figure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall import components
+from rankfall.filters import matches_in_table, parts
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.schema import CELL_COLUMNS, Table
+from rankfall.run.config.problems import problem, shown
+from rankfall.run.plan.cell import Alike
+from rankfall.run.plan.uses import listed
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.build import FigurePlan, MeasurePlan
+
+# Options that name values of a column of cells; in this order each narrows what the next may name.
+OF_CELLS = {
+    "task": "task",
+    "tasks": "task",
+    "training": "training",
+    "trainings": "training",
+    "depths": "depth",
+    "seed": "seed",
+    "width": "width",
+    "architecture": "architecture",
+    "architectures": "architecture",
+}
+# Options that name one of the values that an option of the measures has.
+MEASURED = {"models": "model", "evaluation": "evaluation", "depth": "depths", "alpha": "alphas", "times": "times"}
+LATE = ("key", "status", "reason")  # columns of cells that only a run fills
+KINDS = {"text": (str, dict), "int": (int,), "float": (int, float, str), "bool": (bool,)}  # how values are written
+NAMED = 12  # values that an error lists
+
+
+def check_drawn(
+    figure: "FigurePlan",
+    measures: Iterable["MeasurePlan"],
+    cells: list[Alike],
+    selected: Mapping[str, frozenset[str]],
+) -> None:
+    """Raise if an option of the figure names what its tables will not have. `selected`: measure -> keys of its cells."""
+    path, options = f"figures.{figure.name}", figure.options
+    feeding = [measure for measure in measures if measure.table in figure.tables]
+    for option, name in MEASURED.items():
+        if options.get(option) is not None:
+            _check_measured(f"{path}.{option}", listed(options[option]), name, feeding)
+    tables = [(components.load("table", name)(), name) for name in figure.tables]
+    first, where = tables[0][0], options.get("where")
+    filters = where if isinstance(where, Mapping) else {}
+    for column, wanted in filters.items():
+        _check_column(f"{path}.where.{column}", column, listed(wanted), first)
+    for option in ("lines", "panels", "x"):
+        for column in listed(options.get(option, [])) if figure.component.name == "sweep" else ():
+            if column not in {one.name for one in first.columns}:
+                names = sorted(one.name for one in first.columns)
+                raise problem(
+                    f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
+                )
+    if first.cells:
+        _check_cells(path, options, filters, _fed(first.name, feeding, cells, selected))
+
+
+def _fed(
+    table: str, feeding: list["MeasurePlan"], cells: list[Alike], selected: Mapping[str, frozenset[str]]
+) -> list[Alike]:
+    """The cells that a table has rows of."""
+    filling = {selected[measure.name] for measure in feeding if measure.table == table}
+    if not filling:  # the tables of all cells
+        return cells
+    there = ([cell for cell in some.cells if any(cell.key in keys for keys in filling)] for some in cells)
+    return [Alike(left) for left in there if left]
+
+
+def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["MeasurePlan"]) -> None:
+    given = [measure.options[option] for measure in feeding if measure.options.get(option) is not None]
+    known = [value for one in given for value in listed(one)]
+    for value in wanted if known else ():
+        if value not in known:
+            there = ", ".join(map(str, dict.fromkeys(known)))
+            raise problem(path, f"{shown(value)} is not measured; there will be: {there}", given=value)
+
+
+def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None:
+    """That the table has the column, and that values are of its type."""
+    columns = {column.name: column for column in table.columns}
+    if name not in columns:
+        raise problem(path, f"table {table.name!r} has no such column", allowed=sorted(columns), given=name)
+    for value in wanted:
+        kind = columns[name].type
+        if value is not None and not (isinstance(value, KINDS[kind]) and isinstance(value, bool) == (kind == "bool")):
+            raise problem(path, f"{shown(value)} is no value of a column of type {kind}")
+
+
+def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> None:
+    """That each filter, and then each option, leaves cells, and that every value that is named occurs among them."""
+    made: dict[tuple[int, ...], dict[str, Any]] = {}
+
+    def value(some: Alike, column: str) -> Any:
+        """Of a column that is not the seed's."""
+        ident = id(some.task), id(some.architecture), id(some.training)
+        if ident not in made:
+            made[ident] = cell_columns(some.cells[0])
+        return made[ident][column]
+
+    known = {column.name for column in CELL_COLUMNS if not column.provenance} - set(LATE)
+    for column in where.keys() & known:
+        wanted = listed(where[column])
+        cells = _narrowed(f"{path}.where.{column}", column, [wanted], cells, value)
+    for option, column in OF_CELLS.items():
+        if options.get(option) not in (None, []):
+            wanted = listed(options[option])
+            cells = _narrowed(f"{path}.{option}", column, [[one] for one in wanted], cells, value)
+    panels = options.get("panels")
+    for title, names in panels.items() if isinstance(panels, Mapping) else ():
+        if not isinstance(names, list) or not names:
+            raise problem(f"{path}.panels.{title}", f"{shown(names)} is not a list of architectures")
+        _narrowed(f"{path}.panels.{title}", "architecture", [[one] for one in names], cells, value)
+
+
+def _narrowed(
+    path: str, column: str, groups: list[list[Any]], cells: list[Alike], value: Callable[[Alike, str], Any]
+) -> list[Alike]:
+    """The cells that have one of the values; an error if there is a group of which no cell has any."""
+    found = [some.seeds if column == "seed" else [value(some, column)] for some in cells]
+    there = {str(one): one for values in found for one in values}
+    for group in groups:
+        if not any(matches_in_table(one, wanted) for one in there.values() for wanted in group):
+            listed_values = ", ".join(sorted(there)[:NAMED]) + (", ..." if len(there) > NAMED else "")
+            what = f"no cell that it could draw has {column} {' or '.join(_written(group))}"
+            raise problem(path, f"{what}; there will be: {listed_values or 'nothing'}", given=group[0])
+    good = {
+        name for name, one in there.items() if any(matches_in_table(one, item) for group in groups for item in group)
+    }
+    if column != "seed":
+        return [some for some, (one,) in zip(cells, found) if str(one) in good]
+    left = (some.of([seed for seed in seeds if str(seed) in good]) for some, seeds in zip(cells, found))
+    return [some for some in left if some.cells]
+
+
+def _written(values: list[Any]) -> Iterator[str]:
+    for one in values:
+        name, options = parts(one)
+        yield " ".join([name, *(f"{key}={option}" for key, option in options.items())])

@@ -1,0 +1,154 @@
+"""Measures and figures of a plan, each with the code that it depends on, beside the cells."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from rankfall import components
+from rankfall.design import Component
+from rankfall.run.config.options import description
+from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.types import Config
+from rankfall.run.keys.files import files_of
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan import uses
+from rankfall.run.plan.cell import digest
+from rankfall.run.plan.cells import module_of
+
+MEASURE_ROOTS = {  # by what a measure needs, the modules that prepare its input; not those of jobs
+    "cells": ("rankfall.measure.apply",),
+    "nothing": ("rankfall.measure.context",),
+    "tables": ("rankfall.measure.context",),
+}
+CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
+BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
+NEEDS = ("cells", "nothing", "tables")
+
+
+@dataclass(frozen=True)
+class MeasurePlan:
+    """A measure with what it depends on, beside the cells."""
+
+    name: str
+    component: Component
+    table: str
+    needs: str
+    code: Mapping[str, str] = field(repr=False)
+    fingerprint: str
+    tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
+    cost: Mapping[str, float] = field(default_factory=dict)  # of a cell: seconds, megabytes
+    always: Mapping[str, str] = field(default_factory=dict, repr=False)  # of its code what no option in PARTS chooses
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.component.options
+
+    @cached_property
+    def key(self) -> str:
+        """Everything but the cell."""
+        return digest("measure", self.component.name, self.component.options, self.fingerprint)
+
+
+@dataclass(frozen=True)
+class FigurePlan:
+    """A figure, the tables that it is drawn from, and its code."""
+
+    name: str
+    component: Component
+    tables: tuple[str, ...]
+    code: Mapping[str, str] = field(repr=False)
+    fingerprint: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.component.options
+
+
+def measure_plan(config: Config, name: str, sources: Sources) -> MeasurePlan:
+    component, path = config.measures[name].component, f"measures.{name}"
+    facts = _facts("measure", component, path)
+    table, needs = facts.get("TABLE"), facts.get("NEEDS", "cells")
+    if table not in components.names("table"):
+        raise problem(
+            path, f"its component says TABLE = {shown(table)}", allowed=components.names("table"), given=table
+        )
+    if needs not in NEEDS:
+        raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
+    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs]]
+    files = files_of("measure", component, path)
+    if "BUILDS" in facts and needs != "nothing":
+        raise problem(
+            path,
+            "its component says what it BUILDS networks of, but its networks are those of cells",
+            hint="leave it out",
+        )
+    always: dict[str, str] = {}
+    if needs != "cells":  # the parts of a cell are in the cell's own key
+        builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
+        roots, files = _with(sources, roots, files, uses.always(component.options, facts, path), path)
+        always, _ = _code(sources, roots, files)
+        roots, files = _with(sources, roots, files, uses.chosen(component.options, facts, builds), path)
+    code, fingerprint = _code(sources, roots, files)
+    wanted = _tables(facts, path) if needs == "tables" else ()
+    return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
+
+
+def _with(
+    sources: Sources, roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
+) -> tuple[list[str], dict[str, str]]:
+    """Modules and files, and those of some components."""
+    both = list(some)
+    more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
+    return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
+
+
+def fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
+    """Measures of tables, with those of their tables that this run makes; not tables of one another, so that there are no cycles."""
+    made = {*CELL_TABLES, *(measure.table for measure in measures.values() if measure.needs != "tables")}
+    return {
+        name: replace(measure, tables=tuple(table for table in measure.tables if table in made))
+        for name, measure in measures.items()
+    }
+
+
+def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Digests by file and altogether: of the code that the roots import, and of other files."""
+    code, fingerprint = {**sources.code_files(roots), **files}, sources.fingerprint(roots)
+    return code, digest(fingerprint, files) if files else fingerprint
+
+
+def figure_plan(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
+    component, path = config.figures[name].component, f"figures.{name}"
+    facts = _facts("figure", component, path)
+    if "USES" in facts:
+        raise problem(
+            path,
+            "its component says what it USES of a network, but a figure is drawn from tables",
+            hint="say it in the measure",
+        )
+    made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
+    tables = _tables(facts, path)
+    for table in tables:
+        if table not in made:
+            raise problem(
+                path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
+            )
+    files = files_of("figure", component, path)
+    return FigurePlan(name, component, tables, *_code(sources, [module_of("figure", component, sources)], files))
+
+
+def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
+    """What a measure of tables or a figure reads."""
+    declared = components.names("table")
+    for table in facts.get("TABLES", ()):
+        if table not in declared:
+            raise problem(path, f"its component says TABLES = [{shown(table)}]", allowed=declared, given=table)
+    if not facts.get("TABLES"):
+        raise problem(path, "its component does not say which TABLES it reads", allowed=declared)
+    return tuple(facts["TABLES"])
+
+
+def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:
+    found = description(kind, component.name, path)
+    return found.facts if found else {}

@@ -1,0 +1,246 @@
+"""The grid: from entries with axes to the combinations of task, architecture and training, each with its seeds.
+
+A combination is made, checked and compared once for all its seeds, so a million cells take little more than a thousand.
+"""
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from rankfall.design import Architecture, Component, Task, Training, canonical, parts
+from rankfall.run.config.bounds import CELLS
+from rankfall.run.config.entries import model_of
+from rankfall.run.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matching, parse_filter, unmatched, values
+from rankfall.run.config.options import check_plain, resolve
+from rankfall.run.config.problems import problem, shown, translate, unknown_key
+from rankfall.run.config.rules import Rules
+from rankfall.run.config.types import Config, Crossing
+
+SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
+
+
+class Series(NamedTuple):
+    """One combination with its seeds: number `number` of the entry `origin`."""
+
+    task: Task
+    architecture: Architecture
+    training: Training
+    seeds: Sequence[int]
+    origin: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Trio:
+    """A combination with one seed or, where rules that know no seeds are asked, without."""
+
+    task: Task
+    architecture: Architecture
+    training: Training
+    seed: int = -1
+
+
+Axes = Mapping[str, list[Any]]  # axis -> its values, checked
+
+
+class Grid:
+    """Expands the grid of one configuration, whose components have been resolved."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.rules = Rules()
+        self.made: dict[tuple[Any, ...], Any] = {}
+        self.known: dict[str, Axes] = {}  # of the origins that were asked for
+
+    def series(self) -> Iterator[Series]:
+        """All combinations, entry by entry."""
+        total = 0
+        for number, entry in enumerate(self.config.grid):
+            path = f"grid.{number}"
+            for raw in (entry.axes, *(entry.axes | extra for extra in entry.include)):
+                total += math.prod(len(values(given, f"{path}.{axis}")) for axis, given in raw.items())
+                if total > CELLS:
+                    raise problem(path, f"with this entry the grid has {total:,} cells", allowed=[f"at most {CELLS:,}"])
+            yield from self.kept(list(self.crossed(path)), entry, path)
+            for index in range(len(entry.include)):
+                yield from self.crossed(f"{path}.include.{index}")
+
+    def kept(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
+        """Without the excluded cells. An exclude that matches no cell is an error: it was meant to match some."""
+        left = crossed
+        for index, raw in enumerate(entry.exclude):
+            inner = f"{path}.exclude.{index}"
+            wanted: Filter = parse_filter(raw, inner)
+            nobody = unmatched(crossed, wanted)
+            if nobody:
+                raise problem(f"{inner}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of this entry")
+            if not any(matching(one, wanted) for one in crossed):
+                raise problem(inner, "matches no cell of this entry")
+            left = [kept for one in left if (kept := without(one, matching(one, wanted))).seeds]
+        if not left and not entry.include:
+            raise problem(path, "makes no cells: everything is excluded")
+        yield from left
+
+    def axes_of(self, origin: str) -> Axes:
+        """The axes of an entry, `grid.0`, or of one that adds cells to it, `grid.0.include.1`."""
+        if origin not in self.known:
+            _, number, *include = origin.split(".")
+            entry, path = self.config.grid[int(number)], f"grid.{number}"
+            if include:
+                own = self.axes(entry.include[int(include[1])], origin)
+                if not own:
+                    raise problem(origin, "is empty, so it adds nothing")
+                self.known[origin] = {**self.axes_of(path), **own}
+            else:
+                self.known[origin] = self.axes(entry.axes, path)
+        return self.known[origin]
+
+    def axes(self, raw: Mapping[Any, Any], path: str) -> dict[str, list[Any]]:
+        """Every axis with its values, each of them checked."""
+        checked: dict[str, list[Any]] = {}
+        for axis, given in raw.items():
+            where = f"{path}.{axis}"
+            if axis in LABELS:
+                checked[axis] = [self.label(axis, item, where) for item in values(given, where)]
+            elif axis == "seed":
+                checked[axis] = [_seed(item, where) for item in values(given, where)]
+            elif axis in ARCHITECTURE:
+                checked[axis] = [_field(Architecture, axis, item, where) for item in values(given, where)]
+            elif axis in TRAINING:
+                field = axis.removeprefix("training.")
+                checked[axis] = [_field(Training, field, item, where) for item in values(given, where)]
+            elif isinstance(axis, str) and axis.startswith("task."):
+                checked[axis] = values(given, where)
+                check_plain(checked[axis], where)
+            else:
+                raise unknown_key(
+                    path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
+                )
+            for first, second in itertools.pairwise(sorted(map(canonical, map(_dumped, checked[axis])))):
+                if first == second:
+                    raise problem(where, f"{first} is there twice")
+        return checked
+
+    def label(self, axis: str, given: Any, path: str) -> str:
+        known = getattr(self.config, SECTIONS[axis])
+        if not isinstance(given, str) or given not in known:
+            raise problem(
+                path, f"{shown(given)} is not one of the {SECTIONS[axis]}", allowed=sorted(known), given=given
+            )
+        return given
+
+    def crossed(self, origin: str) -> Iterator[Series]:
+        """The cross product of an entry's axes."""
+        axes = self.axes_of(origin)
+        names = [axis for axis in axes if axis != "seed"]
+        for number, combination in enumerate(itertools.product(*(axes[name] for name in names))):
+            trio = self.trio(dict(zip(names, combination)), origin)
+            yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin, number)
+
+    def one(self, origin: str, number: int, seeds: Sequence[int]) -> Series:
+        """One of the cross product, by its number."""
+        axes, chosen, rest = self.axes_of(origin), {}, number
+        for name in reversed([axis for axis in axes if axis != "seed"]):
+            rest, place = divmod(rest, len(axes[name]))
+            chosen[name] = axes[name][place]
+        if rest:
+            raise LookupError(f"{origin} has no combination {number}")
+        trio = self.trio(dict(reversed(chosen.items())), origin)
+        return Series(trio.task, trio.architecture, trio.training, seeds, origin, number)
+
+    def trio(self, chosen: dict[str, Any], path: str) -> Trio:
+        """Task, architecture and training with the axes' values put in; checked together."""
+        change: dict[str, dict[str, Any]] = {"task": {}, "architecture": {}, "training": {}}
+        for axis, item in chosen.items():
+            section, _, field = axis.rpartition(".")
+            if axis not in LABELS:
+                change[section or "architecture"][field] = item
+        task = self.task(chosen["task"], change["task"], path)
+        architecture = self.architecture(chosen["architecture"], change["architecture"], task, path)
+        training = self.training(chosen["training"], change["training"], task, path)
+        trio = Trio(task, architecture, training)
+        self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
+        return trio
+
+    # Each specification is made once, for all that it is crossed with.
+
+    def task(self, name: str, change: dict[str, Any], path: str) -> Task:
+        plain = self.config.tasks[name]
+        if not change:
+            return plain
+        ident = ("task", name, canonical(change))
+        if ident not in self.made:
+            component = Component(plain.task.name, plain.task.options | change)
+            self.made[ident] = replace(plain, task=resolve("task", component, f"{path}.task"))
+        return self.made[ident]
+
+    def architecture(self, name: str, change: dict[str, Any], task: Task, path: str) -> Architecture:
+        ident = ("architecture", name, task.name, tuple(change.items()))
+        if ident not in self.made:
+            where = path if change else f"architectures.{name}"
+            plain = replace(self.config.architectures[name], **change)
+            self.made[ident] = self.rules.completed(plain, task, where)
+        return self.made[ident]
+
+    def training(self, name: str, change: dict[str, Any], task: Task, path: str) -> Training:
+        ident = ("training", name, task.name, tuple(change.items()))
+        if ident not in self.made:
+            where = path if change else f"trainings.{name}"
+            self.made[ident] = self.rules.trained(replace(self.config.trainings[name], **change), task, where)
+        return self.made[ident]
+
+
+def resolved(config: Config) -> Config:
+    """The configuration with every component checked and its options complete."""
+    change: dict[str, Any] = {}
+    for section, kind in (("measures", "measure"), ("figures", "figure")):
+        entries = getattr(config, section)
+        change[section] = {
+            name: entry.model_copy(update={kind: resolve(kind, getattr(entry, kind), f"{section}.{name}")})
+            for name, entry in entries.items()
+        }
+    for section in SECTIONS.values():
+        change[section] = {
+            name: replace(design, **_components(design, f"{section}.{name}"))
+            for name, design in getattr(config, section).items()
+        }
+    return config.model_copy(update=change)
+
+
+def _components(design: Task | Architecture | Training, path: str) -> dict[str, Component]:
+    """The components of an entry with all their options; a task's stands where the entry itself does."""
+    found = {}
+    for field, kind in parts(type(design)).items():
+        component = getattr(design, field)
+        if component is not None:
+            found[field] = resolve(kind, component, path if kind == "task" else f"{path}.{field}")
+    return found
+
+
+def without(series: Series, seeds: Collection[int]) -> Series:
+    """The others of its seeds."""
+    gone = set(seeds)
+    return series._replace(seeds=[seed for seed in series.seeds if seed not in gone]) if gone else series
+
+
+def _field(design: type, field: str, given: Any, path: str) -> Any:
+    """One value of a field, checked as in an entry."""
+    try:
+        made = getattr(model_of(design).model_validate({"name": "x", field: given}), field)
+    except ValidationError as error:
+        raise translate(error, path.removesuffix(field).rstrip(".")) from None
+    return resolve(parts(design)[field], made, path) if isinstance(made, Component) else made
+
+
+def _seed(given: Any, path: str) -> int:
+    if type(given) is not int or not 0 <= given < 2**63:
+        raise problem(path, f"{shown(given)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
+    return given
+
+
+def _dumped(item: Any) -> Any:
+    return asdict(item) if isinstance(item, Component) else item

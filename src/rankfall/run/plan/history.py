@@ -1,0 +1,111 @@
+"""Measured costs of cells: a file that `rankfall plan --calibrate` writes and `compute.costs` names.
+
+Shards must not depend on the state of the disk, or jobs would compute other shards than were planned. So
+measured seconds and megabytes reach the plan only through this file, which changes when someone asks for it. A group of cells
+(those that can be stacked, and so cost the same) that was measured has its own numbers; any other has those of the model, times the
+mean ratio of measured to modelled costs.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rankfall.design import Architecture, Task, Training
+from rankfall.disk import atomic, odd
+from rankfall.run.config.problems import problem
+from rankfall.run.plan import cost
+from rankfall.run.plan.cost import Cost
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import CellRecord
+
+KEY = "compute.costs"
+
+
+@dataclass(frozen=True)
+class History:
+    """Measured costs by group; nothing measured: the model."""
+
+    scale: float = 1.0
+    groups: Mapping[str, Cost] = field(default_factory=dict)
+
+    def of(self, group: str, task: Task, architecture: Architecture, training: Training, engine: str) -> Cost:
+        found = self.groups.get(group)
+        return found or Cost(self.scale * cost.cell_seconds(task, architecture, training, engine))
+
+
+def read_history(path: str | None) -> History:
+    """The file of this name, or the model where there is no name."""
+    if path is None:
+        return History()
+    what = odd(path)
+    if what is not None:
+        raise problem(KEY, f"{path} is {what}, not a file")
+    try:
+        raw = json.loads(Path(path).read_text(encoding="utf-8"))
+        return History(_positive(raw["scale"]), {name: _measured(one) for name, one in raw["groups"].items()})
+    except OSError as error:
+        hint = f"`rankfall plan --calibrate {path}` writes it"
+        raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        hint = f"write it again: `rankfall plan --calibrate {path}`"
+        raise problem(KEY, f"{path} is not a file of measured costs: {error}", hint=hint) from error
+
+
+def _measured(one: Mapping[str, Any]) -> Cost:
+    """Of a group; files of earlier versions do not say how many members its stacks had."""
+    megabytes = one["megabytes"]
+    return Cost(
+        _positive(one["seconds"]),
+        None if megabytes is None else math.ceil(_positive(megabytes)),
+        math.ceil(_positive(one.get("members", 1))),
+    )
+
+
+def _positive(number: Any) -> float:
+    if not 0 < float(number) < math.inf:
+        raise ValueError(f"{number} is not a positive number")
+    return float(number)
+
+
+def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:
+    """What the store says about the cost of a plan's cells, as the content of such a file; results with older code count too."""
+    seconds: dict[str, list[float]] = {}
+    megabytes: dict[str, int] = {}
+    stacks: dict[str, Counter[str]] = {}  # by group: how many cells each of its stacks had
+    known = {cell.spec: cell for cell in cells}
+    for record in records:
+        about = record.record
+        cell = known.get(str(about.get("spec")))
+        if cell is None or not about.get("seconds") or about.get("status") == "failed":
+            continue
+        seconds.setdefault(cell.group, []).append(float(about["seconds"]))
+        stacks.setdefault(cell.group, Counter())[str(about.get("stack", cell.key))] += 1
+        if about.get("megabytes"):
+            megabytes[cell.group] = max(megabytes.get(cell.group, 0), int(about["megabytes"]))
+    groups, ratios = {}, []
+    for cell in sorted(known.values(), key=lambda cell: (cell.group, cell.seed)):
+        if cell.group in seconds and cell.group not in groups:
+            typical = median(seconds[cell.group])
+            groups[cell.group] = {
+                "what": " / ".join(cell.labels) + f", depth {cell.architecture.depth}",
+                "cells": len(seconds[cell.group]),
+                "seconds": float(f"{typical:.3g}"),
+                "megabytes": megabytes.get(cell.group),
+                "members": max(stacks[cell.group].values()),
+            }
+            if cell.training.epochs:
+                modelled = cost.cell_seconds(cell.task, cell.architecture, cell.training, cell.engine)
+                ratios.append(typical / modelled)
+    return {"scale": float(f"{median(ratios) if ratios else 1.0:.3g}"), "groups": groups}
+
+
+def write_history(path: Path, content: Mapping[str, Any]) -> None:
+    with atomic(path) as file:
+        file.write((json.dumps(content, indent=1) + "\n").encode())

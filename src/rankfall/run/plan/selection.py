@@ -1,0 +1,158 @@
+"""The cells of a measure: those that its entry selects. It must be able to measure all of them; without `cells` it measures those that
+it can, and the plan says what is left out. No two entries give the same rows, or measure networks of one setting in two ways.
+
+Facts of a measure's component that are read here: `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` (`rules.py` says what they
+mean).
+"""
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall import components
+from rankfall.run.config.match import matching, parse_filter, unmatched
+from rankfall.run.config.options import description
+from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.rules import PROVIDERS, alternatives, beyond, declared, lengths, objection, task_facts
+from rankfall.run.plan.cell import Alike, Cell, alike
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.build import MeasurePlan
+
+HINT = "name the right cells in `cells`"
+
+
+def select(
+    measures: Mapping[str, "MeasurePlan"], filters: Mapping[str, dict[str, Any]], cells: list[Cell]
+) -> tuple[dict[str, frozenset[str]], dict[str, Counter[str]]]:
+    """Measure -> keys of its cells; and measure -> why it cannot measure others that nobody named -> how many."""
+    grid = list(alike(cells))
+    both = {name: _cells_of(measure, filters[name], grid) for name, measure in measures.items()}
+    found = {name: chosen for name, (chosen, _) in both.items()}
+    made: dict[frozenset[str], frozenset[str]] = {}
+    keys = {}
+    for name, chosen in found.items():
+        own = frozenset(cell.key for some in chosen for cell in some.cells)
+        keys[name] = made.setdefault(own, own)  # measures of the same cells have one set
+    for one, other in itertools.combinations(measures.values(), 2):
+        _tell_apart(one, other, keys[one.name], found[one.name], found[other.name])
+    return keys, {name: left for name, (_, left) in both.items() if left}
+
+
+def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
+    """What it measures, and the reasons for which it cannot measure more."""
+    path = f"measures.{measure.name}.cells"
+    if measure.needs != "cells":
+        if raw:
+            raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
+        return [], Counter()
+    wanted = parse_filter(raw, path) if raw else {}
+    nobody = unmatched(cells, wanted)
+    if nobody:
+        raise problem(f"{path}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of the grid")
+    found = [kept for some in cells if (kept := some.of(matching(some, wanted))).cells]
+    if not found:
+        raise problem(path, "matches no cell of the grid")
+    why_not = _objections(measure, found, path if raw else path.removesuffix(".cells"))
+    able, left = [], Counter[str]()
+    for some in found:
+        why = why_not(some.cells[0])
+        if why is None:
+            able.append(some)
+        elif raw:
+            raise problem(path, f"{' / '.join(some.cells[0].labels)}: {why}", hint=HINT)
+        else:
+            left[why] += len(some.cells)
+    if not able:
+        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {next(iter(left))}")
+    return able, left
+
+
+def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Callable[[Cell], str | None]:
+    """Why the measure cannot measure a cell, None if it can; it depends on no seed."""
+    name = measure.component.name
+    about = description("measure", name, path)
+    facts = about.facts if about else {}
+    facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
+    uses = [use for one in alternatives(facts) for use in one]
+    known = provided(cells, facts_of) if uses else set()
+    for use in uses:
+        if use not in known:
+            said = f"measure {name!r} says that it USES {use!r}, which no {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]} provides"
+            raise problem(path, said, allowed=sorted(known), given=use)
+    asked = lengths(facts, measure.options)
+
+    def why_not(cell: Cell) -> str | None:
+        for fact, has in task_of(cell.task.task.name).items():
+            able = facts.get(fact, has)
+            able = [able] if isinstance(able, str) else able
+            if has not in able:
+                return f"measure {name!r} is for {' or '.join(able)}, but task {cell.task.name!r} has {has}"
+        return objection("measure", name, facts, cell, facts_of) or beyond(cell, asked)
+
+    return why_not
+
+
+def provided(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
+    """What any part provides, of ours and of those in these cells."""
+    cells, found = list(cells), set()
+    for kind in PROVIDERS:
+        own = {one.name for cell in cells if (one := getattr(cell.architecture, kind))}
+        for name in {*components.names(kind), *own}:
+            found |= set(facts_of(kind, name).get("PROVIDES", ()))
+    return found
+
+
+def _tell_apart(
+    one: "MeasurePlan", other: "MeasurePlan", keys: frozenset[str], first: list[Alike], second: list[Alike]
+) -> None:
+    """Raise if two entries would fill a table with the same rows: a row says what was measured, not which entry asked for it. `keys` are
+    those of the first."""
+    if one.table != other.table or one.component.name != other.component.name:
+        return
+    if one.needs != "cells":
+        if one.key == other.key:
+            raise problem(f"measures.{other.name}", f"is the same as measures.{one.name}", hint="take one of them out")
+        return
+    common = next((cell for some in second for cell in some.cells if cell.key in keys), None)
+    if common is not None:
+        what = f"measures.{one.name} fills table {one.table!r} too, and both are for {' / '.join(common.labels)}"
+        hint = "write one entry, or name different cells in `cells`"
+        raise problem(
+            f"measures.{other.name}", f"{what}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
+        )
+    if one.component != other.component:
+        _refuse_two_ways(one, other, [some.cells[0] for some in first], [some.cells[0] for some in second])
+
+
+def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:
+    """Raise if two entries measure networks of one setting with different options: their numbers would be averaged and compared as if
+    they were one quantity."""
+    places = {_read_place(cell): cell for cell in first}
+    for cell in {_read_place(cell): cell for cell in second}.values():
+        mate = next((places[place] for place in places if _share_setting(place, _read_place(cell))), None)
+        if mate is None:
+            continue
+        options = sorted({*one.options, *other.options})
+        differ = [name for name in options if one.options.get(name) != other.options.get(name)]
+        ways = " and ".join(
+            f"{name} {shown(one.options.get(name))} and {shown(other.options.get(name))}" for name in differ
+        )
+        what = f"measures.{one.name} fills table {one.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
+        what += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
+        what += f"ways, {ways}"
+        hint = "give both the same options, or measure them in configurations of their own"
+        raise problem(f"measures.{other.name}", what, hint=hint)
+
+
+def _read_place(cell: Cell) -> tuple[Any, ...]:
+    """The setting of a cell, sizes last, as the scorecard has it (`report/settings.py`)."""
+    design = cell.architecture
+    return (cell.task, cell.training, design.depth), (design.width, design.heads, design.head_width, design.mlp_width)
+
+
+def _share_setting(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Of one setting; a size that a network does not read is that of the other."""
+    return one[0] == other[0] and all(a == b or a is None or b is None for a, b in zip(one[1], other[1]))

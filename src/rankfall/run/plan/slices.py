@@ -1,0 +1,85 @@
+"""Slices: some cells of a plan, by their place in the grid, so that a job makes its own cells and no others.
+
+A slice says which combinations of the grid it has (`grid.0`, number 17), with which seeds, in which shards, and which of its cells each
+measure measures. It holds no specification and no code: a job makes its cells of the configuration and the sources as they are by then,
+with their keys, and so finds out whether they are what was planned, as if it had planned everything.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rankfall.design import Architecture, Task, Training
+from rankfall.run.config.types import Compute
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan.cell import Cell, alike
+from rankfall.run.plan.cells import Datasets, Draft, Drafts, Shared, finish
+from rankfall.run.plan.grid import Grid, Series
+
+if TYPE_CHECKING:
+    from rankfall.run.plan.build import Plan
+
+Addresses = Mapping[
+    tuple[Task, Architecture, Training], tuple[str, int]
+]  # -> entry of the grid, number of the combination
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Plain data, as it is written."""
+
+    series: list[tuple[str, int, list[int], str]]  # entry, number, seeds, shard
+    measured: dict[str, list[int]] = field(default_factory=dict)  # measure -> places of its cells in the slice
+    keys: list[str] = field(default_factory=list)  # of the cells, as they were planned
+
+    def selected(self, cells: list[Cell], measures: Iterable[str]) -> dict[str, frozenset[str]]:
+        return {name: frozenset(cells[place].key for place in self.measured.get(name, ())) for name in measures}
+
+    def keys_of(self, measure: str) -> list[str]:
+        """As they were planned; of a measure, or of training."""
+        return [self.keys[place] for place in self.measured.get(measure, ())] if measure else self.keys
+
+    def raw(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def addresses_of(series: Iterable[Series]) -> Addresses:
+    return {(one.task, one.architecture, one.training): (one.origin, one.number) for one in series}
+
+
+def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
+    """Of a whole plan."""
+    series = []
+    for some in alike(cells):
+        origin, number = plan.addresses[some.task, some.architecture, some.training]
+        for shard, part in itertools.groupby(some.cells, lambda cell: cell.shard):
+            series.append((origin, number, [cell.seed for cell in part], shard))
+    measured = {
+        name: [place for place, cell in enumerate(cells) if cell.key in keys] for name, keys in plan.selected.items()
+    }
+    return Slice(series, {name: places for name, places in measured.items() if places}, [cell.key for cell in cells])
+
+
+def together(slices: Iterable[Slice]) -> Slice:
+    """Several as one."""
+    whole = Slice([])
+    for one in slices:
+        for name, places in one.measured.items():
+            whole.measured.setdefault(name, []).extend(len(whole.keys) + place for place in places)
+        whole.series.extend(one.series)
+        whole.keys.extend(one.keys)
+    return whole
+
+
+def sliced(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
+    """The cells, made anew. LookupError where the grid has no such combination."""
+    drafts, datasets = Drafts(sources, compute), Datasets()
+    known: dict[tuple[str, int], tuple[Series, Shared]] = {}
+    cells: list[Cell] = []
+    for origin, number, seeds, shard in only.series:
+        if (origin, number) not in known:
+            series = grid.one(origin, number, seeds)
+            known[origin, number] = series, drafts.share(series)
+        cells += finish(Draft(*known[origin, number]), seeds, shard, datasets)
+    return cells

@@ -1,0 +1,45 @@
+"""The components that a measure without cells uses. Its job ends if it uses another."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rankfall import components
+from rankfall.design import Architecture, Component, parts
+from rankfall.run.config.problems import problem, shown
+
+DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
+
+
+def always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
+    """The components of which a measure builds networks of its own, as its file lists them (`BUILDS`), and those that options name by
+    module."""
+    built = facts.get("BUILDS", {})
+    for kind, names in sorted(built.items()):
+        known = components.names(kind)
+        for name in names:
+            if name not in known:
+                raise problem(path, f"its component says BUILDS = {shown(built)}", allowed=known, given=name)
+            if components.locate(kind, name) is not None:
+                yield kind, Component(name=name)
+    for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
+        for item in listed(options[option]):
+            part = item.get("name") if isinstance(item, dict) else item
+            if isinstance(part, str) and DOTTED.fullmatch(part) and components.find_module(part.partition(":")[0]):
+                yield "part", Component(name=part)
+
+
+def chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -> Iterator[tuple[str, Component]]:
+    """The components that options choose (`PARTS`); with `builds`, for a measure that builds networks and does not say of what, all."""
+    for kind in sorted(set(parts(Architecture).values())) if builds else ():
+        for name in components.names(kind):
+            if components.locate(kind, name) is not None:
+                yield kind, Component(name=name)
+    for option, kind in facts.get("PARTS", {}).items():
+        for part in map(Component.of, listed(options.get(option, []))):
+            if components.locate(kind, part.name) is not None:
+                yield kind, part
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

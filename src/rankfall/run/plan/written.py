@@ -1,0 +1,109 @@
+"""A plan as the run that made it wrote it: beside its configuration what its jobs need to know, in a folder named by its content.
+
+    results/plan/0123456789abcdef01234567/
+        config.json                 the configuration, whole
+        jobs.json                   what each job makes and needs, and what tables are combined from
+        shards/TASK/SHARD.json      the cells of a shard, as a slice (`slices.py`)
+        data/TASK.json              one cell for each data set of a task
+
+A job reads what is its own, makes that part of the plan anew and compares (`commands/_planned.py`). So nothing here is believed: a file
+that is missing, damaged or of another plan costs time, the planning of the whole grid, and changes no result.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rankfall.disk import atomic
+from rankfall.errors import RankfallError
+from rankfall.run.plan.cell import LENGTH, digest_of
+from rankfall.run.plan.slices import Slice, together
+
+FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
+
+
+class Damaged(RankfallError):
+    """A file of a written plan that is not as it was written, or not there."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A plan in its folder."""
+
+    folder: Path
+
+    @classmethod
+    def beside(cls, config: Path) -> "Written | None":
+        """The one that a configuration's file belongs to; None for a file that nobody has written as a plan's."""
+        found = cls(config.parent)
+        return found if config.name == CONFIG and found.jobs_file.is_file() else None
+
+    @property
+    def config(self) -> Path:
+        return self.folder / CONFIG
+
+    @property
+    def jobs_file(self) -> Path:
+        return self.folder / JOBS
+
+    def shard_file(self, task: str, shard: str) -> Path:
+        return self.folder / "shards" / task / f"{shard}.json"
+
+    def data_file(self, task: str) -> Path:
+        return self.folder / "data" / f"{task}.json"
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """`jobs`: path -> what its job makes and needs; `parts`: table -> what it is combined from; `sample`: cells of every code."""
+        return read_sealed(self.jobs_file)
+
+    def shard(self, task: str, shard: str) -> Slice:
+        return Slice(**read_sealed(self.shard_file(task, shard)))
+
+    def shards(self, places: Iterable[tuple[str, str]]) -> Slice:
+        """Several, in their order in the plan."""
+        return together(self.shard(*place) for place in sorted(set(places)))
+
+    def data(self, task: str) -> Slice:
+        return Slice(**read_sealed(self.data_file(task)))
+
+    @property
+    def sample(self) -> Slice:
+        """A cell of every kind of code, for whoever wants to know what code there is."""
+        return Slice(self.about["sample"])
+
+
+def sealed(content: Any) -> bytes:
+    """As it is written: a digest in the first line, and what it is of in the second."""
+    text = json.dumps(content, separators=(",", ":"))
+    return f"{digest_of(text)}\n{text}\n".encode()
+
+
+def read_sealed(path: Path) -> Any:
+    try:
+        head, _, text = path.read_text(encoding="utf-8").partition("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+    if len(head) != LENGTH or digest_of(text.removesuffix("\n")) != head:
+        raise Damaged(f"{path} is not as it was written")
+    return json.loads(text)
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """A file that is as it should be is left alone: another process may be reading it."""
+    try:
+        if path.read_bytes() == content:
+            return
+    except OSError:
+        pass
+    with atomic(path) as file:
+        file.write(content)
+
+
+def used(folder: Path) -> None:
+    """The time at which a run last used a plan is that of its folder, for whoever cleans."""
+    os.utime(folder)

@@ -1,0 +1,165 @@
+"""Runs Snakemake as a child and shows what it does: a view that changes in place on a terminal, a line a job elsewhere."""
+
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from rankfall.disk import silence
+from rankfall.run.screen.child import Child
+from rankfall.run.screen.logs import Reached, reached
+from rankfall.run.screen.record import RunRecord
+from rankfall.run.screen.state import Job, RunState
+
+PAUSE = 0.1  # seconds between two looks at what has happened
+LOOK = 1.0  # between two looks at the logs of running jobs
+INTERRUPTED = 130  # exit code after Ctrl-C
+
+
+def say(line: str) -> None:
+    """One line; to a reader that has closed the pipe (`make run | head`) none, and the run goes on."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        silence()
+
+
+@dataclass
+class Driver:
+    """One run of Snakemake, from its start to its end."""
+
+    child: Child
+    state: RunState
+    title: str = ""
+    results: Path | None = None  # None: not known, since the configuration cannot be read
+    record: RunRecord | None = None
+    log: Path | None = None
+    reached: dict[str, Reached] = field(default_factory=dict)
+    looked: float = 0.0
+    signals: list[int] = field(default_factory=list)
+    began: bool = False  # whether there are jobs to do
+
+    def follow(self, terminal: bool) -> int:
+        """Until the child has ended; its exit code, or that of an interruption."""
+        with self.signals_passed_on():
+            code = self.on_terminal() if terminal else self.in_lines()
+        self.keep_output()
+        if self.record is not None and self.began:
+            self.record.write(self.state, "ended" if not code else "stopped" if self.signals else "failed")
+        return INTERRUPTED if signal.SIGINT in self.signals and code else code
+
+    def on_terminal(self) -> int:
+        from rich.live import Live
+
+        from rankfall.run.screen.screen import console, view
+
+        with Live(console=console(), refresh_per_second=8, transient=True, auto_refresh=False) as live:
+            while True:
+                code = self.child.code(PAUSE)
+                self.look(code is not None)
+                now = time.time()
+                if code is not None:
+                    return code
+                shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
+                live.update(view(self.state, self.reached, now, shown), refresh=True)
+
+    def in_lines(self) -> int:
+        from rankfall.run.screen import lines
+
+        said = False
+        while True:
+            code = self.child.code(PAUSE)
+            for job in self.look(code is not None):
+                say(lines.ended(self.state, job, self.reached, time.time()))
+            if self.began and not said:
+                said = True
+                say(lines.opening(self.state, self.title))
+            if code is not None:
+                return code
+
+    def look(self, last: bool = False) -> list[Job]:
+        """Take in what has happened; returns the jobs that have ended since."""
+        ended = []
+        if self.signals:
+            self.child.stop_new_jobs()
+        for event in self.child.new_events():
+            job = self.state.take(event)
+            ended += [job] if job else []
+            self.began |= event.get("event") == "rankfall_costs"
+        now = time.monotonic()
+        if now - self.looked >= LOOK or last:
+            self.looked = now
+            found = {number: reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
+            self.reached = {number: one for number, one in found.items() if one is not None}
+        if self.began:
+            self.keep_output()
+            if self.record is not None:
+                self.record.write(self.state)
+        return ended
+
+    def keep_output(self) -> None:
+        """Add what Snakemake has said to the run's log."""
+        if self.results is None or not self.began:
+            return
+        with suppress(OSError):  # a full disk: the jobs will say so, and a run is not stopped for its log
+            if self.log is None:
+                log = self.results / "logs" / "run.log"
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.unlink(missing_ok=True)
+                self.log = log
+            new = self.child.new_output()
+            if new:
+                with self.log.open("ab") as file:
+                    file.write(new)
+
+    @contextmanager
+    def signals_passed_on(self) -> Iterator[None]:
+        """Ctrl-C stops the child gently; what else ends or pauses this process does the same to the child's processes."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            self.signals.append(number)
+            self.state.stopping = True
+            if number == signal.SIGINT:
+                self.child.interrupt()
+            else:
+                self.child.end(number)
+
+        def pause(number: int, frame: FrameType | None) -> None:
+            self.child.end(signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGSTOP)  # until the shell says `fg` or `bg`
+            self.child.end(signal.SIGCONT)
+
+        handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: stop, signal.SIGTSTP: pause}
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
+    """How Snakemake is called."""
+    start = [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", str(profile)]
+    return [*start, *more]
+
+
+def environment(checkout: Path) -> Mapping[str, str]:
+    """With the folder in which Snakemake finds the logger plugin."""
+    plugin, others = str(checkout / "workflow" / "logger"), os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [others, plugin]))}
+
+
+def typed(config: Path, profile: Path, more: Sequence[str]) -> str:
+    """What a person types to run this again."""
+    words = ["make run"]
+    words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")
+    words += [f"PROFILE={shlex.quote(str(profile))}"] * (str(profile) != "workflow/profiles/default")
+    words += [f"ARGS={shlex.quote(shlex.join(more))}"] * bool(more)
+    return " ".join(words)

@@ -1,0 +1,118 @@
+"""The last lines of a run: what there is now and where, or why it ended and what to type."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rankfall.run.screen.state import RunState
+from rankfall.run.screen.words import clock, count
+
+FAILED = 5  # jobs that are named
+FINDINGS = 4  # that are told
+
+
+def finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
+    """After a run in which all went well."""
+    if state.idle:
+        yield f"==> nothing to do: {results} is up to date with {config} and the code"
+        return
+    yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
+
+
+def told(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """The first sentence of the answers to the first few questions, and how many more there are on the page."""
+    for question, answer in findings[:FINDINGS]:
+        yield f"==> {question} {first_sentence(answer)}"
+    if len(findings) > FINDINGS:
+        yield f"==> the page answers {count(len(findings) - FINDINGS, 'more question')}"
+
+
+def first_sentence(text: str) -> str:
+    """A point inside a number, or before a small letter, ends none."""
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", text.strip(), maxsplit=1)[0]
+
+
+def where(results: Path) -> Iterator[str]:
+    """Where to look."""
+    page = page_of(results)
+    if page.is_file():
+        yield f"==> page: {page} (`rankfall open{option(results)}`)"
+    yield f"==> tables: {results / 'tables'}; figures: {results / 'figures'}"
+
+
+def page_of(results: Path) -> Path:
+    return results / "report" / "index.html"
+
+
+def option(results: Path) -> str:
+    return "" if results == Path("results") else f" --results {results}"
+
+
+def stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
+    """After Ctrl-C."""
+    done = f"{state.count} of {count(state.total, 'job')}" if state.totals else "nothing"
+    yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training goes on from its checkpoint"
+    yield f"==> to go on: {again}"
+
+
+def failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
+    """After jobs failed."""
+    jobs = list(state.failed.values())
+    for job in jobs[:FAILED]:
+        yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
+    if len(jobs) > FAILED:
+        yield f"==> ... and {len(jobs) - FAILED} more"
+    yield f"==> {state.count} of {count(state.total, 'job')} done, {len(jobs)} failed; to try these again: {again}"
+    if log is not None:
+        yield f"==> all that Snakemake said: {log}"
+
+
+def lacking(state: RunState, results: Path) -> Iterator[str]:
+    """Of the page, after jobs failed."""
+    if state.no_page:
+        yield f"==> no page: {state.no_page}"
+    elif state.lacks:
+        yield from where(results)
+        yield f"==> the page lacks {', '.join(state.lacks)}"
+
+
+def refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
+    """Where Snakemake ended before its first job."""
+    if state.refused == "LockException":
+        yield locked(other, again, unlock)
+        return
+    ours = [line for line in text.splitlines() if line.startswith("error: ")]
+    if ours:
+        yield ours[-1]
+        return
+    said = [line for part in state.said for line in part.splitlines() if line.strip()]
+    yield from said[:12] or text.splitlines()[-12:]
+
+
+def locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
+    """Another run has these files, or one that was killed left its lock."""
+    if other is None:
+        what = "another Snakemake is working on these results, or one that was killed has left its lock"
+    elif alive(other):
+        since = f"since {other['began_at']}" if other.get("began_at") else ""
+        what = f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
+        return f"error: {what}: wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
+    else:
+        what = f"`{other['command']}` (process {other['pid']} on {other['host']}) ended without removing its lock"
+    return f"error: {what}: if nothing runs, type `{unlock}`, then `{again}`"
+
+
+def alive(record: Mapping[str, Any]) -> bool:
+    """Whether the process of a record runs; of another machine it is believed."""
+    if record.get("host") != socket.gethostname():
+        return True
+    try:
+        os.kill(int(record["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,0 +1,24 @@
+"""A run where there is no terminal: a line when it begins, and one for each job that ends."""
+
+from collections.abc import Mapping
+
+from rankfall.run.screen.left import said_left
+from rankfall.run.screen.logs import Reached
+from rankfall.run.screen.state import STAGES, Job, RunState
+from rankfall.run.screen.words import clock, count
+
+
+def opening(state: RunState, title: str) -> str:
+    """What there is to do."""
+    parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
+    return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
+
+
+def ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
+    """A job that is done, or failed."""
+    left = said_left(state, reached, now)
+    about = f", {left}" if left and job.place < state.total else ""
+    when = f"{clock(now - state.began)} so far{about}"
+    if job.error:
+        return f"[{job.place}/{state.total}] failed: {job.name}: {job.error}; log: {job.log}; {when}"
+    return f"[{job.place}/{state.total}] {job.name}: {clock(job.seconds or 0.0)}; {when}"

@@ -1,0 +1,57 @@
+"""How far running jobs are, by what they write into their logs (`train/progress.py`, `run/jobs/measuring.py`)."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankfall.terminal import clean
+
+READ = 4096  # bytes of a log's beginning and of its end
+CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
+STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
+LOSS = re.compile(r"loss (\S+) to (\S+?),")
+MEASURED = re.compile(r"^\S+: (\d+)/(\d+) measured", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a job is."""
+
+    cells: int = 0  # of all that it is for, those that are finished
+    of: int = 0
+    share: float = 0.0  # of what it had to compute
+    rate: float = 0.0  # training steps a second, each network's counted
+    detail: str = ""
+
+
+def reached(log: Path) -> Reached | None:
+    """None where the log does not say, or there is none yet."""
+    try:
+        with log.open("rb") as file:
+            text = file.read(READ)
+            size = log.stat().st_size
+            if size > READ:
+                file.seek(max(READ, size - READ))
+                text += b"\n" + file.read()
+    except OSError:
+        return None
+    return of_text(clean(text.decode(errors="replace").replace("\r", "\n")))
+
+
+def of_text(text: str) -> Reached | None:
+    """The same, of what was written so far."""
+    begun = CELLS.search(text)
+    if begun is None:
+        return None
+    total, stored, missing = map(int, begun.groups())
+    steps, measured = STEP.findall(text), MEASURED.findall(text)
+    if steps:
+        done, _, members, step, of, rate = (float(number) for number in steps[-1])
+        computed = done - stored + members * step / max(of, 1)
+        loss = LOSS.findall(text)
+        detail = f"loss {loss[-1][0]} to {loss[-1][1]}" if loss else ""
+        return Reached(int(done), total, computed / max(missing, 1), rate, detail)
+    if measured:
+        done = int(measured[-1][0])
+        return Reached(stored + done, total, done / max(missing, 1))
+    return Reached(stored, total)

@@ -1,0 +1,79 @@
+"""A run on a terminal: one view that changes in place."""
+
+from collections.abc import Mapping
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from rankfall.run.screen.left import said_left
+from rankfall.run.screen.logs import Reached
+from rankfall.run.screen.state import STAGES, Job, RunState
+from rankfall.run.screen.words import clock, count
+
+JOBS = 6  # running jobs that are shown
+BAR = 24  # columns
+
+
+def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> RenderableType:
+    """Everything that is known, in a few lines."""
+    if not state.totals:
+        return Text(f"{title}: planning, {clock(now - state.began)}")
+    parts: list[RenderableType] = [headline(state, reached, now, title), stages(state)]
+    trains = training(state, reached)
+    if trains:
+        parts.append(Text(f"  {trains}"))
+    running = sorted(state.running.items(), key=lambda item: item[1].began)
+    parts += [Text(f"  {line(job, reached.get(number), now)}", style="dim") for number, job in running[:JOBS]]
+    if len(running) > JOBS:
+        parts.append(Text(f"  and {len(running) - JOBS} more", style="dim"))
+    if state.failed:
+        last = list(state.failed.values())[-1]
+        parts.append(Text(f"  {count(len(state.failed), 'job')} failed, last {last.name}: {last.error}", style="red"))
+        parts.append(Text(f"  log: {last.log}", style="red dim"))
+    return Group(*parts)
+
+
+def headline(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> Text:
+    left = said_left(state, reached, now)
+    about = f", {left}" if left and state.count < state.total else ""
+    return Text(
+        f"{title}: {state.count} of {count(state.total, 'job')}, {clock(now - state.began)}{about}", style="bold"
+    )
+
+
+def stages(state: RunState) -> Table:
+    """A bar for the jobs of each rule, in the order in which they run."""
+    table = Table.grid(padding=(0, 1))
+    for rule in state.rules:
+        done, total = state.done[rule], state.totals[rule]
+        bar = ProgressBar(total=total, completed=done, width=BAR, complete_style="cyan", finished_style="green")
+        table.add_row(f"  {escape(STAGES.get(rule, rule))}", bar, f"{done} of {total}")
+    return table
+
+
+def training(state: RunState, reached: Mapping[str, Reached]) -> str:
+    """Cells, and steps a second of what trains now."""
+    found = {
+        number: one for number, one in reached.items() if getattr(state.running.get(number), "rule", "") == "train"
+    }
+    if not found:
+        return ""
+    rate, cells, of = (sum(getattr(one, name) for one in found.values()) for name in ("rate", "cells", "of"))
+    steps = f", {rate:,.0f} training steps a second" if rate else ""
+    return f"{cells:.0f} of {of:.0f} networks of the running jobs are trained{steps}"
+
+
+def line(job: Job, found: Reached | None, now: float) -> str:
+    """One running job."""
+    so_far = f"{job.name}, {clock(now - job.began)}"
+    if found is None or not found.of:
+        return so_far
+    rate = f", {found.rate:,.0f} steps a second" if found.rate else ""
+    return f"{so_far}: {found.cells} of {found.of} cells{rate}{', ' + found.detail if found.detail else ''}"
+
+
+def console() -> Console:
+    return Console(highlight=False, soft_wrap=False)

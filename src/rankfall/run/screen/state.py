@@ -1,0 +1,160 @@
+"""The state of a run: which jobs there are, which are running, done or failed. It follows from Snakemake's events, one after another."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankfall.run.screen.words import SILENT, error_in
+
+STAGES = {  # rule -> what its jobs do
+    "data": "data sets",
+    "lookup": "found in the store",
+    "train": "training",
+    "measure": "measuring networks",
+    "measure_freely": "measuring",
+    "table": "tables",
+    "figure": "figures",
+    "page": "page",
+}
+VERBS = {"measure_freely": "measure"}  # as a job is called on the command line
+
+
+@dataclass
+class Job:
+    """One that has begun."""
+
+    rule: str
+    name: str  # such as `train sorting 0-31`
+    output: str  # its first file
+    log: str
+    began: float
+    seconds: float | None = None  # that it took
+    error: str = ""
+    place: int = 0  # among the jobs that are done, when it ended
+
+
+@dataclass
+class RunState:
+    """What is known of a run."""
+
+    began: float
+    totals: dict[str, int] = field(default_factory=dict)  # rule -> jobs
+    done: Counter[str] = field(default_factory=Counter)  # rule -> jobs
+    running: dict[str, Job] = field(default_factory=dict)  # by Snakemake's number
+    finished: list[Job] = field(default_factory=list)
+    failed: dict[str, Job] = field(
+        default_factory=dict
+    )  # by output; a job that succeeds when it is tried again is taken out
+    costs: dict[str, tuple[str, float, int]] = field(default_factory=dict)  # output -> rule, estimated seconds, cells
+    config: str = ""  # the file that all jobs read the configuration from
+    cores: int = 1
+    said: list[str] = field(default_factory=list)  # errors of Snakemake itself
+    refused: str = ""  # kind of the error that ended Snakemake
+    idle: bool = False  # there was nothing to do
+    lacks: list[str] = field(default_factory=list)  # tables and figures without which the page had to be made
+    no_page: str = ""  # why there could be no page
+    stopping: bool = False  # somebody asked it to: jobs that end without a result have not failed
+
+    @property
+    def rules(self) -> list[str]:
+        """Those that have jobs, in the order in which they run."""
+        return [rule for rule in STAGES if rule in self.totals] + sorted(self.totals.keys() - STAGES)
+
+    @property
+    def total(self) -> int:
+        return sum(self.totals.values())
+
+    @property
+    def count(self) -> int:
+        """Of jobs done."""
+        return sum(self.done.values())
+
+    def take(self, event: Mapping[str, Any]) -> Job | None:
+        """One event; returns a job that has just ended, well or badly."""
+        handler = getattr(self, f"_{event.get('event')}", None)
+        ended: Job | None = handler(event) if handler else None
+        return ended
+
+    def _run_info(self, event: Mapping[str, Any]) -> None:
+        stats = {str(rule): int(number) for rule, number in event.get("stats", {}).items()}
+        if not self.totals:  # told again at the end
+            self.totals = {rule: number for rule, number in stats.items() if rule not in ("total", "all")}
+
+    def _rankfall_costs(self, event: Mapping[str, Any]) -> None:
+        self.config = str(event.get("config") or "")
+        self.costs = {output: (rule, cost, cells) for output, (rule, cost, cells) in event["costs"].items()}
+
+    def _rankfall_page(self, event: Mapping[str, Any]) -> None:
+        self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
+
+    def _resources_info(self, event: Mapping[str, Any]) -> None:
+        self.cores = int(event.get("cores") or self.cores)
+
+    def _job_info(self, event: Mapping[str, Any]) -> None:
+        """Told when a job begins; on a cluster, when it is submitted."""
+        rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
+        if rule not in self.totals:  # `all`
+            return
+        name = " ".join([VERBS.get(rule, rule), *map(str, wildcards.values())])
+        first = [(event.get(what) or [""])[0] for what in ("output", "log")]
+        self.running[str(event["jobid"])] = Job(rule, name, first[0], first[1], float(event["time"]))
+
+    def _job_finished(self, event: Mapping[str, Any]) -> Job | None:
+        number = str(event["job_id"])
+        job = self.running.pop(number, None)
+        if job is None:
+            return None
+        job.seconds = max(0.0, float(event["time"]) - job.began)  # a clock may be set back
+        self.done[job.rule] += 1
+        job.place = self.count
+        self.finished.append(job)
+        self.failed.pop(job.output, None)
+        return job
+
+    def _job_error(self, event: Mapping[str, Any]) -> Job | None:
+        number = str(event["jobid"])
+        job = self.running.pop(number, None)
+        if job is None:
+            return None
+        job.seconds = max(0.0, float(event["time"]) - job.began)
+        if self.stopping:
+            return None
+        job.place = self.count
+        # Snakemake takes away the log of a job that it tries again, often before it is read here: the next attempt will say why.
+        job.error = str(event.get("error") or (error_in(Path(job.log)) if job.log else "it has no log"))
+        self.failed[job.output] = job
+        return None if job.error == SILENT else job
+
+    def _error(self, event: Mapping[str, Any]) -> None:
+        self.refused = str(event.get("exception") or "error")
+        self.said.append(str(event.get("text", "")))
+
+    def _text(self, event: Mapping[str, Any]) -> None:
+        text = str(event.get("text", ""))
+        if text.startswith("Nothing to be done"):
+            self.idle = True
+        elif event.get("level") in ("ERROR", "CRITICAL"):
+            self.said.append(text)
+
+    def as_record(self) -> dict[str, Any]:
+        """As plain data, for whoever watches from elsewhere."""
+        jobs = {
+            "running": {number: vars(job) for number, job in self.running.items()},
+            "failed": {output: vars(job) for output, job in self.failed.items()},
+            "finished": [vars(job) for job in self.finished],
+        }
+        return {**vars(self), **jobs, "done": dict(self.done)}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> "RunState":
+        """Back again."""
+        jobs = {
+            "running": {number: Job(**job) for number, job in record["running"].items()},
+            "failed": {output: Job(**job) for output, job in record["failed"].items()},
+            "finished": [Job(**job) for job in record["finished"]],
+            "costs": {output: tuple(cost) for output, cost in record["costs"].items()},
+            "done": Counter(record["done"]),
+        }
+        return cls(**{**record, **jobs})

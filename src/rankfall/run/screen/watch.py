@@ -1,0 +1,139 @@
+"""What a run does that somebody started elsewhere: from another terminal, or from another machine that sees its results."""
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankfall.errors import RankfallError
+from rankfall.run.screen.ending import alive
+from rankfall.run.screen.left import said_left
+from rankfall.run.screen.logs import Reached, reached
+from rankfall.run.screen.record import file_of, read
+from rankfall.run.screen.state import RunState
+from rankfall.run.screen.words import clock, count
+
+LOOK = 1.0  # seconds between two looks
+SAY = 30.0  # between two lines, where there is no terminal
+SILENT = 60.0  # without a new record: its process may be dead
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One look at a run's record."""
+
+    about: Mapping[str, Any]
+    state: RunState
+    reached: Mapping[str, Reached]
+    now: float  # by the clock of the machine that runs it
+
+    @property
+    def title(self) -> str:
+        return f"{self.about['command']} on {self.about['host']} (process {self.about['pid']})"
+
+
+def look(results: Path) -> Seen:
+    """The record as it is now, and how far the running jobs are by their logs."""
+    about = read(results)
+    if about is None and not file_of(results).exists():
+        raise RankfallError(f"{file_of(results)} is missing: `make run` writes it; no run of these results has begun")
+    try:
+        seen = seen_in(about or {}, results)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RankfallError(
+            f"{file_of(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
+            "the next `make run` writes it anew"
+        ) from error
+    return seen
+
+
+def seen_in(about: Mapping[str, Any], results: Path) -> Seen:
+    state = RunState.of_record(about["run"])
+    found: dict[str, Reached] = {}
+    for number, job in state.running.items():
+        one = reached(there(job.log, about["results"], results))
+        found |= {} if one is None else {number: one}
+    seen = Seen({**about, "pid": int(about["pid"])}, state, found, float(about["time"]))
+    _ = seen.title, about["how"], about["config"]  # what is told of it later
+    return seen
+
+
+def there(log: str, recorded: str, results: Path) -> Path:
+    """A log of the run, as it is called here."""
+    path = Path(log)
+    return results / path.relative_to(recorded) if path.is_relative_to(recorded) else path
+
+
+def watch(results: Path, terminal: bool) -> int:
+    """Until the run has ended; 1 if it failed, or if its process is dead."""
+    return on_terminal(results) if terminal else in_lines(results)
+
+
+def on_terminal(results: Path) -> int:
+    from rich.live import Live
+
+    from rankfall.run.screen.screen import console, view
+
+    silence = Silence()
+    with Live(console=console(), transient=True, auto_refresh=False) as live:
+        while True:
+            seen = look(results)
+            if over(seen, silence):
+                break
+            live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
+            time.sleep(LOOK)
+    return last(seen)
+
+
+def in_lines(results: Path) -> int:
+    silence, said = Silence(), -SAY
+    while True:
+        seen = look(results)
+        if over(seen, silence):
+            return last(seen)
+        if time.monotonic() - said >= SAY:
+            said = time.monotonic()
+            print(line(seen), flush=True)
+        time.sleep(LOOK)
+
+
+def line(seen: Seen) -> str:
+    """All in one line."""
+    left = said_left(seen.state, seen.reached, seen.now) or "nothing left"
+    running = ", ".join(job.name for job in seen.state.running.values()) or "none"
+    failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
+    return (
+        f"{seen.title}: {seen.state.count} of {count(seen.state.total, 'job')}, {clock(seen.now - seen.state.began)}, "
+        f"{left}; running: {running}{failed}"
+    )
+
+
+class Silence:
+    """How long a record has not changed, by the clock of this process alone: those of two machines may differ."""
+
+    def __init__(self) -> None:
+        self.time, self.since = 0.0, time.monotonic()
+
+    def seconds(self, now: float) -> float:
+        if now != self.time:
+            self.time, self.since = now, time.monotonic()
+        return time.monotonic() - self.since
+
+
+def over(seen: Seen, silence: Silence) -> bool:
+    """Whether there is nothing more to see."""
+    return seen.about["how"] != "running" or not alive(seen.about) or silence.seconds(seen.about["time"]) > SILENT
+
+
+def last(seen: Seen) -> int:
+    """What became of it."""
+    done = f"{seen.state.count} of {count(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
+    how = seen.about["how"]
+    if how == "running":
+        how = "gave no sign of life for a minute" if alive(seen.about) else "was killed"
+    print(f"==> {seen.title} {how}: {done}")
+    for job in seen.state.failed.values():
+        print(f"==> failed: {job.name}: {job.error}; log: {job.log}", file=sys.stdout)
+    return 0 if how == "ended" else 1

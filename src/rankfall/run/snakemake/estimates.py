@@ -1,0 +1,56 @@
+"""What the jobs of a run are estimated to take: for the whole run in `rankfall plan`, and for the time left that `rankfall run` shows."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rankfall.run.plan.build import CELL_TABLES, Plan
+from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE
+from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.standing import Standing
+
+Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
+
+
+def estimates(plan: Plan, standing: Standing, outputs: Outputs, scale: float = 1.0) -> dict[str, Estimate]:
+    """First file that a job makes -> its estimate; of the jobs that have something to make. `scale`: of the time of training."""
+    found = {}
+    for job in sorted(standing.computing):
+        if job.measure:
+            cells, measure = plan.measured_cells(job.measure, *job.place), plan.measure(job.measure)
+            seconds, rule = len(cells) * measure.cost.get("seconds", CELL), "measure"
+        else:
+            cells, rule = plan.shard(*job.place), "train"
+            seconds = scale * sum(cell.cost.seconds for cell in cells)
+        found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))
+    wanted = standing.stale.keys() | set(standing.missing)
+    free = [measure for measure in plan.measures.values() if measure.needs != "cells"]
+    costs = {outputs.freely(one.name): one.cost.get("seconds", JOBS["measure_freely"]) for one in free}
+    tasks = {task for task, _ in plan.shards}
+    others: list[tuple[str, Iterable[str]]] = [
+        ("data", map(outputs.data, tasks)),
+        ("measure_freely", costs),
+        ("table", map(outputs.table, {*CELL_TABLES, *plan.tables})),
+        ("figure", map(outputs.picture, plan.figures)),
+        ("page", [outputs.page]),
+    ]
+    for rule, paths in others:
+        found |= {path: (rule, costs.get(path, JOBS[rule]), 0) for path in sorted(set(paths) & wanted)}
+    return found
+
+
+def by_rule(found: dict[str, Estimate]) -> defaultdict[str, float]:
+    """Seconds of one core."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for rule, one, _ in found.values():
+        seconds[rule] += one
+    return seconds
+
+
+def between(found: dict[str, Estimate], cores: int) -> tuple[float, float]:
+    """The least and the most that a run is expected to take by the clock, from the call to the page."""
+    if not found:
+        return 0.0, 0.0
+    page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # it waits for all others
+    others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
+    middle = BEGIN + page + max(sum(others) / cores, *others, 0.0)
+    return RANGE[0] * middle, RANGE[1] * middle

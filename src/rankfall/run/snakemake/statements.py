@@ -1,0 +1,262 @@
+"""Statements: what each job of a plan makes, in words, as a digest, and as the files of code that it depends on.
+
+The digest covers all that the rows or the picture depend on: the keys and labels of the cells, the measure with its options and its
+code, the code that writes tables; and for outputs made from other files, the digests of those. So it is known before anything runs, and
+
+- a job is given the planned digest, and stops if its own differs;
+- every output keeps its digest, so that whether it is up to date follows from its content, and not from times or from Snakemake's records
+  (`standing.py`).
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+
+import rankfall
+from rankfall.design import Architecture, Task, Training
+from rankfall.errors import RankfallError
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan.build import CELL_TABLES, Plan
+from rankfall.run.plan.cell import Cell, alike, digest, digest_of
+from rankfall.run.snakemake.lookups import ShardJob
+from rankfall.run.snakemake.outputs import Outputs
+
+Code = Mapping[str, str]  # source file -> digest
+TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
+PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
+ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # the code by which a job's rows become a file
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The statement of one job."""
+
+    what: str
+    digest: str
+    files: Callable[[], Code] = field(repr=False, compare=False)  # computed only when a difference has to be explained
+
+    def check(self, expected: str | None, job: str) -> None:
+        """An error if the job's digest is not the planned one."""
+        if expected is not None and expected != self.digest:
+            raise RankfallError(
+                f"{job}: the configuration or the code changed since this run was planned; nothing was written, run again"
+            )
+
+    def record(self) -> dict[str, str]:
+        """What an output keeps of it: text, for the metadata of a table."""
+        return {"made": self.digest, "made_of": json.dumps({"what": self.what, "code": dict(self.files())})}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file that a table is combined from."""
+
+    path: str
+    table: str
+    statement: Statement
+    job: ShardJob | None = None  # that makes it, if its rows are of a shard's networks
+    cells: Callable[[], Iterable[str]] | None = field(
+        default=None, repr=False, compare=False
+    )  # their keys; None: of no cells
+
+    @property
+    def made(self) -> str:
+        return self.statement.digest
+
+    @cached_property
+    def keys(self) -> frozenset[str] | None:
+        """Of the cells that it may have rows of. Nobody asks who only wants to know what is made of what."""
+        return None if self.cells is None else frozenset(self.cells())
+
+
+class Statements:
+    """The statements of one plan; each is made when it is asked for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._made: dict[tuple[str, ...], Statement] = {}
+        self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
+        self._row_codes: dict[str, dict[str, str]] = {}
+
+    @property
+    def tables(self) -> list[str]:
+        return sorted({*CELL_TABLES, *self.plan.tables})
+
+    def data(self, task: str) -> Statement:
+        """The data sets of a task."""
+
+        def make() -> Statement:
+            cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
+            keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
+            files = partial(_together, [*_distinct(cell.data_code for cell in cells), rows])
+            return Statement(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
+
+        return self._once(("data", task), make)
+
+    def train(self, task: str, shard: str) -> Statement:
+        """The cells of a shard."""
+
+        def make() -> Statement:
+            cells = self.plan.shard(task, shard)
+            rows = _together([self._table_code("cells"), self._table_code("training")])
+            files = partial(_together, [*_distinct(cell.code for cell in cells), rows])
+            return Statement(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
+
+        return self._once(("train", task, shard), make)
+
+    def measure(self, name: str, task: str, shard: str) -> Statement:
+        """A measure on the cells of a shard."""
+
+        def make() -> Statement:
+            measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
+            rows = self._table_code(measure.table)
+            files = partial(_together, [measure.code, rows])
+            return Statement(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
+
+        return self._once(("measure", name, task, shard), make)
+
+    def of(self, job: ShardJob) -> Statement:
+        """The job of a shard, whichever it is."""
+        return self.measure(job.measure, *job.place) if job.measure else self.train(*job.place)
+
+    def lookup(self, jobs: Iterable[ShardJob]) -> Statement:
+        """The tables of many such jobs, which have nothing to compute."""
+        made = [(*job, self.of(job).digest) for job in sorted(jobs)]
+        return Statement(f"{len(made)} jobs", digest("lookup", made), dict)
+
+    def freely(self, name: str) -> Statement:
+        """A measure that needs no trained cells: of nothing, or of tables."""
+
+        def make() -> Statement:
+            measure = self.plan.measure(name)
+            rows, given = self._table_code(measure.table), [self.table(table).digest for table in measure.tables]
+            what = f"{len(given)} tables" if given else "itself alone"
+            files = partial(_together, [measure.code, rows])
+            return Statement(what, digest("measure", measure.key, given, rows), files)
+
+        return self._once(("freely", name), make)
+
+    def table(self, name: str) -> Statement:
+        """A table of the results."""
+
+        def make() -> Statement:
+            code = _together([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
+            made = [part.made for part in self.parts(name, Outputs(""))]
+            return Statement(f"{len(made)} files", digest("table", name, made, code), lambda: code)
+
+        return self._once(("table", name), make)
+
+    def figure(self, name: str) -> Statement:
+        """A picture with its caption."""
+
+        def make() -> Statement:
+            figure = self.plan.figure(name)
+            given = [self.table(table).digest for table in figure.tables]
+            looks = [self.plan.labels, self.plan.colours]
+            content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given, looks)
+            return Statement(f"{len(given)} tables", content, lambda: figure.code)
+
+        return self._once(("figure", name), make)
+
+    def page(self) -> Statement:
+        """The page of all tables; figures are linked from it, with their captions."""
+
+        def make() -> Statement:
+            code = self._sources.code_files(PAGE_ROOTS) | page_files()
+            given = [self.table(table).digest for table in self.tables]
+            drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
+            what = f"{len(given)} tables and {len(drawn)} figures"
+            said = [self.plan.config.name, self.plan.labels, self.plan.colours]
+            return Statement(what, digest("page", said, given, drawn, sorted(self.plan.figures), code), lambda: code)
+
+        return self._once(("page",), make)
+
+    def parts(self, table: str, outputs: Outputs) -> list[Part]:
+        """The files that a table is combined from."""
+        if table not in self.tables:
+            raise RankfallError(f"table {table!r} is not of this configuration; allowed: {', '.join(self.tables)}")
+        if table in ("cells", "training"):
+            file = outputs.cells if table == "cells" else outputs.training
+            shards = self.plan.shards.items()
+            return [
+                Part(file(*place), table, self.train(*place), ShardJob(*place), partial(_keys, cells))
+                for place, cells in shards
+            ]
+        if table == "datasets":
+            return [
+                Part(outputs.data(task), table, self.data(task))
+                for task in sorted({task for task, _ in self.plan.shards})
+            ]
+        return [part for name in self.plan.tables[table] for part in self._measured(name, table, outputs)]
+
+    def _measured(self, name: str, table: str, outputs: Outputs) -> Iterator[Part]:
+        if self.plan.measures[name].needs != "cells":
+            yield Part(outputs.freely(name), table, self.freely(name))
+            return
+        for place in self.plan.shards:
+            cells = self.plan.measured_cells(name, *place)
+            if cells:
+                job = ShardJob(*place, name)
+                yield Part(outputs.measured(name, *place), table, self.of(job), job, partial(_keys, cells))
+
+    def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
+        if place not in self._made:
+            self._made[place] = make()
+        return self._made[place]
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources()
+
+    def _table_code(self, table: str) -> dict[str, str]:
+        if table not in self._row_codes:
+            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, f"rankfall.report.schemas.{table}"])
+        return self._row_codes[table]
+
+    def _rows(self, cells: Sequence[Cell]) -> str:
+        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out. It is that of a list of
+        [key, task, architecture, training], put together as text: there may be a million of them.
+        """
+        rows = []
+        for some in alike(cells):
+            end = "".join(f',"{self._said(part)}"' for part in (some.task, some.architecture, some.training))
+            rows += [f'["{cell.key}"{end}]' for cell in some.cells]
+        return digest_of(f"[[{','.join(rows)}]]")
+
+    def _said(self, part: Task | Architecture | Training) -> str:
+        """Digest of all that an entry says; most cells share theirs."""
+        if id(part) not in self._specs:
+            self._specs[id(part)] = digest(asdict(part))
+        return self._specs[id(part)]
+
+
+def page_files() -> dict[str, str]:
+    """What the page has of its own beside code: its text, script and style."""
+    folder = Path(rankfall.__file__).parent / "report" / "page"
+    names = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".js", ".css"))
+    return {
+        f"rankfall/report/page/{path.relative_to(folder).as_posix()}": hashlib.sha256(path.read_bytes()).hexdigest()[
+            :12
+        ]
+        for path in names
+    }
+
+
+def _keys(cells: Iterable[Cell]) -> Iterator[str]:
+    return (cell.key for cell in cells)
+
+
+def _distinct(codes: Iterable[Code]) -> list[Code]:
+    """Cells of one kind share theirs."""
+    return list({id(code): code for code in codes}.values())
+
+
+def _together(codes: Iterable[Code]) -> dict[str, str]:
+    """Several mappings as one."""
+    found: dict[str, str] = {}
+    for code in codes:
+        found.update(code)
+    return dict(sorted(found.items()))

@@ -1,0 +1,175 @@
+"""What would run, and why: the plan compared with the store.
+
+A cell is fresh (its key is in the store), stale (its spec is, computed by other code), new, or kept: the store has lost it, but no job
+asks for it, since all that is made of it stands. Why it is stale follows from the file digests
+that are recorded with every result; why it is new by the most similar result under the same labels that no cell stands for any more.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rankfall.run.plan.build import Plan
+from rankfall.run.plan.cell import Cell
+from rankfall.run.snakemake.estimates import Estimate, estimates
+from rankfall.run.snakemake.lookups import FINISHED
+from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.reasons import changed_code, listed
+from rankfall.run.snakemake.standing import standing
+from rankfall.run.snakemake.statements import Statements
+
+if TYPE_CHECKING:
+    from rankfall.run.store import CellRecord
+
+FRESH, STALE, NEW = "fresh", "stale", "new"
+
+
+@dataclass
+class Line:
+    """The cells of one task, architecture and training."""
+
+    task: str
+    architecture: str
+    training: str
+    cells: int = 0
+    fresh: int = 0
+    stale: int = 0
+    new: int = 0
+    kept: int = 0
+    seconds: float = 0.0  # of what is not fresh
+
+
+@dataclass
+class Status:
+    """All of the plan."""
+
+    lines: list[Line] = field(default_factory=list)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (state, why) -> cells
+    jobs: int = 0  # training jobs with something to do
+    shards: int = 0
+    measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # name -> (rows of cells in store, cells)
+    scale: float = 1.0  # measured seconds over estimated ones
+    measured: int = 0  # cells that the scale comes from
+    run: dict[str, Estimate] = field(default_factory=dict)  # first file -> estimate, of all jobs of a run
+
+    @property
+    def seconds(self) -> float:
+        """Of one core."""
+        return sum(line.seconds for line in self.lines)
+
+
+def status(plan: Plan, results: Path, measures: bool = False) -> Status:
+    """Compare; reads headers of stack files only."""
+    records = list(_records(results))
+    keys = {record.key for record in records if record.status in FINISHED}
+    failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
+    specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
+    gone = _gone(records, {cell.spec for cell in plan.cells})
+    found = Status(shards=len(plan.shards))
+    outputs = Outputs.under(results)
+    there = standing(plan, Statements(plan), outputs)
+    needed = there.shards
+    found.scale, found.measured = _scale(plan.cells, records)
+    found.run = estimates(plan, there, outputs, found.scale)
+    lines: dict[tuple[str, str, str], Line] = {}
+    busy = set()
+    for cell in plan.cells:
+        line = lines.setdefault(cell.labels, Line(*cell.labels))
+        line.cells += 1
+        if cell.key in keys:
+            line.fresh += 1
+            continue
+        if cell.key not in failed and (cell.task.name, cell.shard) not in needed:
+            line.kept += 1
+            continue
+        busy.add((cell.task.name, cell.shard))
+        line.seconds += found.scale * cell.cost.seconds
+        if cell.key in failed:
+            state, why = STALE, f"failed before: {failed[cell.key]}"
+        elif cell.spec in specs:
+            state, why = STALE, changed_code(specs[cell.spec].record.get("code", {}), cell.code)
+        else:
+            state, why = NEW, changed_spec(cell, gone.get((*cell.labels, cell.seed), []))
+        line.stale += state == STALE
+        line.new += state == NEW
+        found.reasons[state, why] += 1
+    found.lines, found.jobs = list(lines.values()), len(busy)
+    if measures:
+        found.measures = _measured(plan, results)
+    return found
+
+
+def changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
+    """Which fields of the spec differ from the most similar of the candidates, in words."""
+    flat = dict(_flat(cell.content))
+    best: list[str] | None = None
+    for content in candidates:
+        other = dict(_flat(content))
+        told = [
+            f"{name}: {other.get(name)!r} -> {flat.get(name)!r}"
+            for name in sorted(flat.keys() | other.keys())
+            if flat.get(name) != other.get(name)
+        ]
+        if best is None or len(told) < len(best):
+            best = told
+    return listed(best) if best else "not computed before"
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """architecture.depth -> 6, task.options.length -> 8, ..."""
+    for name, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _flat(item, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", item
+
+
+def _records(results: Path) -> "Iterable[CellRecord]":
+    if not (results / "store").is_dir():
+        return []
+    from rankfall.run.store import Store
+
+    return Store(results / "store").records()
+
+
+def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
+    times: dict[Path, float] = {}
+    for record in records:
+        if record.stack not in times:
+            try:
+                times[record.stack] = record.stack.stat().st_mtime
+            except OSError:  # removed by another process in the meantime
+                times[record.stack] = 0.0
+    return sorted(records, key=lambda record: times[record.stack])
+
+
+def _gone(records: "Iterable[CellRecord]", specs: set[str]) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+    """Results that no cell of the plan asks for any more, by labels and seed."""
+    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for record in records:
+        about = record.record
+        if "labels" in about and "content" in about and about.get("spec") not in specs:
+            found.setdefault((*about["labels"], about.get("seed")), []).append(about["content"])
+    return found
+
+
+def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[float, int]:
+    """How this machine's measured seconds compare with the estimate, from the plan's own trained cells."""
+    seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
+    ratios = [seconds[cell.spec] / cell.cost.seconds for cell in cells if cell.training.epochs and cell.spec in seconds]
+    return (median(ratios), len(ratios)) if ratios else (1.0, 0)
+
+
+def _measured(plan: Plan, results: Path) -> dict[str, tuple[int, int]]:
+    from rankfall.run.store import Store
+
+    store, counts = Store(results / "store"), {}
+    for name, measure in plan.measures.items():
+        if measure.needs == "cells":
+            keys = [plan.measure_key(name, cell) for cell in plan.cells if cell.key in plan.selected[name]]
+            covered = store.rows.covered(measure.component.name) if (results / "store").is_dir() else {}
+            counts[name] = (sum(key in covered for key in keys), len(keys))
+    return counts

@@ -1,0 +1,194 @@
+"""Files of a store that nothing needs any more: `rankfall gc` lists them and, with --delete, removes them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rankfall.disk import cannot, odd
+from rankfall.run.store import Store
+from rankfall.run.store.announced import FOLDER, announced
+from rankfall.run.store.files import SUFFIX
+from rankfall.run.store.rows import ITEMS, folder_of, read_rows
+from rankfall.run.store.rows import SUFFIX as ROWS_SUFFIX
+from rankfall.run.store.singles import read_checkpoint, read_dataset
+from rankfall.run.store.stacks import read_stack
+from rankfall.run.store.trials import SUFFIX as TRIALS_SUFFIX
+
+DAY = 86_400.0
+ABANDONED = 1 * DAY  # after this time a temporary file of another machine counts as abandoned
+FORGOTTEN = 30 * DAY  # and so does a checkpoint that does not name its cells, a trial, and rows of items
+
+
+@dataclass(frozen=True)
+class Live:
+    """The keys that plans in use need."""
+
+    cells: set[str] = field(default_factory=set)
+    data: set[str] = field(default_factory=set)
+    measures: dict[str, set[str]] = field(default_factory=dict)  # measure's component -> measure keys
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file that can go."""
+
+    kind: str  # stack, dataset, rows, checkpoint, trial, temporary, announcement, damaged, plan
+    path: Path
+    bytes: int
+    age: float  # seconds since it was last written
+    reason: str
+
+
+def removable(store: Store, live: Live) -> list[Item]:
+    """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
+    parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _damaged)
+    return [item for part in parts for item in part(store, live)]
+
+
+def remove(items: list[Item]) -> None:
+    """Remove files; one that is gone already is no error."""
+    for item in items:
+        try:
+            item.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot("remove", item.path, error) from error
+
+
+def verify(store: Store) -> tuple[int, int]:
+    """Read every finished file completely and set damaged ones aside; returns how many were read, and how many were
+    damaged.
+    """
+    read = damaged = 0
+    for folder, suffix, reader in _kinds(store):
+        for entry in store.vault.files(folder, suffix):
+            read += 1
+            damaged += store.vault.read(Path(entry.path), reader) is None
+    return read, damaged
+
+
+def strange(store: Store) -> list[tuple[Path, str]]:
+    """Paths with the name of a finished file that are not files, and what they are; readers ignore them."""
+    found = []
+    for folder, suffix in [
+        *((folder, suffix) for folder, suffix, _ in _kinds(store)),
+        ("trials", ".json"),
+        (FOLDER, ".json"),
+    ]:
+        place = store.root / folder
+        for name in sorted(os.listdir(place)) if place.is_dir() else []:
+            what = odd(place / name)
+            if what is not None and name.endswith(suffix):
+                found.append((place / name, what))
+    return found
+
+
+def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
+    """Every folder with finished files, their suffix, and what reads one of them and checks that it belongs under its name."""
+    kinds: list[tuple[str, str, Callable[[Path], object]]] = [
+        ("data", SUFFIX, read_dataset),
+        ("checkpoints", SUFFIX, read_checkpoint),
+    ]
+    kinds += [(f"stacks/{group}", SUFFIX, read_stack) for group in store.vault.folders("stacks")]
+    return kinds + [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.vault.folders("measures")]
+
+
+def _item(kind: str, path: Path, reason: str) -> Iterator[Item]:
+    try:
+        stat = path.lstat()
+    except FileNotFoundError:
+        return
+    yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, reason)
+
+
+def _forgotten(kind: str, path: Path, reason: str) -> Iterator[Item]:
+    return (item for item in _item(kind, path, reason) if item.age > FORGOTTEN)
+
+
+def _stacks(store: Store, live: Live) -> Iterator[Item]:
+    used = {cell.stack for cell in store.find_cells(live.cells).values()}
+    held: dict[Path, bool] = {}
+    for cell in store.records():
+        held[cell.stack] = held.get(cell.stack, False) or cell.key in live.cells
+    for path in sorted(held.keys() - used):
+        reason = "its cells are also in other files" if held[path] else "no cell of it is in the plan"
+        yield from _item("stack", path, reason)
+
+
+def _datasets(store: Store, live: Live) -> Iterator[Item]:
+    for entry in store.vault.files("data"):
+        if Path(entry.name).stem not in live.data:
+            yield from _item("dataset", Path(entry.path), "no cell of the plan uses it")
+
+
+def _rows(store: Store, live: Live) -> Iterator[Item]:
+    """No plan says of which items its measures have rows; those that are missed are measured again."""
+    wanted = {folder_of(name): keys for name, keys in live.measures.items()}
+    for name in store.vault.folders("measures"):
+        if name.endswith(ITEMS):
+            for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
+                yield from _forgotten("rows", Path(entry.path), "holds rows of single items, and is old")
+            continue
+        covered = store.rows.covered(name)
+        used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
+        for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
+            if Path(entry.path) not in used:
+                yield from _item("rows", Path(entry.path), f"nothing in the plan's measure {name} is read from it")
+
+
+def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
+    finished = store.find_cells(live.cells)
+    waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
+    for name, keys in live.measures.items():
+        waiting |= keys - store.rows.covered(name).keys()
+    for path, cells in store.checkpoints.cells().items():
+        if cells is None:
+            yield from _forgotten("checkpoint", path, "does not say whose it is, and is old")
+        elif not waiting.intersection(cells):
+            yield from _item("checkpoint", path, "what it is of is finished or not in the plan")
+
+
+def _trials(store: Store, live: Live) -> Iterator[Item]:
+    """No plan says which it needs; one that is missed is tried again."""
+    for entry in store.vault.files("trials", TRIALS_SUFFIX):
+        yield from _forgotten("trial", Path(entry.path), "is old, and is repeated in milliseconds")
+
+
+def _temporary(store: Store, live: Live) -> Iterator[Item]:
+    walk = os.walk(store.root)  # which follows no links, that may lead in a circle
+    names = (Path(folder, name) for folder, _, files in walk for name in files)
+    for path in sorted(path for path in names if path.name.startswith(".") and path.suffix == ".tmp"):
+        for item in _item("temporary", path, "its writer is dead"):
+            if item.age > ABANDONED or not _writer_lives(path.name):
+                yield item
+
+
+def _writer_lives(name: str) -> bool:
+    """False where the name of a temporary file tells of a process of this machine that is no more."""
+    start, pid, _, _ = name.rsplit(".", 3)
+    if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
+        return True  # another machine's file: only its age is known
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _announcements(store: Store, live: Live) -> Iterator[Item]:
+    for path in announced(store.root)[1]:
+        yield from _item("announcement", path, "the process that wrote it is dead")
+
+
+def _damaged(store: Store, live: Live) -> Iterator[Item]:
+    folder = store.root / "damaged"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.is_dir() and not path.is_symlink():
+            continue  # not written by the store, so it is not removed
+        yield from _item("damaged", path, "was found damaged and set aside")

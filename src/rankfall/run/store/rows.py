@@ -1,0 +1,137 @@
+"""Measured rows: Parquet files under measures/<measure>/, each covering the measure keys of one batch of cells.
+
+The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key
+that was measured and gave no rows is covered too. Rows are the measure's own columns only: a cell's labels are not
+part of its key and are joined when a table is written. A measure is called by its component, as labels may change. Beside them lie the
+rows of single items of a measure, under `measures/<measure>+items/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rankfall.disk import atomic
+from rankfall.errors import RankfallError
+from rankfall.run.store.files import Damaged, Vault
+
+SUFFIX = ".parquet"
+ITEMS = "+items"  # behind the name of a measure: rows of its items, each with a key of its own (`run/jobs/kept.py`)
+INDEX = "__key"  # which of the file's keys a row belongs to
+KEYS, MEASURE = b"rankfall.keys", b"rankfall.measure"
+
+
+def folder_of(measure: str) -> str:
+    """Where the rows of a measure lie: `mylab.curves:Drift` in a folder that any file system can have."""
+    return f"measures/{measure.replace(':', '.')}"
+
+
+class Rows:
+    """measures/<measure>/<keys>-<content>.parquet."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+
+    def save(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
+        """Keep the rows of each measure key."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        keys = sorted(rows)
+        flat = [{**row, INDEX: index} for index, key in enumerate(keys) for row in rows[key]]
+        columns = sorted({column for row in flat for column in row} | {INDEX})
+        try:
+            table = pa.table({column: pa.array([row.get(column) for row in flat]) for column in columns})
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise RankfallError(f"rows of measure {name} do not fit a table: {error}") from None
+        buffer = io.BytesIO()
+        about = {KEYS: json.dumps(keys), MEASURE: name}
+        pq.write_table(table.replace_schema_metadata(about), buffer, compression="zstd")
+        content = buffer.getvalue()
+        path = self.vault.root / folder_of(name) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        with atomic(path) as handle:
+            handle.write(content)
+        return path
+
+    def covered(self, name: str) -> dict[str, Path]:
+        """Every key that a file of this measure covers, and the first such file by name; reads footers only."""
+        found: dict[str, Path] = {}
+        for entry in self.vault.files(folder_of(name), SUFFIX):
+            for key in self.vault.remembered(entry, _read_keys) or ():
+                found.setdefault(key, Path(entry.path))
+        return found
+
+    def find(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """The rows of those keys that have been measured; a key that is not in the answer has to be measured."""
+        missing = set(keys)
+        found: dict[str, list[dict[str, Any]]] = {}
+        while missing:
+            covered = self.covered(name)
+            files = {covered[key] for key in missing if key in covered}
+            failures = 0
+            for path in sorted(files):
+                rows = self.vault.read(path, read_rows)
+                if rows is None:
+                    failures += 1
+                else:
+                    found |= {key: rows[key] for key in missing & rows.keys()}
+            missing -= found.keys()
+            if not failures:
+                break
+        return found
+
+
+def _read_keys(path: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        about = pq.read_metadata(path).metadata
+    except (pa.ArrowException, ValueError):
+        raise Damaged("its footer is not that of a Parquet file with keys") from None
+    except OSError as error:
+        if error.errno is None:  # how pyarrow reports a file that cannot be decoded
+            raise Damaged("its footer is not that of a Parquet file with keys") from None
+        raise
+    return _keys(about, path)
+
+
+def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Key -> rows of one file, checked; raises `Damaged` or OSError."""
+    import pyarrow.parquet as pq
+
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != path.stem.rpartition("-")[2]:
+        raise Damaged("its content does not match the checksum in its name")
+    table = pq.read_table(io.BytesIO(content))
+    keys = _keys(table.schema.metadata, path)
+    rows: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
+    for row in table.to_pylist():
+        index = row.pop(INDEX, None)
+        if type(index) is not int or not 0 <= index < len(keys):
+            raise Damaged("it has a row that belongs to none of its keys")
+        rows[keys[index]].append(row)
+    return rows
+
+
+def _identity(keys: Sequence[str]) -> str:
+    """The first part of the file name for these keys, which are sorted."""
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
+
+
+def _keys(about: Mapping[bytes, bytes] | None, path: Path) -> list[str]:
+    """The keys that a file says it covers, if its measure and keys are those of its folder and name."""
+    try:
+        keys: list[str] = json.loads((about or {})[KEYS])
+        measure, identity = (about or {})[MEASURE].decode(), _identity(keys)
+    except (KeyError, TypeError, ValueError):
+        raise Damaged("its footer is not that of a Parquet file with keys") from None
+    if folder_of(measure) != f"measures/{path.parent.name}":
+        raise Damaged(f"it holds rows of measure {measure}, not of the one whose folder it is in")
+    if identity != path.stem.partition("-")[0]:
+        raise Damaged("it covers other measure keys than its name says")
+    return keys

@@ -1,0 +1,210 @@
+"""Finished cells: one file a stack, each tensor with the cells on its leading axis, one record a cell in the header."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankfall.disk import StoreError
+from rankfall.errors import RankfallError
+from rankfall.run.store.files import SUFFIX, Damaged, Header, Vault, check_kind, read_header, read_sealed, write_sealed
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PREFERENCE = {"done": 0, "diverged": 1}  # of two files that hold a cell the better ending counts, then the first name
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """Where a finished cell lies and what was recorded about it."""
+
+    key: str
+    group: str
+    stack: Path
+    index: int  # its place on the leading axis
+    record: dict[str, Any]  # the cell's own: status, reason, steps, seconds, final_loss, accuracy, versions, ...
+    meta: dict[str, Any]  # what was recorded about the stack as a whole
+
+    @property
+    def status(self) -> str:
+        """How the cell ended: done, diverged or failed."""
+        return self.record["status"]
+
+
+@dataclass(frozen=True)
+class LoadedStack:
+    """Cells of one stack file: `tensors` hold exactly these cells, in this order, on their leading axis."""
+
+    keys: list[str]
+    tensors: dict[str, Tensor]
+    records: list[dict[str, Any]]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Contents:
+    keys: list[str]
+    records: list[dict[str, Any]]
+    meta: dict[str, Any]
+
+
+class Stacks:
+    """stacks/<group>/<name>.safetensors."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+
+    def save(
+        self,
+        group: str,
+        keys: Sequence[str],
+        tensors: Mapping[str, Tensor],
+        records: Sequence[Mapping[str, Any]],
+        meta: Mapping[str, Any],
+    ) -> Path:
+        """Write one stack. Its name follows from keys and endings, so a run that failed never replaces one that was
+        done.
+        """
+        if not keys or len(set(keys)) != len(keys) or len(records) != len(keys):
+            raise RankfallError(f"stack of {group}: needs one record for each of its distinct keys")
+        for record in records:
+            if record.get("status") not in ("done", "diverged", "failed"):
+                raise RankfallError(
+                    f"stack of {group}: status {record.get('status')!r} is not done, diverged or failed"
+                )
+        for name, tensor in tensors.items():
+            if tensor.shape[:1] != (len(keys),):
+                raise RankfallError(
+                    f"stack of {group}: {name} has shape {tuple(tensor.shape)}, not {len(keys)} members first"
+                )
+        shared = {
+            name: value
+            for name, value in records[0].items()
+            if all(name in other and other[name] == value for other in records[1:])
+        }
+        own = [{name: value for name, value in record.items() if name not in shared} for record in records]
+        contents = {"group": group, "keys": list(keys), "shared": shared, "records": own, "meta": dict(meta)}
+        path = self.vault.root / "stacks" / group / (_identity(keys, records) + SUFFIX)
+        write_sealed(path, tensors, {"kind": "stack", "contents": json.dumps(contents)})
+        return path
+
+    def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
+        """Every record of these groups (of all, when None), duplicates included, in the order of file names."""
+        for group in self.vault.folders("stacks") if groups is None else sorted(set(groups)):
+            for entry in self.vault.files(f"stacks/{group}"):
+                contents = self.vault.remembered(entry, _read_contents)
+                if contents is not None:
+                    path = Path(entry.path)
+                    for index, (key, record) in enumerate(zip(contents.keys, contents.records)):
+                        yield CellRecord(key, group, path, index, record, contents.meta)
+
+    def find(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
+        """The finished ones among `keys`, read from headers only."""
+        wanted = set(keys)
+        found: dict[str, CellRecord] = {}
+        for cell in self.records(groups):
+            if cell.key in wanted and (cell.key not in found or rank(cell) < rank(found[cell.key])):
+                found[cell.key] = cell
+        return found
+
+    def load(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> list[LoadedStack]:
+        """The finished ones among `keys` with their tensors, one entry a stack file. Missing or damaged ones are
+        left out.
+        """
+        missing = list(dict.fromkeys(keys))
+        loaded: list[LoadedStack] = []
+        searched = None if groups is None else list(groups)
+        while missing:
+            by_file: dict[Path, list[CellRecord]] = {}
+            for cell in self.find(missing, searched).values():
+                by_file.setdefault(cell.stack, []).append(cell)
+            failures = 0
+            for path in sorted(by_file):
+                stack = self.vault.read(path, partial(_load, keys={cell.key for cell in by_file[path]}))
+                if stack is None:
+                    failures += 1
+                else:
+                    loaded.append(stack)
+            if not failures:
+                break
+            there = {key for stack in loaded for key in stack.keys}
+            missing = [key for key in missing if key not in there]  # another file may hold the same cells: look again
+        return loaded
+
+
+def rank(cell: CellRecord) -> int:
+    """Of two files with the same cell, the one with the lower value is used."""
+    return PREFERENCE.get(cell.status, 2)
+
+
+def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """Cells from several files of one group as one stack in the order of `keys`; all of them must be there."""
+    import torch
+
+    place = {key: index for index, key in enumerate(key for stack in stacks for key in stack.keys)}
+    gone = [key for key in keys if key not in place]
+    if gone:
+        raise StoreError(
+            f"{len(gone)} of {len(keys)} cells are no longer in the store ({gone[0]}, ...): train them again"
+        )
+    if any(stack.tensors.keys() != stacks[0].tensors.keys() for stack in stacks):
+        raise StoreError(f"{len(keys)} cells did not all end in the same way ({keys[0]}, ...): run again")
+    order = torch.tensor([place[key] for key in keys])
+    records = [record for stack in stacks for record in stack.records]
+    tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}
+    return tensors, [records[place[key]] for key in keys]
+
+
+def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
+    """The identity of a stack: its cells and how each ended."""
+    text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _contents(header: Header, path: Path) -> _Contents:
+    check_kind(header, "stack")
+    try:
+        raw = json.loads(header.meta["contents"])
+        found = _Contents(raw["keys"], [raw["shared"] | record for record in raw["records"]], raw["meta"])
+        group, identity = raw["group"], _identity(found.keys, found.records)
+    except (ValueError, KeyError, TypeError):
+        raise Damaged("its header is not that of a stack") from None
+    if group != path.parent.name:
+        raise Damaged(f"it is a stack of group {group}, not of the one whose folder it is in")
+    if identity != path.stem:
+        raise Damaged("it holds other cells, or cells that ended otherwise, than its name says")
+    count = len(found.keys)
+    if len(found.records) != count or any(entry["shape"][:1] != [count] for entry in header.tensors.values()):
+        raise Damaged(f"it is of {count} cells, and not all of its tensors and records are")
+    return found
+
+
+def _read_contents(path: Path) -> _Contents:
+    return _contents(read_header(path), path)
+
+
+def read_stack(path: Path) -> LoadedStack:
+    """All cells of a stack, whose name and folder the file's are; raises `Damaged` or OSError."""
+    tensors, header = read_sealed(path)
+    contents = _contents(header, path)
+    return LoadedStack(contents.keys, tensors, contents.records, contents.meta)
+
+
+def _load(path: Path, keys: set[str]) -> LoadedStack:
+    contents = read_stack(path)
+    tensors = contents.tensors
+    chosen = [index for index, key in enumerate(contents.keys) if key in keys]
+    if len(chosen) < len(contents.keys):
+        tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
+    return LoadedStack(
+        [contents.keys[index] for index in chosen],
+        tensors,
+        [contents.records[index] for index in chosen],
+        contents.meta,
+    )

@@ -1,0 +1,1 @@
+"""Curves of training: a metric by epoch."""

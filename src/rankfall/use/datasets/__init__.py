@@ -1,0 +1,1 @@
+"""What each task made of each seed."""

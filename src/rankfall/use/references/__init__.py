@@ -1,0 +1,1 @@
+"""The best accuracy without mixing tokens, and the best without positions."""

@@ -1,0 +1,65 @@
+"""References: the best accuracy without mixing tokens, and the best without positions, computed from the data alone.
+
+A path of length 0 uses one token only. The best it can do is to give the most frequent answer in the training set: for the symbol, for
+the position, or for both. A network without positions gives equal tokens of a sample equal answers, so even one that knows all answers is
+right only as often as the most frequent answer among equal tokens.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "references"
+NEEDS = "cells"
+TARGETS = "classes"
+
+
+def references(context: "Context") -> list[dict[str, Any]]:
+    """Accuracy of each predictor on each member's test set; for vectors, no two of which are equal, by position only."""
+    data, rows = context.data, []
+    for member in range(len(data.test.inputs)):
+        train, test = (seen(split.inputs[member]) for split in (data.train, data.test))
+        wanted, answers = data.train.targets[member], data.test.targets[member]
+        asked, right = wanted != -1, answers != -1
+        for predictor in train:
+            chosen = frequent(train[predictor][asked], wanted[asked], test[predictor][right])
+            rows.append({"member": member, "predictor": predictor, "accuracy": share(chosen, answers[right])})
+        if "token" in test:
+            sample = torch.arange(len(answers)).unsqueeze(1).expand_as(answers)
+            place = torch.stack([sample, test["token"][..., 0].cpu()], -1)[right.cpu()]
+            chosen = frequent(place, answers[right], place)
+            rows.append({"member": member, "predictor": "oracle", "accuracy": share(chosen, answers[right])})
+    return rows
+
+
+def seen(inputs: Tensor) -> dict[str, Tensor]:
+    """Predictor -> what it uses of every token, as integers (N, T, number of features)."""
+    position = torch.arange(inputs.shape[1], device=inputs.device).expand(inputs.shape[:2])
+    if inputs.dim() == 3:
+        return {"position": position.unsqueeze(-1)}
+    return {
+        "position": position.unsqueeze(-1),
+        "token": inputs.unsqueeze(-1),
+        "token_position": torch.stack([inputs, position], -1),
+    }
+
+
+def frequent(known: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
+    """The most frequent label (M,) for each row of `asked` (M, S), counted over equal rows of `known` (N, S) with labels (N,).
+
+    Rows that are not in `known` get the most frequent label of all. Of equally frequent labels the smallest is taken.
+    """
+    _, group = torch.unique(torch.cat([known, asked]).cpu(), dim=0, return_inverse=True)
+    labels = labels.cpu()
+    counts = torch.zeros(int(group.max()) + 1, int(labels.max()) + 1, dtype=torch.int64)
+    counts.index_put_((group[: len(known)], labels), torch.ones_like(labels), accumulate=True)
+    best = torch.where(counts.sum(1) > 0, counts.argmax(1), counts.sum(0).argmax())
+    return best[group[len(known) :]]
+
+
+def share(chosen: Tensor, answers: Tensor) -> float:
+    return float((chosen == answers.cpu()).double().mean())

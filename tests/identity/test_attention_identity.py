@@ -1,0 +1,113 @@
+"""Guards the tables of attention identifiability: rows of cells and of models are as declared, and numbers are those of the library."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells, data_of
+
+from rankfall.errors import RankfallError
+from rankfall.identity.attention_identity.columns import COLUMNS, KEY, QUANTITIES
+from rankfall.identity.attention_identity.columns import attention_identity as table
+from rankfall.identity.attention_identity.measure import at_length, attention_identity
+from rankfall.identity.cells import cell_views
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape, build
+
+INPUTS = torch.randint(6, (2, 20, 5), generator=torch.Generator().manual_seed(1))
+
+
+def context(**architecture: Any) -> Context:
+    found = cells(
+        architecture={"depth": 2, "heads": 2, "width": 8, "position": "none"} | architecture, grid={"seed": [0, 1]}
+    )
+    network = build(
+        found[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32
+    )
+    network.initialise([0, 1])
+    return Context(network=network.requires_grad_(False), data=data_of(INPUTS), cells=found)
+
+
+def test_rows_have_the_columns_of_the_table_and_no_key_twice() -> None:
+    rows = attention_identity(context(), lengths=[4, 9], samples=2)
+    assert {frozenset(row) for row in rows} == {frozenset(column.name for column in COLUMNS) | {"member"}}
+    keys = [(row["member"], *(row[name] for name in KEY)) for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert {row["quantity"] for row in rows} <= set(QUANTITIES.replace(":", " ").replace(",", " ").split())
+    assert {row["tokens"] for row in rows} == {4, 9} and table().key == KEY
+
+
+def test_longer_sequences_lose_directions_and_shorter_ones_do_not() -> None:
+    """Width of a head 4: nothing is free at 4 tokens, more than tokens - 5 at 9 (repeated symbols have equal rows of T)."""
+    rows = attention_identity(context(), lengths=[4, 9], samples=4)
+    free = {
+        tokens: [row["value"] for row in rows if row["quantity"] == "null_simplex" and row["tokens"] == tokens]
+        for tokens in (4, 9)
+    }
+    assert min(free[9]) >= 4
+    distances = [row["value"] for row in rows if row["quantity"] == "distance" and row["tokens"] == 9]
+    assert min(distances) > 0
+    errors = [row["most"] for row in rows if row["quantity"].endswith("_error") and row["most"] is not None]
+    assert max(errors) < 1e-10
+
+
+def test_a_number_by_hand() -> None:
+    given = context()
+    rows = attention_identity(given, samples=3)
+    views = [view for view in cell_views(given.network.double(), INPUTS[:, :3]) if (view.layer, view.member) == (2, 1)]
+    entropies = torch.special.entr(views[0].weights[:, 1]).sum(-1).mean(-1)
+    (row,) = [
+        row
+        for row in rows
+        if (row["member"], row["layer"], row["attention_head"], row["quantity"]) == (1, 2, 1, "entropy")
+    ]
+    assert row["value"] == pytest.approx(float(entropies.mean()), rel=1e-6) and row["count"] == 3
+    assert row["deviation"] == pytest.approx(float(entropies.std()), rel=1e-4)
+
+
+def test_lengths_are_beginnings_or_joined_samples() -> None:
+    assert torch.equal(at_length(INPUTS, 3, 4), INPUTS[:, :4, :3])
+    found = at_length(INPUTS, 12, 4)
+    assert torch.equal(found[:, 1], torch.cat([INPUTS[:, 3], INPUTS[:, 4], INPUTS[:, 5, :2]], 1))
+    with pytest.raises(RankfallError, match="raise its option test"):
+        at_length(INPUTS, 101, 1)
+
+
+def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
+    pytest.importorskip("transformers")
+    from rankfall.identity.model_attention_identity.measure import model_attention_identity
+    from rankfall.report import tables
+    from rankfall.report.conform import conform
+
+    sizes = {
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 40,
+        "vocab_size": 99,
+    }
+    rows = model_attention_identity(Context(), model="bert", config=sizes, text="zipf", samples=2, lengths=[6, 9])
+    tables.write("model_attention_identity", rows, tmp_path / "x.parquet")
+    frame = conform("model_attention_identity", rows).to_pandas()
+    null = frame[(frame.quantity == "null_simplex") & (frame.tolerance == 1e-10) & (frame.left_out == "nothing")]
+    assert null[null.tokens == 6].value.max() <= 1 and null[null.tokens == 9].value.min() >= 2
+    first = frame[(frame.quantity == "first_mass") & (frame.left_out == "first token")]
+    assert first.value.isna().all() and set(first.value_reason) == {"the first token is left out"}
+
+
+def test_the_command_writes_prints_and_draws(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """One model by command: its table, both pictures with captions from its numbers, and a line for each layer."""
+    pytest.importorskip("transformers")
+    from rankfall.cli import main
+    from rankfall.commands import _model_identity
+
+    part = "model_attention_identity"
+    monkeypatch.setattr(_model_identity, "PARTS", {part: _model_identity.PARTS[part]})
+    sizes = ("hidden_size=24", "num_hidden_layers=2", "num_attention_heads=4", "intermediate_size=40", "vocab_size=99")
+    given = [word for size in sizes for word in ("--set", size)]
+    called = ["measure", "model", "bert", "--study", "identity", "--text", "zipf", "--samples", "2", "--length", "9"]
+    main([*called, *given, "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "attention weights at 9 tokens" in said and "without effect: 2 (bert, init, head width 6, 9 tokens)" in said
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"model_attention_identity.parquet", "model_attention_identity.png", "effective_attention.png"} <= names

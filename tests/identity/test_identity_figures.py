@@ -1,0 +1,80 @@
+"""The figures of the identity study, drawn from tables made by hand: what lines show, and what captions count."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from identity_rows import DEPTH, LEFT, cells, rates
+
+from rankfall.errors import RankfallError
+from rankfall.identity.model_token_identity.figure import model_token_identity
+from rankfall.identity.token_identity.figure import token_identity
+from rankfall.report import style
+from rankfall.report.rates import own
+
+
+def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> None:
+    picture = token_identity(lambda name: cells(rates), task="sorting", training="init")
+    assert "means over 2 seeds" in picture.caption
+    assert (
+        "most often in transformer (0.81) and least in SAN and SAN+MLP (0.00, a tie); a guess (dotted) finds 0.05."
+        in picture.caption
+    )
+    assert picture.numbers is not None
+    told = picture.numbers[(picture.numbers.candidates == "sentence") & (picture.numbers.distance == "cosine")]
+    last = told[told.layer == DEPTH].set_index(["network", "map"]).rate
+    assert last["SAN+skip", "naive"] == last["SAN+skip", "linear"] == pytest.approx(0.9**DEPTH)
+    assert set(told[told["map"] == "position"].rate) == {0.25}
+    assert len(picture.figure.axes) == 4 * 4 + 1  # and what the colours of the maps mean
+    naive = [one for one in picture.figure.axes[0].lines if len(one.get_xdata()) == DEPTH + 1]
+    assert naive[0].get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
+
+
+def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
+    found = own(cells(rates))
+    assert (found.loss.isna() | (found.loss == found.distance)).all()
+    assert (found.trained_layer.isna() | (found.trained_layer == found.layer)).all()
+
+
+def test_networks_of_two_depths_are_not_one_range() -> None:
+    """The last layers of 6 and 12 blocks were compared."""
+    table = cells(rates)
+    flat = table[(table.architecture == "transformer") & ((table.layer < DEPTH) | table.layer.isna())]
+    said = token_identity(
+        lambda name: pd.concat([table[table.architecture != "transformer"], flat.assign(depth=DEPTH - 1)]),
+        training="init",
+    ).caption
+    assert (
+        "after layer 3 in transformer (0.86), after layer 4 most often in SAN+skip (0.66) and least in SAN and" in said
+    )
+
+
+def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> None:
+    rows = [
+        {"model": "hub/small", "phase": phase, "variant": variant, "seed": 0} | row
+        for phase, variant in (("init", "SAN"), ("pretrained", "transformer"))
+        for row in rates(LEFT[variant])
+    ]
+    table = pd.DataFrame(rows).convert_dtypes()
+    with style.applied():
+        picture = model_token_identity(lambda name: table)
+        style.save(picture, tmp_path / "figure.png")
+    assert picture.numbers is not None
+    last = picture.numbers[
+        (picture.numbers.layer == DEPTH) & (picture.numbers.network == "small, pretrained, transformer")
+    ]
+    assert last.rate.tolist() == pytest.approx([0.95**DEPTH] * len(last))
+    assert (last.high - last.low).tolist() == pytest.approx([0.04] * len(last))
+    assert (
+        "(of initialised models, means over 1 seed)" in picture.caption
+        and "would go below 0 or above 1, where" in picture.caption
+    )
+    gone = table.assign(rate=table.rate.where(table.layer != 1), rate_reason="the state is 0")
+    assert (
+        "values each of small, init, SAN, small, pretrained, transformer (the state is 0)"
+        in model_token_identity(lambda name: gone).caption
+    )
+    edges = [path.vertices[:, 1].max() for band in picture.figure.axes[1].collections for path in band.get_paths()]
+    assert max(edges) == 1  # the interval at layer 0 would go to 1.02, and no rate does
+    with pytest.raises(RankfallError, match="no such model, phase and variant"):
+        model_token_identity(lambda name: table, phases=["other"])

@@ -1,0 +1,84 @@
+"""Token identifiability of Hugging Face models: any word as it enters the first layer, and rows that fit the table."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tiny_models import CONFIGS, VOCABULARY
+
+from rankfall.errors import RankfallError
+from rankfall.identity.model_token_identity.measure import model_token_identity
+from rankfall.identity.model_token_identity.rates import collected
+from rankfall.measure.context import Context
+from rankfall.models.embeddings import entering, vocabulary
+from rankfall.models.source import ModelSource
+from rankfall.models.subject import Request, subject
+from rankfall.models.texts import Texts
+from rankfall.models.variants import VARIANTS
+from rankfall.report import tables
+from rankfall.report.conform import conform
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+FEW = {"text": "zipf", "sentences": 20, "length": 9, "epochs": 1, "hidden": 4, "places": 2}
+FAMILIES = ["bert", "albert", "roberta", "distilbert", "xlnet", "gpt2", "llama", "modernbert", "t5", "gptj", "bloom"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_any_word_is_what_the_model_makes_of_it(family: str) -> None:
+    it = subject(Request(ModelSource(family, config=CONFIGS[family]), Texts("zipf", 4, 9), variants=("SAN",)), 0)
+    words, states = it.batch.inputs["input_ids"], collected(it, VARIANTS["transformer"], [0])[0]
+    assert torch.equal(entering(it, words), states)
+    for place, found in zip((1, 7), vocabulary(it, [1, 7], words, states), strict=True):
+        assert found.shape == (VOCABULARY, 24)
+        torch.testing.assert_close(found[words[:, place]].double(), states[:, place], rtol=1e-6, atol=1e-6)
+
+
+def test_words_that_are_not_layer_0_are_refused() -> None:
+    it = subject(Request(ModelSource("bert", config=CONFIGS["bert"]), Texts("zipf", 4, 9), variants=("SAN",)), 0)
+    words = it.batch.inputs["input_ids"]
+    with pytest.raises(RankfallError, match="are not those of layer 0"):
+        vocabulary(it, [1], words, entering(it, words) + 1)
+
+
+def test_rows_are_complete_and_fit_the_table() -> None:
+    """Layers 0, 1, 3 and seeds 0, 1: naive, position, two maps of two losses, and both maps by cosine on the other layer."""
+    rows = model_token_identity(Context(), model="bert", config=CONFIGS["bert"], seeds=2, layers=[1, 3], **FEW)
+    variants = 2
+    assert len(rows) == 2 * variants * ((3 + 1 + 2 * 2 * 2) * 3 * 2 + 2 * 2)
+    table = conform("model_token_identity", rows).to_pandas()
+    first = table[(table.layer == 0) & (table.candidates != "sentence")]
+    assert (first.rate == 1.0).all()
+    assert (table.low <= table.rate).all()
+    assert (table.rate <= table.high).all()
+    assert set(table[table.candidates == "vocabulary"].chance) == {1 / VOCABULARY}
+    assert set(table.sentences) == {3}
+
+
+def test_pictures_have_no_words() -> None:
+    with pytest.raises(RankfallError, match="it has no words to find again"):
+        model_token_identity(Context(), model="vit", config=CONFIGS["vit"], **FEW | {"text": "topics"})
+
+
+def test_layers_that_the_model_has_not_are_refused() -> None:
+    with pytest.raises(RankfallError, match=r"layers: \[4\] are asked for; the model has 1 to 3"):
+        model_token_identity(Context(), model="bert", config=CONFIGS["bert"], layers=[4], **FEW)
+
+
+@pytest.mark.slow
+def test_the_command_prints_and_draws_the_study(tmp_path, capsys) -> None:
+    from rankfall.cli import main
+
+    words = [
+        "measure",
+        "model",
+        "bert",
+        *(part for item in CONFIGS["bert"].items() for part in ("--set", "{}={}".format(*item))),
+    ]
+    words += ["--study", "identity", "--text", "zipf", "--sentences", "20", "--length", "9", "--seeds", "1"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "share of tokens whose own embedding is the nearest" in shown
+    for name in ("model_token_identity", "model_attention_identity", "model_attribution"):
+        assert tables.read(tmp_path / f"{name}.parquet", name).num_rows > 0
+        assert (tmp_path / f"{name}.png").stat().st_size > 0

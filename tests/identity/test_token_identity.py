@@ -1,0 +1,119 @@
+"""The measure of token identifiability on cells: which sentences it takes, and what it finds where the answer is known."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells, config, dataset_of
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.identity.token_identity.measure import different, token_identity, vocabulary
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape, build
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.conform import conform
+from rankfall.run.plan import make_plan
+from rankfall.train.data import Data
+
+SYMBOLS, LENGTH = 40, 7
+FEW = {"sentences": 40, "epochs": 1, "hidden": 4, "places": 2}
+
+
+def words(seed: int, count: int) -> Tensor:
+    return torch.randint(SYMBOLS, (count, LENGTH), generator=torch.Generator().manual_seed(seed))
+
+
+def context(seeds: range = range(2), **architecture: Any) -> Context:
+    options = {"depth": 2, "heads": 2, "width": 16} | architecture
+    made = cells(architecture=options, grid={"seed": f"{seeds[0]}..{seeds[-1]}"})
+    network = build(made[0].architecture, Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS), len(seeds))
+    network.initialise(list(seeds))
+    datasets = [
+        dataset_of(words(seed, 60), words(seed, 60), words(9 - seed, 20), words(seed, 20), size_in=SYMBOLS, size_out=2)
+        for seed in seeds
+    ]
+    return Context(network.requires_grad_(False), Data.of(datasets, torch.float32, torch.device("cpu")), made)
+
+
+def rate(rows: list[dict[str, Any]], **labels: Any) -> list[float]:
+    return [row["rate"] for row in rows if all(row[name] == value for name, value in labels.items())]
+
+
+@pytest.mark.parametrize("sentinels", ["none", "bos"])
+def test_skips_keep_identity_and_without_them_it_dies_with_rank(sentinels: str) -> None:
+    """At initialisation. Without skips six layers leave equal states, of which a guess is right for one token of a sentence."""
+    skip = token_identity(context(residual="add", sentinels=sentinels), **FEW)
+    for labels in ({"candidates": "vocabulary", "distance": "cosine"}, {"candidates": "distinct", "distance": "l2"}):
+        assert rate(skip, layer=0, map="naive", **labels) == [1.0, 1.0]
+    labels = {"candidates": "sentence", "distance": "cosine"}
+    bare = token_identity(context(depth=6, residual="none", sentinels=sentinels), **FEW)
+    for name in ("linear", "mlp"):
+        assert min(rate(skip, layer=2, map=name, trained_layer=2, **labels)) > 0.98
+        assert rate(bare, layer=6, map=name, trained_layer=6, **labels) == pytest.approx([1 / LENGTH] * 4, abs=0.02)
+
+
+def test_rows_fit_the_table_and_do_not_depend_on_the_stack() -> None:
+    both = context()
+    rows = token_identity(both, **FEW)
+    done = {"status": "done"}
+    conform("token_identity", [cell_columns(both.cells[row["member"]], done) | rest(row) for row in rows])
+    alone = token_identity(context(range(1, 2)), **FEW)
+    together = [rest(row) for row in rows if row["member"] == 1]
+    for ours, theirs in zip(together, map(rest, alone), strict=True):
+        assert ours == pytest.approx(theirs, abs=0.03)  # a nearest neighbour may change with the last bit of a sum
+
+
+def rest(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "member"}
+
+
+def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
+    data = context().data
+    found = different(data, 0, 40)
+    assert len(found) == 40
+    assert len({tuple(one.tolist()) for one in found}) == 40
+    assert torch.equal(found[-20:], data.test.inputs[0].flip(0))
+    assert len(different(data, 0, 1000)) == 80
+
+
+def test_the_test_sentences_of_memorization_are_trained_on_once_only() -> None:
+    known = words(0, 30)
+    drawn = dataset_of(known, known, known[:9], known[:9], size_in=SYMBOLS, size_out=2)
+    same = Data.of([drawn], torch.float32, torch.device("cpu"))
+    assert len(different(same, 0, 100)) == 30
+
+
+def test_too_few_sentences_are_said_in_one_line() -> None:
+    few = dataset_of(words(0, 4), words(0, 4), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)
+    with pytest.raises(RankfallError, match="the data have 6 different sentences, and 7 are needed"):
+        different(Data.of([few], torch.float32, torch.device("cpu")), 0, 100)
+
+
+def test_members_with_fewer_different_sentences_are_measured_as_well() -> None:
+    it = context()
+    it.data.splits["train"].inputs[1] = it.data.splits["test"].inputs[1, :1]
+    rows = token_identity(it, **FEW)
+    assert {row["member"]: row["sentences"] for row in rows if row["candidates"] == "sentence"} == {0: 6, 1: 3}
+
+
+@pytest.mark.parametrize("sentinels", ["none", "bos"])
+def test_all_words_are_what_the_network_makes_of_them(sentinels: str) -> None:
+    it = context(sentinels=sentinels)
+    every = vocabulary(it.network, SYMBOLS, [1, 5])
+    inputs = it.data.test.inputs
+    state = it.network.lift(inputs)
+    state = state if it.network.sentinels is None else it.network.sentinels.strip(state)
+    for place, found in zip((1, 5), every, strict=True):
+        for member in (0, 1):
+            torch.testing.assert_close(found[member][inputs[member, :, place]], state[member, :, place])
+
+
+def test_cells_whose_inputs_are_no_tokens_are_refused_by_the_plan() -> None:
+    raw = config(measures={"token_identity": {"cells": {"task": ["sorting", "convex_hull"]}}})
+    raw["tasks"] |= {"convex_hull": {"train": 20, "test": 10}}
+    raw["grid"] += [{"task": "convex_hull", "architecture": "net", "training": "short", "position": "none", "seed": 0}]
+    with pytest.raises(RankfallError) as caught:
+        make_plan(raw)
+    assert "measure 'token_identity' is for tokens, but task 'convex_hull' has vectors" in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,67 @@
+"""Guards that measures of networks say the same of states of any size, or nothing, with a reason; never another number."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells, data_of
+from resized import resized
+
+from rankfall.identity.attention_identity.measure import attention_identity
+from rankfall.identity.attribution.measure import attribution
+from rankfall.identity.cell_influence.measure import cell_influence
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape, build
+from rankfall.rank.decomposition.measure import decomposition
+from rankfall.rank.law.measure import law
+
+DATA = data_of(torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1)))
+NUMBERS = {
+    law: ("log10_residual", "exponent", "log10_float64"),
+    attention_identity: ("value", "deviation"),
+    attribution: ("value", "median", "deviation"),
+    cell_influence: ("share",),
+    decomposition: ("norm_share", "output_share", "relative_residual", "error"),
+}
+REASONS = {law: "log10_residual", attention_identity: "value", attribution: "value", cell_influence: "share"}
+ALL_KNOWN = ((100, 100, 100), (-90, 60, -100))
+
+
+@pytest.mark.parametrize("powers", [*ALL_KNOWN, (0, 400, 400), (0, -530, -530), (-500, -500, -500), (0, -1000, -1000)])
+def test_states_of_any_size_have_the_same_numbers_or_none(powers: tuple[int, ...]) -> None:
+    plain = {
+        "depth": 2,
+        "heads": 2,
+        "width": 6,
+        "norm": "none",
+        "position": "none",
+        "residual": "none",
+        "mask": "causal",
+    }
+    of = cells(architecture=plain)[:1] * 2
+    made = build(
+        of[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64
+    ).requires_grad_(False)
+    made.initialise([0, 1])
+    lost: dict[str, int] = {}
+    for measure, columns in NUMBERS.items():
+        one, other = (measure(Context(network, DATA, of), samples=2) for network in (made, resized(made, powers)))
+        assert len(one) == len(other)
+        for row, again in zip(one, other):
+            for column in columns:
+                here, there = row.get(column), again.get(column)
+                if there is None:
+                    lost[measure.__name__] = lost.get(measure.__name__, 0) + (here is not None)
+                else:
+                    assert there == pytest.approx(here, rel=1e-6, abs=1e-9), (measure.__name__, column, row)
+            if measure in REASONS and again[REASONS[measure]] is None:
+                assert again["value_reason"]
+    assert not (powers in ALL_KNOWN and any(lost.values()))
+    assert bool(lost.get("cell_influence")) is (powers[-1] - powers[0] < -500)
+
+
+def test_gradients_too_small_to_square_are_not_called_constant() -> None:
+    from rankfall.identity.attribution.layers import _is_rounding
+
+    small: Any = torch.full((1, 1, 2, 2), 1e-320, dtype=torch.float64)
+    assert not _is_rounding(0 * small, small) and _is_rounding(0 * small, torch.ones_like(small))

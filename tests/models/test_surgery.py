@@ -1,0 +1,175 @@
+"""Guards the knife: additions are found and counted in every family, the untouched run is bit-identical, and cut layers equal
+layers written out by hand."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, layer, tiny
+
+from rankfall.errors import RankfallError
+from rankfall.models.dissect import study
+from rankfall.models.forward import Wide, run_model
+from rankfall.models.surgery import cut, verify
+from rankfall.models.variants import VARIANTS
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def dissected(family):
+    subject = tiny(family)
+    return subject, study(subject.model, subject.inputs, width=WIDTH, layers=LAYERS)
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_two_additions_a_layer_and_an_untouched_run_is_bit_identical(family):
+    subject, anatomy = dissected(family)
+    kinds = [(site.layer, site.kind) for site in anatomy.sites.values()]
+    second = "join" if family in PARALLEL else "mlp"
+    assert sorted(kinds) == sorted((number, kind) for number in range(1, LAYERS + 1) for kind in ("attention", second))
+    assert anatomy.parallel == (family in PARALLEL)
+    verify(subject.model, anatomy, subject.inputs)
+
+
+@pytest.mark.parametrize("family", WRITTEN_OUT)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_cut_layer_equals_the_layer_written_out(family, name):
+    """Every layer of every variant, from the state that entered it, in float64 to rounding."""
+    subject, anatomy = dissected(family)
+    subject.model.double()
+    inputs = {key: value.double() if value.is_floating_point() else value for key, value in subject.inputs.items()}
+    subject.inputs = inputs
+    variant = VARIANTS[name]
+    states = [state[0] for state in cut(subject.model, anatomy, inputs, [variant])]
+    assert len(states) == LAYERS + 1
+    options = {"attention_skip": variant.attention_skip, "mlp": variant.mlp, "mlp_skip": variant.mlp_skip}
+    with torch.no_grad(), Wide():
+        for number in range(LAYERS):
+            by_hand = layer(subject, number).run(states[number], **options)
+            # Positions and T5's buckets are float32 constants inside the models; everything else is float64.
+            torch.testing.assert_close(states[number + 1], by_hand, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_every_variant_is_a_different_network(family):
+    """Were a cut not to happen, two of these would agree."""
+    subject, anatomy = dissected(family)
+    last = [cut(subject.model, anatomy, subject.inputs, [variant])[-1][0] for variant in VARIANTS.values()]
+    for i in range(len(last)):
+        for j in range(i):
+            assert not torch.allclose(last[i], last[j], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["bert", "xlnet", "opt", "gptj", "falcon"])
+def test_variants_in_one_pass_equal_variants_alone(family):
+    """Layouts (B, T, D), (T, B, D) and (B*T, D), and blocks in parallel: each variant has its own part of the batch."""
+    subject, anatomy = dissected(family)
+    variants = [variant for variant in VARIANTS.values() if not (anatomy.parallel and not variant.mlp_skip)]
+    together = cut(subject.model, anatomy, subject.inputs, variants)
+    for index, variant in enumerate(variants):
+        alone = cut(subject.model, anatomy, subject.inputs, [variant])
+        for number in range(LAYERS + 1):
+            torch.testing.assert_close(together[number][index], alone[number][0], rtol=1e-5, atol=1e-5)
+
+
+def test_cutting_leaves_no_trace():
+    """After surgery the model gives the same bits as before, and no hook is left behind."""
+    subject, anatomy = dissected("bert")
+    before = run_model(subject.model, subject.inputs).last_hidden_state
+    cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN"]])
+    assert torch.equal(run_model(subject.model, subject.inputs).last_hidden_state, before)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in subject.model.modules())
+
+
+def test_states_of_the_whole_model_are_the_model_s_own():
+    """Layer states of BERT agree, bit by bit, with the library's `hidden_states`."""
+    subject, anatomy = dissected("bert")
+    states = cut(subject.model, anatomy, subject.inputs, [VARIANTS["transformer"]])
+    with torch.no_grad():
+        theirs = subject.model(**subject.inputs, output_hidden_states=True).hidden_states
+    assert all(torch.equal(ours[0], other) for ours, other in zip(states, theirs, strict=True))
+
+
+def test_a_removed_mlp_is_not_computed_but_a_kept_one_is():
+    """The linear maps of the MLP are skipped only where their result is thrown away."""
+    subject, anatomy = dissected("bert")
+    with torch.no_grad():
+        for block in subject.model.encoder.layer:
+            block.intermediate.dense.weight.fill_(float("nan"))
+    clean = cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+skip"]])[-1]
+    assert bool(clean.isfinite().all())
+    assert bool(cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+MLP"]])[-1].isnan().any())
+
+
+def test_attention_products_are_never_skipped():
+    """Q, K, V and output maps are 4 products a layer in BERT and stay; only the two of the MLP are marked."""
+    _, anatomy = dissected("bert")
+    names = {place.call.module.split(".", 3)[-1] for place in anatomy.removable}
+    assert names == {"intermediate.dense", "output.dense"}
+
+
+def test_two_streams_of_xlnet_are_told_apart():
+    """With a target mapping XLNet runs a query stream beside the content stream: four additions a layer, two streams."""
+    subject = tiny("xlnet")
+    ones = torch.ones(TOKENS, TOKENS)
+    inputs = {
+        **subject.inputs,
+        "perm_mask": ones.triu().expand(2, -1, -1).contiguous(),
+        "target_mapping": torch.eye(TOKENS).expand(2, -1, -1).contiguous(),
+    }
+    anatomy = study(subject.model, inputs, width=WIDTH, layers=LAYERS)
+    assert anatomy.residual_streams == 2
+    assert len(anatomy.sites) == 4 * LAYERS
+    verify(subject.model, anatomy, inputs)
+    whole = run_model(subject.model, inputs).last_hidden_state  # the query stream's
+    states = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=1)
+    assert torch.equal(states[-1][0], whole)
+    assert not torch.equal(
+        cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=0)[-1][0], whole
+    )
+
+
+def test_float64_is_not_narrowed_inside():
+    """Llama computes softmax and norms in float32 unless stopped. Identical tokens then differ by float32 noise; here by float64's."""
+    subject, anatomy = dissected("llama")
+    subject.model.double()
+    inputs = {"input_ids": torch.full((2, TOKENS), 9)}
+    state = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]])[-1][0]
+    spread = (state - state[:, :1]).abs().amax() / state.abs().amax()
+    assert state.dtype == torch.float64
+    assert float(spread) < 1e-13
+
+
+def test_a_model_without_attention_is_refused_with_what_was_found():
+    from rankfall.models.load import load
+    from rankfall.models.source import ModelSource
+
+    config = {"vocab_size": 99, "hidden_size": WIDTH, "num_hidden_layers": LAYERS}
+    model = load(ModelSource("mamba", config=config)).model
+    with pytest.raises(RankfallError, match=r"3 mlp.*layers\.0"):
+        study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
+
+
+def test_layers_that_are_no_modules_are_refused():
+    """XLM runs its layers in one function. Its additions are found, but not where the state leaves a layer."""
+    from rankfall.models.load import load
+    from rankfall.models.source import ModelSource
+
+    config = {"vocab_size": 99, "emb_dim": WIDTH, "n_layers": LAYERS, "n_heads": 4}
+    model = load(ModelSource("xlm", config=config)).model
+    with pytest.raises(RankfallError, match="no module returns the state"):
+        study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
+
+
+def test_a_wrong_number_of_layers_is_refused():
+    """The config is the reference: were a layer's additions missed, the count would not be what it says."""
+    subject = tiny("bert")
+    with pytest.raises(RankfallError, match="each of 4 layers, found 6"):
+        study(subject.model, subject.inputs, width=WIDTH, layers=4)
+
+
+def test_no_bare_mlp_where_one_skip_serves_both():
+    subject, anatomy = dissected("gptj")
+    with pytest.raises(RankfallError, match="share one skip"):
+        cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+bare MLP"]])

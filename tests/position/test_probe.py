@@ -1,0 +1,112 @@
+"""The probe's table: complete, no count against theory, every difference with its reason, the same however it is drawn."""
+
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from rankfall.measure.context import Context
+from rankfall.position.probe import measure as module
+from rankfall.report.conform import conform
+
+GATED: dict[str, Any] = {"name": "gau", "key_width": 8}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return module.probe(
+        Context(),
+        attentions=["multihead", GATED, "linear"],
+        normalisers=["softmax", "zero_sum", "l2", "relu2", "urpe"],
+        positions=["none", "symmetric", "rope", "shaw", "learned"],
+        tokens=12,
+        draws=6,
+    )
+
+
+@pytest.mark.slow
+def test_the_whole_matrix_agrees_in_less_than_a_minute_of_two_cores() -> None:
+    started = time.process_time()
+    rows = module.probe(Context(), attentions=["multihead", GATED, "linear"])
+    assert time.process_time() - started < 120
+    assert len(rows) >= 12 * 11 * 4 * 3
+    test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows)
+    test_almost_all_agree(rows)
+
+
+def test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        assert row["agreement"] in ("agree", "fewer rows than theory allows", "not measured"), row
+        assert bool(row["reason"]) == (row["agreement"] != "agree"), row
+        if row["agreement"] == "not measured":
+            assert row["attention"] == "linear" and ("acts on" in row["reason"] or "needs mask" in row["reason"]), row
+            continue
+        assert 1 <= row["untrained_least"] <= row["untrained_rows"] <= row["theory_rows"], row
+        assert row["widest_equal"] < 1e-13, row
+        assert row["narrowest_distinct"] is None or row["narrowest_distinct"] > 1e-10, row
+
+
+def test_almost_all_agree(rows: list[dict[str, Any]]) -> None:
+    """Where weights may be zero, few draws need not show all that is possible."""
+    apart = [row for row in rows if row["agreement"] == "fewer rows than theory allows"]
+    assert len(apart) <= 0.002 * len(rows)
+    assert {row["normaliser"] for row in apart} <= {"relu2"}
+
+
+def test_rows_fit_the_declared_table(rows: list[dict[str, Any]]) -> None:
+    assert len(conform("probe", rows)) == len(rows)
+
+
+def test_more_parts_do_not_change_a_row(rows: list[dict[str, Any]]) -> None:
+    (alone,) = module.probe(
+        Context(), normalisers=["urpe"], positions=["rope"], masks=["causal"], sentinels=["bos"], tokens=12, draws=6
+    )
+    assert alone in rows
+
+
+def test_what_a_stranger_does_not_say_stays_open(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mylab_probe.py").write_text("def half(logits):\n    return logits.softmax(-1) / 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (row,) = module.probe(
+        Context(), normalisers=["mylab_probe:half"], positions=["rope"], masks=["none"], sentinels=["none"]
+    )
+    assert (row["agreement"], row["untrained_rows"], row["theory_rows"]) == ("theory undecided", 1, None)
+    assert "ROWS" in row["reason"]
+
+
+OWN = """
+ROWS = {rows!r}
+
+
+def half(logits):
+    return logits.softmax(-1) / 2 {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "agreement", "said"),
+    [
+        ("constant", "", "agree", ""),  # 1 - share, as a difference of two softmaxes has it
+        ("one", "+ logits.sigmoid()", "more rows than theory allows",
+         "theory rests on ROWS = 'one' of normaliser 'mylab_rows:half', which is wrong: rows of these weights sum to"),
+        ("constant", "+ logits.sigmoid()", "more rows than theory allows", "theory rests on ROWS = 'constant' of normaliser"),
+        ("free", "+ logits.sigmoid()", "agree", ""),
+    ],
+)  # fmt: skip
+def test_rows_that_sum_to_a_constant_and_declarations_that_are_wrong(
+    rows: str, more: str, agreement: str, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mylab_rows.py").write_text(OWN.format(rows=rows, more=more))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mylab_rows", raising=False)
+    (row,) = module.probe(
+        Context(), normalisers=["mylab_rows:half"], positions=["none"], masks=["causal"], sentinels=["none"], tokens=6
+    )
+    assert (row["agreement"], row["untrained_rows"]) == (agreement, 1 if not more else 6)
+    assert row["reason"].startswith(said) and bool(row["reason"]) == bool(said)
+
+
+def test_a_network_that_cannot_be_built_says_why() -> None:
+    (row,) = module.probe(Context(), attentions=["linear"], positions=["rope"], masks=["none"], sentinels=["none"])
+    assert row["agreement"] == "not measured" and "queries" in row["reason"]

@@ -1,0 +1,102 @@
+"""The probe's matrix shows what the tables have."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from helpers import cells
+from matplotlib.colors import to_hex
+
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.position.probe import figure as module
+from rankfall.position.probe.measure import probe as measured
+from rankfall.report import style, tables
+from rankfall.report.cell_columns import cell_columns
+
+CHOICE: dict[str, Any] = {
+    "normalisers": ["softmax", "l2"],
+    "positions": ["none", "symmetric", "toeplitz"],
+    "masks": ["none", {"name": "local", "window": 2}],
+    "sentinels": ["none", "bos"],
+    "tokens": 8,
+    "draws": 3,
+}
+LAST = {"length": 8, "asked": 8, "beyond": False, "theory_rows": 8, "argument": "", "untrained_rows": 8, "trained_rows": 8,
+        "chance": 0.1, "ceiling": 1.0, "loss": 0.0, "agreement": "agree", "agreement_reason": ""}  # fmt: skip
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[str], pd.DataFrame]:
+    rows = []
+    for seed, passes in enumerate((True, True, False)):
+        (cell,) = cells(
+            architecture={"position": "toeplitz", "normaliser": "l2", "mask": {"name": "local", "window": 2}}, grid={"seed": seed}
+        )  # fmt: skip
+        about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
+        rows.append(about | LAST | {"accuracy": float(passes), "passes": passes})
+        rows.append(about | LAST | {"accuracy": 0.0, "passes": False, "length": 16, "beyond": True})
+        rows.append(about | LAST | {"accuracy": 0.0, "passes": False, "length": 4})
+    tables.write("probe_trained", rows, tmp_path / "probe_trained.parquet")
+    tables.write("probe", measured(Context(), **CHOICE), tmp_path / "probe.parquet")
+    return lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name)
+
+
+def shades(picture: style.Picture) -> list[str]:
+    """The colour of every square."""
+    found = [
+        panel.collections[0].to_rgba(panel.collections[0].get_array()).reshape(-1, 4) for panel in picture.figure.axes
+    ]
+    return [to_hex(colour) for colours in found for colour in colours if colour[3]]
+
+
+def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    with style.applied():
+        picture = module.probe(read)
+        style.save(picture, tmp_path / "probe.png")
+    assert len(picture.figure.axes) == 4  # two masks by two sentinels
+    table = read("probe")
+    assert len(shades(picture)) == len(table) == 2 * 3 * 4
+    assert shades(picture).count(module.ALL) == int((table.untrained_rows == 8).sum()) > 0
+    hatched = [band for panel in picture.figure.axes for band in panel.collections if band.get_hatch()]
+    assert sum(len(band.get_paths()) for band in hatched) == int((table.theory_rows < 8).sum()) > 0
+    numbers = sorted(int(text.get_text()) for panel in picture.figure.axes for text in panel.texts if text.get_text())
+    assert numbers == sorted(int(rows) for rows in table.untrained_rows if 1 < rows < 8)
+    assert f"{int((table.untrained_rows == 8).sum())} can tell all places apart" in picture.caption
+    assert "2 of 3 networks find the places where theory allows it" in picture.caption
+
+
+def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Callable[[str], pd.DataFrame]) -> None:
+    shown = read("probe")
+    learned, keys = module.trained(read("probe_trained"), shown)
+    ((index, seeds),) = learned.items()
+    assert len(keys) == 3
+    row = shown.loc[index]
+    assert (row.normaliser, row.position, row["mask"], row.sentinels) == ("l2", "toeplitz", "local(window=2)", "none")
+    assert seeds == (2, 3)
+
+
+def test_networks_that_cannot_be_are_grey(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    tables.write("probe", measured(Context(), **CHOICE | {"attentions": ["linear"]}), tmp_path / "probe.parquet")
+    grey = shades(module.probe(read)).count(module.UNKNOWN)
+    assert grey == int(read("probe").untrained_rows.isna().sum()) == 10  # a local mask, or a position in the scores
+
+
+def test_what_theory_leaves_open_does_not_differ_from_it(read: Callable[[str], pd.DataFrame]) -> None:
+    """Such squares were framed and counted as contradictions, and trained networks there as forbidden to find places."""
+    table = read("probe")
+    open_rows = table.assign(theory_rows=pd.array([None] * len(table), dtype="Int64"), agreement="theory undecided")
+    picture = module.probe(lambda name: open_rows if name == "probe" else read(name))
+    count = len(table)
+    assert f"theory and random weights agree in 0, theory is undecided in {count}." in picture.caption
+    assert "Trained (3 seeds), 2 of 3 networks find the places where theory is undecided." in picture.caption
+    assert "theory and random weights differ" not in [text.get_text() for text in picture.figure.legends[0].get_texts()]
+
+
+def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> None:
+    with pytest.raises(RankfallError, match="no row has tokens 32; there is: 8"):
+        module.probe(read, tokens=32)
+    with pytest.raises(RankfallError, match="attentions gau"):
+        module.probe(read, attentions=["gau"])

@@ -1,0 +1,101 @@
+"""The trained probe: impossible places are never told apart, and what fails is said."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells
+
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape
+from rankfall.position.probe_trained.measure import probe_trained
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.conform import conform
+from rankfall.tasks._dataset import Split
+from rankfall.tasks.probe import probe
+from rankfall.train import recipe
+from rankfall.train.data import Data
+from rankfall.train.fit import fit
+
+N, SEEDS = 6, 2
+TASKS = {"probe": {"length": N, "lengths": [4, 9], "train": 20}}
+TRAINING = {"lr": 5e-3, "batch": 1, "schedule": "cosine", "objective": {"name": "prefixes", "shortest": 4}}
+NETWORK = {
+    "depth": 2, "heads": 2, "width": 16, "mlp": "gelu", "norm_placement": "pre", "init": {"name": "normal", "deviation": 0.2}
+}  # fmt: skip
+
+
+def trained(epochs: int = 4, **architecture: Any) -> Context:
+    """Networks of some seeds after so many epochs of 20 steps."""
+    made = cells(
+        task={}, architecture=NETWORK | {"position": "none"} | architecture, training=TRAINING | {"epochs": epochs},
+        grid={"seed": list(range(SEEDS))},
+    )  # fmt: skip
+    data = Data.of([probe(None, length=N, lengths=[4, 9], train=20)] * SEEDS, torch.float32, torch.device("cpu"))  # type: ignore[arg-type]
+    seeds, training = [cell.seed for cell in made], made[0].training
+    design = replace(made[0].architecture, sentinels=made[0].architecture.sentinels)
+    members = recipe.initial(
+        design, Shape("tokens", "classes", N, 1, N), seeds, [training] * SEEDS, torch.device("cpu")
+    )
+    fit(members, data, recipe.objective(training), recipe.course(training))
+    return Context(members.module, data, made)  # type: ignore[arg-type]
+
+
+IMPOSSIBLE = [
+    {"position": "none"},
+    {"position": "toeplitz"},
+    {"position": "rope", "mask": "causal"},
+    {"position": "none", "normaliser": "exp"},
+    {"position": "none", "sentinels": "bos"},
+    {"attention": "linear", "mask": "causal"},
+]
+
+
+@pytest.mark.parametrize("parts", IMPOSSIBLE, ids=lambda parts: "-".join(map(str, parts.values())))
+def test_what_theory_says_is_impossible_training_does_not_do(parts: dict[str, Any]) -> None:
+    """Others have begun to tell places apart by then; here accuracy stays that of one answer for all places."""
+    for row in probe_trained(trained(**parts)):
+        assert row["theory_rows"] == row["untrained_rows"] == row["trained_rows"] == 1, row
+        assert row["accuracy"] <= row["chance"], row
+        assert row["agreement"] == "agree" and not row["passes"], row
+
+
+def test_reflection_allows_half() -> None:
+    for row in probe_trained(trained(position="symmetric", normaliser="exp")):
+        assert row["argument"] == "reflection"
+        assert row["trained_rows"] <= row["theory_rows"] == -(-row["length"] // 2)
+        assert row["accuracy"] <= min(row["theory_rows"], row["asked"]) / row["asked"], row
+
+
+@pytest.mark.parametrize(
+    "parts", [{"normaliser": "l2", "mask": "causal"}, {"position": "rope", "sentinels": "bos"}], ids=["l2", "sentinel"]
+)
+def test_what_is_possible_is_learned_and_what_is_not_yet_learned_says_so(parts: dict[str, Any]) -> None:
+    inside = [row for row in probe_trained(trained(epochs=30, **parts)) if not row["beyond"]]
+    assert all(row["passes"] and row["agreement"] == "agree" and not row["agreement_reason"] for row in inside), inside
+    for row in probe_trained(trained(epochs=1, **parts)):
+        assert row["theory_rows"] == row["length"]
+        assert row["passes"] or row["agreement"] == "training falls short", row
+        assert row["passes"] or row["agreement_reason"], row
+
+
+def test_rows_are_of_every_length_and_fit_the_declared_table() -> None:
+    context = trained(epochs=1)
+    rows = probe_trained(context)
+    assert [(row["member"], row["length"], row["asked"], row["beyond"]) for row in rows] == [
+        (member, length, min(length, N), length > N) for length in (N, 4, 9) for member in range(SEEDS)
+    ]
+    about = [
+        cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"}) for cell in context.cells
+    ]
+    full = [about[row["member"]] | {name: value for name, value in row.items() if name != "member"} for row in rows]
+    assert len(conform("probe_trained", full)) == len(rows)
+
+
+def test_cells_of_another_task_are_refused() -> None:
+    context = trained(epochs=0)
+    other = Split(torch.tensor([[[0, 1, 0]]] * SEEDS), torch.tensor([[[0, 1, 2]]] * SEEDS))
+    with pytest.raises(RankfallError, match="select cells of the task probe"):
+        probe_trained(replace(context, data=Data({"train": other, "test": other})))

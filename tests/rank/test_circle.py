@@ -1,0 +1,73 @@
+"""Guards the roll-out: networks whose path is known by hand, each way of joining input and output, and what is called an error."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from rankfall.measure.context import Context
+from rankfall.rank.circle.measure import circle
+from rankfall.streams import stream
+from rankfall.tasks import circle as task
+from rankfall.train.data import Data
+
+POINTS = 40
+
+
+def rollout(function: Any, members: int = 1, steps: int = 12, **options: Any) -> dict[str, torch.Tensor]:
+    """Columns as (K, S, T) for a network that is just a function."""
+    options = {"points": POINTS} | options
+    data = Data.of([task.circle(stream(0, "data"), **options)] * members, torch.float64, torch.device("cpu"))
+    cell = SimpleNamespace(task=SimpleNamespace(task=SimpleNamespace(options=options)))
+    rows = circle(Context(function, data, [cell] * members), steps=steps)
+    assert [(r["member"], r["step"], r["token"]) for r in rows] == [
+        (k, s, t) for k in range(members) for s in range(steps) for t in (0, 1)
+    ]
+    return {n: torch.tensor([r[n] for r in rows]).view(members, steps, 2) for n in ("x", "y", "distance", "error")}
+
+
+def turn(x: torch.Tensor, steps: float = 1.0) -> torch.Tensor:
+    angle = torch.tensor(2 * math.pi / POINTS * steps)
+    matrix = torch.tensor([[angle.cos(), angle.sin()], [-angle.sin(), angle.cos()]], dtype=x.dtype)
+    return x @ matrix
+
+
+@pytest.mark.parametrize("skip", ["none", "step"])
+def test_who_knows_the_next_point_makes_no_error(skip: str) -> None:
+    answer = turn if skip == "none" else lambda x: turn(x) - x
+    found = rollout(answer, steps=POINTS + 1, skip=skip)
+    assert found["error"].max() < 1e-6
+    assert torch.allclose(found["distance"], torch.tensor(0.6), atol=1e-6)
+    assert (found["x"][0, -1].tolist(), found["y"][0, -1].tolist()) == (
+        pytest.approx([0.3, -0.3]),
+        pytest.approx([0, 0], abs=1e-6),
+    )
+
+
+def test_averaging_makes_the_points_meet_at_once() -> None:
+    found = rollout(lambda x: x.mean(2, keepdim=True).expand_as(x))
+    assert (found["distance"][:, 0] - 0.6).abs().max() < 1e-6 and found["distance"][:, 1:].max() < 1e-7
+    assert torch.allclose(found["error"][:, 1:], torch.tensor(0.3), atol=1e-6)
+
+
+def test_half_way_to_the_mean_halves_the_distance_each_step() -> None:
+    found = rollout(lambda x: (x + x.mean(2, keepdim=True)) / 2)
+    assert torch.allclose(found["distance"][0, :, 0], 0.6 * 0.5 ** torch.arange(12), atol=1e-7)
+
+
+def test_step_adds_the_output_and_published_shows_it() -> None:
+    step = rollout(lambda x: torch.full_like(x, 0.1), skip="step")
+    assert torch.allclose(step["x"][0, :, 0], 0.3 + 0.1 * torch.arange(12), atol=1e-6)
+    # Input 0.3, 0.3 + f(0.3), ...; shown is f alone: with f(x) = x / 2 the inputs are 0.3 (3/2)^s.
+    shown = rollout(lambda x: x / 2, skip="published", antipodal=False)
+    expected = torch.cat([torch.tensor([0.3]), 0.15 * 1.5 ** torch.arange(11)])
+    assert torch.allclose(shown["x"][0, :, 0], expected, rtol=1e-6)
+
+
+def test_members_do_not_touch_and_infinity_is_not_a_number() -> None:
+    scale = torch.tensor([1.0, 1e300]).view(2, 1, 1, 1)
+    found = rollout(lambda x: x * scale, members=2)
+    assert torch.allclose(found["x"][0, :, 0], torch.tensor(0.3)) and found["distance"][1, -1].isnan().all()
+    assert found["error"][0, 0].max() < 1e-7

@@ -1,0 +1,299 @@
+"""The law's table: how far it reaches, that its exponents and floors are what they say, and that bounds bound."""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells, data_of
+
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network, Shape, build
+from rankfall.rank import bounds
+from rankfall.rank.centred.block import propagate
+from rankfall.rank.centred.state import begin
+from rankfall.rank.law.measure import law
+from rankfall.rank.residual import matrix_norm
+from rankfall.report.schema import schema
+
+ALONE = {"norm": "none", "residual": "none", "position": "none"}
+
+
+SLACKS = {
+    "lemma_slack": "log10_lemma",
+    "lemma_no_gamma_slack": "log10_lemma_no_gamma",
+    "proven_slack": "log10_proven",
+    "theorem_slack": "log10_theorem",
+    "theorem_no_gamma_slack": "log10_theorem_no_gamma",
+}
+
+
+def network(length: int = 8, members: int = 1, spread: float | None = None, **architecture: Any) -> Network:
+    cell = cells(architecture=ALONE | architecture)[0]
+    made = build(
+        cell.architecture, Shape("tokens", "classes", length=length, size_in=10, size_out=10), members, torch.float32
+    )
+    made.initialise(list(range(members)))
+    if spread:
+        generator = torch.Generator().manual_seed(2)
+        for value in made.parameters():
+            value.data = spread * torch.randn(value.shape, generator=generator)
+    return made.requires_grad_(False)
+
+
+def measured(made: Network, members: int = 1, samples: int = 2, **options: Any) -> list[dict[str, Any]]:
+    length = 8
+    inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:length] for s in range(4)])
+    inputs = inputs.expand(members, 4, length)
+    data = data_of(inputs)
+    return law(Context(made, data), samples=samples, **options)
+
+
+def test_reaches_1e_1000_with_exponent_three() -> None:
+    rows = measured(network(depth=8, width=48, heads=2))
+    deep = [row for row in rows if row["log10_residual"] < -1000]
+    assert deep
+    assert all(abs(row["exponent"] - 3) < 0.01 for row in deep)
+    assert all(row["float64_floor"] and row["float32_floor"] for row in deep)
+
+
+def test_exponent_survives_any_depth() -> None:
+    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
+    last = measured(network(depth=40, width=8, heads=2))[-1]
+    assert last["log10_residual"] < -1e17
+    assert last["exponent"] == pytest.approx(3, abs=1e-6)
+    assert last["log10_lemma"] < -1e17
+    assert last["lemma_slack"] is None  # a few decades beside 1e17 are less than its rounding
+
+
+def test_first_layers_are_the_plain_pass() -> None:
+    """Where float64 still resolves the residual both ways agree, and float32 is not yet said to be at its floor too early."""
+    rows = measured(network(depth=4, width=16, heads=2, spread=0.4, mlp="gelu"), samples=3)
+    compared = 0
+    for row in rows:
+        if row["log10_float64"] is not None and row["log10_float64"] > -6:
+            assert row["log10_residual"] == pytest.approx(row["log10_float64"], abs=1e-8)
+            compared += 1
+    assert compared >= 6
+
+
+def test_rows_know_member_and_sample() -> None:
+    """A member of a stack, measured in company, has the rows that it has alone."""
+    together = measured(network(members=2, depth=2, width=16), members=2)
+    alone = measured(network(members=1, depth=2, width=16))
+    mine = [row for row in together if row["member"] == 0]
+    assert [row["layer"] for row in mine] == [row["layer"] for row in alone]
+    for a, b in zip(mine, alone):
+        assert a["log10_residual"] == pytest.approx(b["log10_residual"], rel=1e-9)
+    assert len({row["log10_residual"] for row in together}) == len(together)
+
+
+@pytest.mark.parametrize("mlp", ["none", "relu", "gelu"])
+@pytest.mark.parametrize("seed", range(4))
+def test_proven_bound_bounds(seed: int, mlp: str) -> None:
+    made = network(depth=3, width=12, heads=3, mlp=mlp)
+    generator = torch.Generator().manual_seed(seed)
+    for value in made.parameters():
+        value.data = 0.3 * torch.randn(value.shape, generator=generator)
+    held = 0
+    for row in measured(made, samples=4):
+        if row["theory_applies"] and row["condition"]:
+            assert all(row[slack] > 0 for slack in SLACKS if slack.startswith(("proven", "lemma")))
+            if row["condition_all"]:
+                assert min(row["theorem_slack"], row["theorem_no_gamma_slack"]) > 0
+            held += 1
+    assert held
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 9, 40])
+def test_proven_bound_step_by_step(tokens: int) -> None:
+    """Its proof in numpy, at the very edge of the condition: P by q, both norms, heads summed, and the centre moved to the mean."""
+    generator = np.random.default_rng(tokens)
+    made = network(tokens, depth=1, width=6, heads=2).double()
+    attention = made.blocks[0].attention
+    for _ in range(30):
+        x = generator.standard_normal((tokens, 6)) * generator.exponential(size=(tokens, 1))
+        for linear in (attention.query, attention.key, attention.value, attention.output):
+            linear.weight.data = torch.from_numpy(generator.standard_normal((1, 6, 6)))
+        state = begin(made, torch.from_numpy(x)[None, None])
+        attention.query.weight.data *= 1.256 * (1 - 1e-12) / float(bounds.bounds(made.blocks[0], state).score_range)
+        rest, moved = x - x.mean(0), np.zeros((tokens, 6))  # moved: SA(X) less the rows q_h^T X W_h, and no bias
+        for h in range(2):
+            part = slice(3 * h, 3 * h + 3)
+            q, k, v = (m.weight[0].numpy()[:, part] for m in (attention.query, attention.key, attention.value))
+            e = rest @ q @ k.T @ rest.T / math.sqrt(3)
+            scores = (x @ q + attention.query.bias[0, 0, part].numpy()) @ k.T @ rest.T / math.sqrt(3)
+            shared = np.exp((scores - e)[0])
+            shared, p = shared / shared.sum(), np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+            assert np.linalg.norm(p - shared, 1) <= 4 * np.linalg.norm(e, 1)
+            assert np.linalg.norm(p - shared, np.inf) <= 4 * np.abs(e).max()
+            moved += (p - shared) @ rest @ v @ attention.output.weight[0].numpy()[part]
+        made_of_it = attention(torch.from_numpy(x)[None, None])[0, 0].numpy()
+        about_mean = moved - moved.mean(0)
+        np.testing.assert_allclose(made_of_it - made_of_it.mean(0), about_mean, atol=1e-9)
+        limit = 10 ** float(bounds.bounds(made.blocks[0], state).log10_proven)
+        size, centred = (math.sqrt(np.linalg.norm(m, 1) * np.linalg.norm(m, np.inf)) for m in (moved, about_mean))
+        centring = 2 * (1 - 1 / tokens)
+        assert centred <= centring * size * (1 + 1e-12)
+        assert size <= limit / centring
+
+
+def test_the_mean_may_be_that_much_worse_than_another_centre() -> None:
+    """2 (1 - 1/T) is what taking the mean off costs at worst, nearly, in the composite norm: it has to be in the bound."""
+    tokens = 5
+    others = np.full((tokens, 4000), -1.0)
+    others[0] = 1
+    rows = torch.from_numpy(np.hstack([tokens * np.eye(tokens)[:, :1], others]))
+    cost = float(matrix_norm(rows - rows.mean(0), "composite") / matrix_norm(rows, "composite"))
+    assert 0.99 < cost / (2 * (1 - 1 / tokens)) <= 1
+
+
+def wide_in_layer_one() -> Network:
+    made = network(depth=3, width=12, heads=3, mlp="none", spread=0.2)
+    made.blocks[0].attention.query.weight.data *= 100
+    return made
+
+
+def test_no_bound_where_its_condition_fails() -> None:
+    rows = measured(wide_in_layer_one())
+    for row in rows:
+        if row["layer"] == 1:
+            assert row["theory_applies"]
+            assert row["score_range"] > 1.256
+            assert (row["condition"], row["condition_all"]) == (False, False)
+            assert "1.256" in row["theory_reason"]
+            assert all(row[name] is None for name in bounds.ONE_LAYER + bounds.ALL_LAYERS)
+        if row["layer"] > 1:
+            assert (row["condition"], row["condition_all"]) == (True, False)
+            assert "in a layer before" in row["theory_reason"]
+            assert all(row[name] is not None for name in bounds.ONE_LAYER)
+            assert all(row[name] is None for name in bounds.ALL_LAYERS)
+    assert {row["layer"] for row in rows} == {0, 1, 2, 3}
+    declared = {column.name for column in schema("law").columns if column.nullable}
+    assert declared.issuperset(bounds.ONE_LAYER + bounds.ALL_LAYERS)
+
+
+def test_condition_is_of_a_sample() -> None:
+    """One sample's spread says nothing of another's bounds."""
+    made = network(depth=1, width=12, heads=3, mlp="none", spread=0.2)
+    spans = sorted(row["score_range"] for row in measured(made, samples=4) if row["layer"] == 1)
+    made.blocks[0].attention.query.weight.data *= 1.256 / ((spans[0] + spans[-1]) / 2)
+    rows = [row for row in measured(made, samples=4) if row["layer"] == 1]
+    assert {row["condition"] for row in rows} == {True, False}
+    for row in rows:
+        assert row["condition"] == (row["score_range"] <= 1.256) == (row["log10_lemma"] is not None)
+        assert row["condition"] == (row["theory_reason"] == "")
+
+
+def test_slack_is_bound_over_residual() -> None:
+    """And all bounds are one another's: with gamma and without, of one layer and, in the first, of all."""
+    rows = [row for row in measured(network(depth=3, width=12, heads=3, mlp="relu", spread=0.1)) if row["layer"]]
+    for row in rows:
+        assert row["condition_all"]
+        for slack, bound in SLACKS.items():
+            assert row[slack] == pytest.approx(row[bound] - row["log10_absolute"], rel=1e-12)
+        for bound in ("log10_lemma", "log10_theorem") if row["layer"] == 1 else ("log10_lemma",):
+            gain = row[bound] - row[bound + "_no_gamma"]
+            assert gain == pytest.approx(math.log10(row["gamma"]), abs=1e-9)
+        before = row["log10_lemma"] - row["log10_contraction"]  # log10 of |res(X_l-1)|
+        assert row["log10_lemma"] == pytest.approx(row["log10_factor"] + 3 * before)
+        assert row["vacuous"] == (row["log10_contraction"] >= 0)
+        if row["layer"] == 1:
+            assert row["log10_theorem"] == pytest.approx(row["log10_lemma"])
+            assert row["theorem_contracts"] != row["vacuous"]
+
+
+def test_theorem_without_gamma_takes_the_largest_factor() -> None:
+    """Not that of the layer whose factor with gamma is largest: written out from the layers' own columns."""
+    rows = [r for r in measured(network(depth=4, width=12, heads=3, spread=0.1), samples=1) if r["layer"]]
+    start = rows[0]["log10_lemma"] - rows[0]["log10_contraction"]
+    for layers in range(1, 5):
+        most = max(row["log10_factor"] - math.log10(row["gamma"]) for row in rows[:layers])
+        by_hand = (3**layers - 1) / 2 * most + 3**layers * start
+        assert rows[layers - 1]["log10_theorem_no_gamma"] == pytest.approx(by_hand)
+
+
+def test_terms_by_hand() -> None:
+    """Norms, range, gamma and beta of one layer, from numpy and the definitions."""
+    made = network(depth=1, width=6, heads=2, spread=0.6).double()
+    state = propagate(made, torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0]
+    found = bounds.bounds(made.blocks[0], state)
+    x = made.lift(torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0, 0].numpy()
+    rest = x - x.mean(0)
+    attention, betas, gammas, spans, first, second = made.blocks[0].attention, [], [], [], 0.0, 0.0
+    for h in range(2):
+        part = slice(3 * h, 3 * h + 3)
+        q, k, v = (m.weight[0].numpy()[:, part] for m in (attention.query, attention.key, attention.value))
+        w = v @ attention.output.weight[0].numpy()[part]
+        e = rest @ q @ k.T @ rest.T / math.sqrt(3)
+        span = e.max(1) - e.min(1)
+        composite = math.sqrt(np.linalg.norm(w, 1) * np.linalg.norm(w, np.inf))
+        betas.append(np.linalg.norm(q @ k.T, 1) * composite)
+        gammas.append(math.sqrt(span.sum() / (2 * np.linalg.norm(e, 1))))
+        spans.append(span.max())
+        first += 4 * np.linalg.norm(e, 1) * np.linalg.norm(rest, 1) * np.linalg.norm(w, 1)
+        second += 4 * np.abs(e).max() * np.linalg.norm(rest, np.inf) * np.linalg.norm(w, np.inf)
+    size = math.sqrt(np.linalg.norm(rest, 1) * np.linalg.norm(rest, np.inf))
+    lemma = 4 * max(gammas) * max(betas) * 2 / math.sqrt(3) * size**3
+    for got, want in (
+        (10**found.log10_beta, max(betas)),
+        (found.gamma, max(gammas)),
+        (found.score_range, max(spans)),
+        (10**found.log10_lemma, lemma),
+        (10**found.log10_proven, 2 * (1 - 1 / 8) * math.sqrt(first * second)),
+    ):
+        assert float(got) == pytest.approx(want, rel=1e-10)
+
+
+def test_theorem_is_the_lemma_iterated() -> None:
+    """a_{l+1} = c a_l^3 from a_0, written out."""
+    c, a = 0.3, 0.7
+    value = a
+    for layers in range(1, 5):
+        value = c * value**3
+        got = bounds.theorem(torch.tensor(math.log10(c)).double(), torch.tensor(math.log10(a)).double(), layers)
+        assert float(got) == pytest.approx(math.log10(value), rel=1e-6)
+
+
+def test_lipschitz_constant_holds() -> None:
+    made = network(depth=1, width=6, mlp="gelu", spread=0.5).double()
+    mlp, generator = made.blocks[0].mlp, torch.Generator().manual_seed(0)
+    limit = float(bounds.mlp_lipschitz(mlp))
+    for _ in range(50):
+        x, y = torch.randn(2, 1, 1, 5, 6, generator=generator, dtype=torch.float64)
+        assert matrix_norm(mlp(x) - mlp(y), "composite") <= limit * matrix_norm(x - y, "composite")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "why"),
+    [
+        ({"residual": "add"}, "skip"),
+        ({"norm": "layer"}, "norm"),
+        ({"mask": "causal"}, "position"),
+        ({"position": "rope"}, "position"),
+        ({"normaliser": "l2"}, "sum to one"),
+        ({"sentinels": "bos"}, "sentinel"),
+    ],
+)
+def test_no_bound_where_no_theorem_speaks(architecture: dict[str, Any], why: str) -> None:
+    rows = measured(network(depth=2, width=8, **architecture))
+    assert not any(row["theory_applies"] for row in rows)
+    assert all(why in row["theory_reason"] for row in rows if row["layer"])
+    assert not any("log10_lemma" in row for row in rows)
+
+
+@pytest.mark.slow
+def test_size_of_bert_takes_seconds() -> None:
+    """Centred propagation, and then the whole measure: every bound, exponents, and the plain passes it is compared with."""
+    made = network(length=128, depth=12, width=768, heads=12).double()
+    inputs = torch.randint(10, (1, 1, 128), generator=torch.Generator().manual_seed(0))
+    start = time.process_time()
+    states = propagate(made, inputs)
+    assert time.process_time() - start < 40  # on two cores, processor time counts both
+    assert float(states[-1].rest.log) < -1e5
+    start = time.process_time()
+    rows = law(Context(made, data_of(inputs)), samples=1)
+    assert time.process_time() - start < 40
+    assert len(rows) == 13

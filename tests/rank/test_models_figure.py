@@ -1,0 +1,43 @@
+"""Guards what the figure of models says of values at the floor, and of bands that end where the quantity does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankfall.rank.models.figure import models
+
+
+def table(dtype: str = "float64", spread: float = 0.1) -> pd.DataFrame:
+    rows = [
+        {"model": "bert", "phase": "init", "definition": "clean", "dtype": dtype, "variant": variant, "seed": seed, "layer": layer}
+        | {"sample": sample, "metric": "composite", "centre": "mean", "floor": value < 1e-14, "value_reason": ""}
+        | {"value": value * (1 + spread * (2 * sample - 1) + 0.01 * seed)}
+        for variant, values in (("SAN", [1.0, 1e-5, 1e-15]), ("transformer", [1.0, 0.9, 0.8]))
+        for layer, value in enumerate(values)
+        for seed in (0, 1)
+        for sample in (0, 1)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("dtype", "height"), [("float64", 16 * 2.0**-52), ("float32", 16 * 2.0**-23)])
+def test_the_floor_is_drawn_and_said_where_values_are_at_it(dtype: str, height: float) -> None:
+    picture = models(lambda name: table(dtype), log=True)
+    (panel,) = picture.figure.axes
+    assert [
+        float(np.asarray(line.get_ydata())[0]) for line in panel.lines if line.get_label() == f"rounding of {dtype}"
+    ] == [height]
+    assert (
+        f"Hollow: at the floor, where most is rounding (grey, dotted: 16 units of the last digit, {dtype} {height:.0e})"
+        in picture.caption
+    )
+    for other in (models(lambda name: table(dtype)), models(lambda name: table(dtype).assign(floor=False), log=True)):
+        assert "rounding" not in other.caption
+        assert not [line for line in other.figure.axes[0].lines if str(line.get_label()).startswith("rounding")]
+
+
+def test_where_bands_were_cut_is_said() -> None:
+    wide = {log: models(lambda name: table(spread=0.9), log=log).caption for log in (False, True)}
+    said = "At 6 points a band or a dotted line would go below 0, where the quantity ends, and is cut there."
+    assert all(said in caption for caption in wide.values())
+    assert "below 0" not in models(lambda name: table()).caption

@@ -1,0 +1,313 @@
+"""The order table: complete, sharp, in agreement with theory, and right on cases that can be worked out by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from rankfall.design import Component
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.rank.orders import draws as order_draws
+from rankfall.rank.orders import measure as module
+from rankfall.rank.orders import slopes as order_slopes
+from rankfall.rank.orders.theory import expected
+from rankfall.report.conform import conform
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict]:
+    return module.orders(Context(), heads=[2], draws=4)
+
+
+def test_every_entry_is_sharp_and_agrees_with_theory(rows: list[dict]) -> None:
+    assert sum(row["order"] is None for row in rows) < 0.02 * len(rows)
+    for row in rows:
+        if row["order"] is None:
+            # With relu^2, say, whether a head sees the sentinel at all is the luck of the draw.
+            assert row["quantity"] == "sigma_ratio", row
+            assert "depends on the draw" in row["reason"]
+            continue
+        assert row["uncertainty"] < 0.05, row
+        if row["quantity"] == "res":
+            assert abs(row["order"] - row["theory"]) < 0.02, row
+
+
+def test_the_published_case_is_cubic(rows: list[dict]) -> None:
+    """Softmax attention, bidirectional, without position (Dong et al. 2021): 3, and alone with its like in that."""
+    cubic = {
+        row["normaliser"]
+        for row in rows
+        if row["quantity"] == "res" and row["block"] == "attention alone" and round(row["order"]) == 3
+    }
+    assert cubic == {"softmax", "l2", "swish_l2"}
+
+
+def test_rows_fit_the_declared_table(rows: list[dict]) -> None:
+    assert len(conform("orders", rows)) == len(rows)
+
+
+def test_one_head_without_biases_keeps_direction() -> None:
+    """Without denominator all rows become multiples of one vector: res falls in first order, sigma_2 / sigma_1 in third."""
+    found = module.orders(Context(),
+        normalisers=["exp", "urpe"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["attention alone"], heads=[1]
+    )  # fmt: skip
+    order = {(row["normaliser"], row["quantity"]): row["order"] for row in found if not row["biases"]}
+    assert order["exp", "res"] == pytest.approx(1, abs=0.01)
+    assert order["exp", "sigma_ratio"] == pytest.approx(3, abs=0.05)
+    assert order["urpe", "res"] == pytest.approx(0, abs=0.01)
+    assert order["urpe", "sigma_ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_fit_finds_slope_constant_and_spread() -> None:
+    x = np.linspace(-8, -40, 9)
+    lines = torch.from_numpy(np.stack([2.0 * x - 1, 2.02 * x - 1, np.full(9, -np.inf)]))
+    found = order_slopes.fit(x, lines, "centred")
+    assert found["order"] == pytest.approx(2.01)
+    assert found["uncertainty"] == pytest.approx(math.sqrt(0.0002))
+    assert found["log10_constant"] == pytest.approx(-1)
+    assert found["identical_draws"] == 1
+    nothing = order_slopes.fit(x, lines[2:], "centred")
+    assert nothing["order"] is None
+    assert nothing["reason"]
+    split = order_slopes.fit(x, torch.from_numpy(np.stack([x, 3 * x])), "centred")
+    assert split["order"] is None
+    assert split["reason"] == "depends on the draw: 1 in 1, 3 in 1"
+    for uncertainty, sharp in ((0.048, True), (0.052, False)):
+        found = order_slopes.fit(x, torch.from_numpy(np.stack([x, (1 + uncertainty * 2**0.5) * x])), "centred")
+        assert (found["order"] is not None) == sharp and found["uncertainty"] == pytest.approx(uncertainty)
+
+
+def test_direct_float64_agrees() -> None:
+    """The slopes of the plain forward pass, over the decades where it resolves them."""
+    for name, p in (("softmax", 3), ("l2", 3), ("exp", 1), ("sigmoid", 1)):
+        design = replace(module.ALONE, normaliser=Component(name))
+        network = order_draws.networks(design, 6, 4, True)
+        state = order_draws.start(network, 4, 6)
+        scales = np.linspace(-2.0, -3.5, 6)
+        output = network.blocks[0](order_draws.at(state, scales).full())
+        found = order_slopes.fit(scales, order_slopes.relative(output).log10(), "float64")
+        assert found["order"] == pytest.approx(p, abs=0.1)
+        assert expected(design, biases=True)[0] == p
+
+
+def sharp(logits: torch.Tensor) -> torch.Tensor:
+    """A normaliser that the package has never heard of."""
+    return (2 * logits).softmax(-1)
+
+
+def test_a_normaliser_from_outside_is_fitted_as_far_as_any() -> None:
+    found = module.orders(Context(),
+        normalisers=["test_orders:sharp"], positions=["none", "toeplitz"], masks=["none"], sentinels=["none"],
+        blocks=["attention alone"], heads=[2],
+    )  # fmt: skip
+    res = {(row["position"], row["biases"]): row for row in found if row["quantity"] == "res"}
+    assert {row["method"] for row in found} == {"centred"}
+    assert res["none", True]["order"] == pytest.approx(3, abs=1e-6)
+    assert res["none", True]["decades"] > 30
+    assert res["toeplitz", True]["order"] == pytest.approx(1, abs=1e-6)
+    assert res["none", True]["theory"] is None
+    assert conform("orders", found)
+
+
+def test_orders_of_rows_that_share_a_direction() -> None:
+    """Without biases and with one head, exp's rows come out as multiples of one vector: what lies beside it goes with the cube, and is
+    read off R where a float64 output no longer shows it. Where that does, both agree."""
+    network = order_draws.networks(replace(module.ALONE, normaliser=Component("exp"), heads=1), 6, 4, False)
+    state = order_draws.start(network, 4, 6)
+    block = network.blocks[0]
+    found = order_slopes.middle_ratio(order_slopes.step(block, order_draws.at(state, order_slopes.MIDDLE)))
+    assert found is not None
+    assert found["order"] == pytest.approx(3, abs=1e-3)
+    assert found["decades"] >= 3
+    scale = -3.0
+    fitted = found["log10_constant"] + found["order"] * scale
+    direct = order_slopes.sigma_ratio(block(order_draws.at(state, np.array([scale])).full()))  # (K, 1)
+    assert fitted == pytest.approx(float(direct.log10().median()), abs=0.3)
+
+
+def test_every_entry_is_fitted_over_several_decades_or_says_why_not() -> None:
+    rows = module.orders(
+        Context(), normalisers=["exp", "relu2"], positions=["none", "toeplitz"], blocks=["column norm"], draws=4
+    )
+    assert all(row["decades"] >= 3 for row in rows if row["order"] is not None)
+    assert all(row["reason"] for row in rows if row["order"] is None)
+
+
+ONE = {"positions": ["none"], "masks": ["none"], "sentinels": ["none"]}
+
+
+def by_place(logits: torch.Tensor) -> torch.Tensor:
+    """Weights that differ by place whatever the scores are: no centred form, and not one needed."""
+    places = torch.arange(logits.shape[-1], dtype=logits.dtype)
+    return logits.softmax(-1) * (1 + (places - places.unsqueeze(1)) % 3)
+
+
+def single(logits: torch.Tensor) -> torch.Tensor:
+    return logits.float().softmax(-1).to(logits.dtype)
+
+
+def jagged(logits: torch.Tensor) -> torch.Tensor:
+    """Weights without any slope."""
+    return logits.round().softmax(-1)
+
+
+def pairs(logits: torch.Tensor) -> torch.Tensor:
+    """Needs an even number of heads."""
+    return logits.softmax(-1) - 0.5 * logits.unflatten(2, (-1, 2)).flip(3).flatten(2, 3).softmax(-1)
+
+
+def told(logits: torch.Tensor) -> torch.Tensor:
+    raise ValueError(f"cannot use {told}")
+
+
+def soft(logits: torch.Tensor, *, temperature: float = 1.0) -> torch.Tensor:
+    return (logits / temperature).softmax(-1)
+
+
+@pytest.mark.parametrize("name", ["by_place", "jagged"])
+def test_a_norm_over_tokens_around_a_normaliser_from_outside(name: str) -> None:
+    """Its float64 output is 0 / 0 where rows are equal to the last digit: an order, or null with the reason, and no traceback."""
+    found = module.orders(
+        Context(), normalisers=[f"test_orders:{name}"], blocks=["column norm"], heads=[2], draws=2, **ONE
+    )
+    assert {row["block"] for row in found} == {"attention alone", "column norm"}
+    for row in found:
+        assert row["order"] is not None or row["reason"]
+    assert conform("orders", found)
+
+
+def test_rounding_of_a_normaliser_is_no_order() -> None:
+    """In single precision rows of weights sum to one but for 1e-8, which a mask would turn into rows that never become equal."""
+    only = {"positions": ["none"], "sentinels": ["none"], "blocks": ["attention alone"], "heads": [2], "draws": 4}
+    found = module.orders(Context(), normalisers=["test_orders:single"], masks=["none", "causal"], **only)
+    known = module.orders(Context(), normalisers=["softmax"], masks=["none", "causal"], **only)
+    for row, other in zip(found, known):
+        assert row["method"] == "float64"
+        assert row["order"] is None or row["order"] == pytest.approx(other["order"], abs=0.1), row
+
+
+def test_one_that_fails_costs_its_own_rows_alone() -> None:
+    found = module.orders(
+        Context(), normalisers=["test_orders:pairs", "softmax"], blocks=["skip"], heads=[1, 2], draws=2, **ONE
+    )
+    failed = [row for row in found if row["method"] == "none"]
+    assert {(row["normaliser"], row["heads"]) for row in failed} == {("test_orders:pairs", 1)}
+    assert len(failed) == 6
+    assert all(row["order"] is None and row["reason"].startswith("RuntimeError: ") for row in failed)
+    assert len(found) == 24
+    assert conform("orders", found)
+
+
+def test_reasons_are_the_same_in_every_run() -> None:
+    """Python shows a function with its address."""
+    found = module.orders(Context(), normalisers=["test_orders:told"], blocks=["skip"], heads=[1], draws=2, **ONE)
+    assert {row["reason"] for row in found} == {"ValueError: cannot use <function told>"}
+
+
+def test_a_component_that_does_not_load_is_no_missing_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RankfallError, match="defines no function or class 'none_such'"):
+        module.orders(Context(), normalisers=["softmax", "test_orders:none_such"])
+    with pytest.raises(RankfallError, match="3 heads do not divide the width 8"):
+        module.orders(Context(), heads=[3])
+
+    def lack(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(order_slopes, "networks", lack)
+    with pytest.raises(MemoryError):
+        module.orders(Context(), normalisers=["softmax"])
+
+
+def test_components_with_options() -> None:
+    found = module.orders(Context(),
+        normalisers=[{"name": "test_orders:soft", "temperature": 0.5}, "test_orders:soft"], blocks=["skip"], heads=[1], draws=2, **ONE
+    )  # fmt: skip
+    assert {row["normaliser"] for row in found} == {"test_orders:soft(temperature=0.5)", "test_orders:soft"}
+    assert conform("orders", found)
+
+
+@pytest.fixture(scope="module")
+def others() -> list[dict]:
+    """The gated unit with few dimensions, whose scores stay of order one, and linear attention."""
+    attentions: list[str | dict] = [{"name": "gau", "key_width": 8}, "linear"]
+    return module.orders(Context(), attentions=attentions, heads=[2], draws=4)
+
+
+def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: list[dict]) -> None:
+    """Worked out in the docstrings of the two; found on plain float64, within what that resolves."""
+    res = [row for row in others if row["quantity"] == "res"]
+    undefined = [row for row in res if row["order"] is None]
+    assert len(undefined) < 0.02 * len(res)
+    assert all(row["attention"] != "linear" and "depends on the draw: 0 in 4" in row["reason"] for row in undefined)
+    for row in res:
+        if row["order"] is not None:
+            assert abs(row["order"] - row["theory"]) < 0.05, row
+    alone = {
+        (row["attention"], row["normaliser"]): round(row["order"])
+        for row in res
+        if row["block"] == "attention alone"
+        and (row["position"], row["mask"], row["sentinels"]) == ("none", "none", "none")
+    }
+    gated = {normaliser: order for (attention, normaliser), order in alone.items() if attention != "linear"}
+    assert alone["linear", None] == 3
+    assert gated == dict.fromkeys(gated, 1) | {"urpe": 0}
+    assert {"softmax", "l2", "relu2"} <= gated.keys()
+
+
+def test_the_second_singular_value_of_the_gated_unit(others: list[dict]) -> None:
+    """Row sums that differ at order one make rows multiples of one another, but for the gate; a sentinel's part is another vector."""
+    found = {
+        (row["normaliser"], row["mask"], row["sentinels"]): row["order"]
+        for row in others
+        if row["quantity"] == "sigma_ratio" and row["attention"] != "linear" and row["block"] == "attention alone"
+        and row["position"] == "none" and row["biases"]
+    }  # fmt: skip
+    for normaliser in ("softmax", "l2", "exp", "relu2"):
+        assert found[normaliser, "none", "none"] == pytest.approx(1, abs=0.05)
+        assert found[normaliser, "causal", "none"] == pytest.approx(1, abs=0.05)
+    assert found["exp", "causal", "bos"] == pytest.approx(0, abs=0.05)
+
+
+def test_an_attention_has_only_what_it_reads(others: list[dict]) -> None:
+    linear = [row for row in others if row["attention"] == "linear"]
+    assert {row["normaliser"] for row in linear} == {None} and {row["heads"] for row in linear} == {2}
+    assert {row["position"] for row in linear} == {"none"}
+    assert {row["heads"] for row in others if row["attention"] != "linear"} == {None}
+    assert len(conform("orders", others)) == len(others)
+
+
+def test_queries_are_turned_and_lengthened_up_to_four_times() -> None:
+    """Until the score of the common row with itself is 0.6, where four times are enough for that; longer ones keep their length."""
+    design = replace(module.ALONE, normaliser=Component("relu2"), heads=2)
+    network = order_draws.networks(design, 5, 24, True)
+    state = order_draws.start(network, 24, 5)
+    attention = network.blocks[0].attention
+
+    def scores() -> torch.Tensor:
+        q, k = attention.split(attention.query(state.common)), attention.split(attention.key(state.common))
+        return (q * k).sum(-1).flatten() / attention.head_width**0.5
+
+    before = scores().abs()
+    order_draws.wake(network, state)
+    expected = torch.where(before > 0.6, before, (4 * before).clamp(max=0.6))
+    assert (before < 0.15).any() and ((before > 0.15) & (before < 0.6)).any() and (before > 0.6).any()
+    torch.testing.assert_close(scores(), expected, rtol=1e-10, atol=0)
+
+
+def test_features_of_one_dimension_forget_the_query() -> None:
+    rows = module.orders(
+        Context(),
+        attentions=["linear"],
+        heads=[8],
+        draws=2,
+        masks=["none"],
+        sentinels=["none"],
+        blocks=["attention alone"],
+    )
+    assert all(row["theory"] is None for row in rows if row["quantity"] == "res")
+    network = order_draws.networks(replace(module.ALONE, attention=Component("linear"), heads=8), 6, 2, True)
+    x = torch.randn(2, 1, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert float(order_slopes.relative(network.blocks[0](x)).max()) < 1e-14

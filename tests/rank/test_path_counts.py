@@ -1,0 +1,55 @@
+"""Path counts against exact integers, the published curve, and a network small enough to count by hand."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankfall.measure.context import Context
+from rankfall.rank.path_counts.measure import model, path_counts
+from rankfall.report.conform import conform
+
+
+def test_against_the_published_curve() -> None:
+    rows = path_counts(
+        Context(),
+    )
+    compared = [row for row in rows if row["published"] is not None]
+    assert len(compared) > 200
+    assert {row["model"] for row in compared} >= {"GPT-3", "T5-11B", "Bert-Base/ViT-B", "ViT-H"}
+    assert max(abs(row["deviation"]) for row in compared) < 1e-4
+    assert len(conform("path_counts", rows)) == len(rows)
+
+
+@given(st.integers(1, 96), st.integers(1, 128))
+def test_against_exact_integers(depth: int, heads: int) -> None:
+    rows = path_counts(Context(), models=[f"any: {depth} x {heads}"])
+    assert sum(row["proportion"] for row in rows) == pytest.approx(1, abs=1e-11)
+    for row in rows:
+        exact = Fraction(comb(depth, row["length"]) * heads ** row["length"], (1 + heads) ** depth)
+        assert row["proportion"] == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_against_counting() -> None:
+    """Every choice of a head or the skip in each of 4 layers of 3 heads."""
+    lengths = [sum(step is not None for step in path) for path in product([None, 0, 1, 2], repeat=4)]
+    for row in path_counts(Context(), models=["tiny: 4 x 3"]):
+        assert row["proportion"] == pytest.approx(lengths.count(row["length"]) / len(lengths))
+        assert 10 ** row["log10_paths"] == pytest.approx(lengths.count(row["length"]))
+
+
+def test_malformed_model_is_named() -> None:
+    assert model("a: b: 3 x 4") == ("a: b", 3, 4)
+    with pytest.raises(ValueError, match="'BERT 12' is not of the form"):
+        model("BERT 12")
+
+
+def test_a_name_alone_is_read_from_the_models_config() -> None:
+    """BERT-base has 12 layers of 12 heads, GPT-2 too; DistilBERT keeps 6 of them. Their configs say so under different names."""
+    assert model("bert-base-cased") == ("bert-base-cased", 12, 12)
+    assert model("gpt2") == ("gpt2", 12, 12)
+    assert model("distilbert")[1:] == (6, 12)
+    assert [row["heads"] for row in path_counts(Context(), models=["distilbert"])] == [12] * 7

@@ -1,0 +1,289 @@
+"""Path effectiveness against a path-by-path evaluation written from the definition."""
+
+import threading
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells
+from torch import Tensor
+
+from rankfall.measure.context import Context
+from rankfall.measure.member import each_network
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.network import Network, Shape, build
+from rankfall.rank.paths import ends as _path_ends
+from rankfall.rank.paths import measure as module
+from rankfall.rank.paths.at_once import at_once
+from rankfall.rank.paths.ends import SKIP, path_ends
+from rankfall.rank.paths.equal_tokens import Symbols, alike, indistinct
+from rankfall.rank.paths.measure import draw, paths, read
+from rankfall.streams import stream
+from rankfall.tasks.sorting import sorting
+from rankfall.train.data import Data
+
+SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
+
+
+def example(**architecture: Any) -> tuple[Network, Data, list[Any]]:
+    chosen = cells(architecture=architecture, grid={"seed": [0, 1]})
+    network = build(chosen[0].architecture, SHAPE, 2, torch.float64)
+    network.initialise([0, 1])
+    generator = torch.Generator().manual_seed(2)
+    for value in network.parameters():  # far from initialisation, where every path differs
+        value.data = 0.7 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    datasets = [sorting(stream(s, "data"), train=20, test=9, length=5, symbols=6) for s in (0, 1)]
+    return network.requires_grad_(False), Data.of(datasets, torch.float64, torch.device("cpu")), chosen
+
+
+def walk(network: Network, x: Tensor, path: tuple[int, ...], frozen: bool, k: int) -> Tensor:
+    """One member, one path, in plain matrix algebra. x: (B, T)"""
+    width, heads = 8, 2
+    state = network.lift(x.expand(2, *x.shape))[k]
+    full = network.states(x.expand(2, *x.shape))
+
+    def norm(y: Tensor) -> Tensor:
+        return (y - y.mean(-1, keepdim=True)) / (y.var(-1, keepdim=True, unbiased=False) + 1e-12).sqrt()
+
+    for layer, head in enumerate(path):
+        if head == SKIP:
+            continue
+        block = network.blocks[layer]
+        a, own = block.attention, slice(head * width // heads, (head + 1) * width // heads)
+        pre = block.placement == "pre"
+        before = norm(state) if pre else state
+        source = (block.norm1(full[layer]) if pre else full[layer])[k] if frozen else before
+        q = source @ a.query.weight[k][:, own] + a.query.bias[k][:, own]
+        key = source @ a.key.weight[k][:, own] + a.key.bias[k][:, own]
+        weights = (q @ key.transpose(-1, -2) / (width // heads) ** 0.5).softmax(-1)
+        value = before @ a.value.weight[k][:, own] + a.value.bias[k][:, own]
+        state = weights @ value @ a.output.weight[k][own] + a.output.bias[k]
+        state = state if pre else norm(state)
+        if block.mlp is not None:
+            seen = norm(state) if pre else state
+            inner = torch.nn.functional.gelu(seen @ block.mlp.inner.weight[k] + block.mlp.inner.bias[k])
+            state = state + inner @ block.mlp.outer.weight[k] + block.mlp.outer.bias[k]
+            state = state if pre else norm(state)
+    return state
+
+
+def ended(network: Network, inputs: Tensor, distinct: np.ndarray, frozen: bool = False) -> Tensor:
+    return path_ends(network, network.lift(inputs), distinct, network.states(inputs) if frozen else None)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize(
+    "architecture", [{}, {"mlp": "gelu"}, {"norm_placement": "pre"}, {"norm_placement": "pre", "mlp": "gelu"}]
+)
+def test_every_path_ends_where_it_should(architecture: dict[str, Any], frozen: bool) -> None:
+    """All nine paths of two layers and two heads, walked together and one by one."""
+    network, data, _ = example(**architecture)
+    every = np.array(list(product((SKIP, 0, 1), repeat=2)))
+    ends = ended(network, data.test.inputs, every, frozen)
+    for k in range(2):
+        for u, path in enumerate(every):
+            torch.testing.assert_close(ends[k, u], walk(network, data.test.inputs[k], tuple(path), frozen, k))
+
+
+def test_a_head_that_no_drawn_path_takes_is_no_obstacle() -> None:
+    network, data, _ = example()
+    one = np.array([[0, SKIP]])
+    assert torch.equal(
+        ended(network, data.test.inputs, one)[1, 0],
+        ended(network, data.test.inputs, np.array([[1, 1], [0, SKIP]]))[1, 1],
+    )
+
+
+def test_sets_are_summed_normalised_and_read() -> None:
+    network, data, _ = example()
+    every = np.array(list(product((SKIP, 0, 1), repeat=2)))
+    ends = ended(network, data.test.inputs, every)
+    sets = torch.tensor([[2.0, 0, 0, 1, 0, 0, 0, 0, 0]], dtype=torch.float64).expand(
+        2, 1, 9
+    )  # a path drawn twice counts twice
+    total = 2 * ends[0, 0] + ends[0, 3]
+    centred = total - total.mean(-1, keepdim=True)
+    normal = centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
+    expected = (normal @ network.head.map.weight[0] + network.head.map.bias[0]).argmax(-1)
+    assert torch.equal(read(network, ends, sets)[0, 0], expected)
+
+
+def test_rows_hold_every_combination_and_the_references() -> None:
+    network, data, chosen = example()
+    rows = paths(Context(network, data, chosen), counts=[2, 3], repeats=4)
+    points = [r for r in rows if r["kind"] == "path"]
+    assert len(points) == 2 * 2 * 3 * 2 * 4  # members, evaluations, lengths, counts, repeats
+    assert len({tuple(sorted(r.items())) for r in rows if r["kind"] != "path"}) == 4
+    right = (network(data.test.inputs).argmax(-1) == data.test.targets).double().mean((1, 2))
+    whole = {r["member"]: r["accuracy"] for r in rows if r["kind"] == "whole"}
+    assert whole == pytest.approx({0: float(right[0]), 1: float(right[1])})
+    chance = {r["member"]: r["accuracy"] for r in rows if r["kind"] == "chance"}
+    assert chance == {0: float(data.chance[0]), 1: float(data.chance[1])}
+    # There is one path of length 0, so neither repeats nor numbers of paths can spread.
+    assert len({(r["member"], r["accuracy"]) for r in points if r["length"] == 0}) <= 2
+
+
+def test_draws_are_uniform_over_paths_of_a_length() -> None:
+    """12 equally likely paths (3 layers choose 2, times 2 heads squared): counts of 24,000 draws within 5 sigma."""
+    drawn = draw(stream(0, "paths"), 2, 3, 2, 24000)
+    assert ((drawn != SKIP).sum(1) == 2).all()
+    _, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(counts) == 12
+    assert abs(counts - 2000).max() < 5 * (2000 * 11 / 12) ** 0.5
+
+
+def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
+    """A deviation over seeds must have the draw in it; and a cell's rows must not depend on its neighbours."""
+    assert not np.array_equal(*(draw(stream(seed, "paths"), 1, 6, 2, 20) for seed in (0, 1)))
+    network, data, chosen = example()
+    both = paths(Context(network, data, chosen), counts=[2], repeats=3)
+    swapped = paths(Context(network, data, [chosen[0], chosen[0]]), counts=[2], repeats=3)
+
+    def of(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
+        return [row for row in rows if row["member"] == member]
+
+    assert of(both, 0) == of(swapped, 0)
+    assert of(both, 1) != of(swapped, 1)
+
+
+UNPLACED = {"position": "none", "residual": "add", "mlp": "none", "norm": "layer"}
+EVERY = np.array(list(product((SKIP, 0, 1), repeat=2)))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("placement", ["post", "pre"])
+def test_equal_tokens_computed_once_end_as_all_of_them_do(placement: str, frozen: bool) -> None:
+    """Of five tokens three are different; the copies of a symbol weigh as much as they do one by one."""
+    network, _, _ = example(**UNPLACED, norm_placement=placement)
+    alone = next(each_network(network))
+    inputs = torch.tensor([[[4, 1, 4, 2, 4]]])
+    assert indistinct(alone, inputs)
+    symbols = Symbols.of(inputs, torch.float64)
+    assert symbols.numbers.tolist() == [[[1, 2, 4]]] and symbols.first.tolist() == [1, 3, 0]
+    full = [x[:, :, symbols.first] for x in alone.states(inputs)] if frozen else None
+    few = path_ends(alone, alone.lift(symbols.numbers), EVERY, full, symbols.weights)
+    assert few.shape[3] == 3
+    torch.testing.assert_close(
+        few[..., symbols.of_token, :], ended(alone, inputs, EVERY, frozen), rtol=1e-11, atol=1e-11
+    )
+
+
+def test_rows_are_the_same_with_equal_tokens_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, data, chosen = example(**UNPLACED)
+    context = Context(network, data, chosen)
+    apart = paths(context, counts=[2, 3], repeats=2)
+    merged: list[bool] = []
+    monkeypatch.setattr(module, "STATES", 1)  # one sequence at a time
+    monkeypatch.setattr(module, "indistinct", lambda *given: merged.append(indistinct(*given)) or merged[-1])
+    assert paths(context, counts=[2, 3], repeats=2) == apart
+    assert merged == [True, True]
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"position": "learned"},
+        {"position": "rope"},
+        {"position": "toeplitz"},
+        {"mask": "causal"},
+        {"norm": "column"},
+        {"normaliser": "sigmoid"},
+        {"normaliser": "urpe"},
+        {"sentinels": "bos"},
+        {"mlp": "gelu"},
+    ],
+)
+def test_nothing_is_assumed_of_networks_that_may_tell_equal_tokens_apart(different: dict[str, Any]) -> None:
+    network, data, _ = example(**UNPLACED | different)
+    assert not indistinct(network, data.test.inputs)
+    assert indistinct(example(**UNPLACED)[0], data.test.inputs)
+    assert not indistinct(example(**UNPLACED)[0], data.test.inputs.double())  # vectors, which are hardly ever equal
+
+
+def edited_scores(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = Multihead.logits
+    monkeypatch.setattr(Multihead, "logits", lambda own, x: logits(own, x) + torch.arange(x.shape[2]).to(x.dtype))
+
+
+def edited_values(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts = Multihead.contexts
+    monkeypatch.setattr(Multihead, "contexts", lambda own, weights, x: contexts(own, weights, x.cumsum(2)))
+
+
+def edited_embedding(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    network.embedding.register_forward_hook(lambda own, given, x: x.cumsum(2))  # type: ignore[union-attr]
+
+
+def edited_head(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    network.head.register_forward_hook(lambda own, given, y: y.cumsum(2))  # type: ignore[union-attr]
+
+
+def edited_residual(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    for block in network.blocks:
+        monkeypatch.setattr(
+            block, "residual", lambda x, y: x + y * torch.linspace(1, 2, y.shape[2]).unsqueeze(1).to(y.dtype)
+        )
+
+
+def edited_block(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    network.blocks[0].register_forward_hook(lambda own, given, x: x.cumsum(2))
+
+
+def edited_first_place(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which a sequence whose first token has a symbol of its own would not show."""
+    first = torch.zeros(5, 8, dtype=torch.float64)
+    first[0, 0] = 3
+    network.embedding.register_forward_hook(lambda own, given, x: x + first[: x.shape[2]])  # type: ignore[union-attr]
+
+
+EDITS = (
+    edited_scores,
+    edited_values,
+    edited_embedding,
+    edited_head,
+    edited_residual,
+    edited_block,
+    edited_first_place,
+)
+
+
+@pytest.mark.parametrize("edit", [None, *EDITS])
+def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike(
+    edit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of built-in parts that are edited here, or of a stranger's embedding or head, nothing is assumed."""
+    network = next(each_network(example(**UNPLACED)[0]))
+    if edit:
+        edit(network, monkeypatch)
+    inputs = torch.tensor([[[0, 1, 2, 3, 4], [3, 1, 4, 2, 0]]])  # in which nothing could be seen
+    assert indistinct(network, inputs)
+    assert alike(network, inputs, EVERY) == (edit is None)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_states_computed_a_few_at_a_time_are_those_of_all_at_once(
+    frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, data, _ = example(mlp="gelu")
+    at_once_ = ended(network, data.test.inputs, EVERY, frozen)
+    monkeypatch.setattr(_path_ends, "CACHED", 1)
+    torch.testing.assert_close(ended(network, data.test.inputs, EVERY, frozen), at_once_, rtol=1e-12, atol=1e-12)
+
+
+def test_parts_are_computed_side_by_side_on_one_thread_each() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        together = threading.Barrier(2, timeout=20)  # broken unless two are under way at once
+
+        def part(item: int) -> tuple[int, int]:
+            together.wait()
+            return item, torch.get_num_threads()
+
+        assert at_once(part, range(4), 8) == [(item, 1) for item in range(4)]
+        assert at_once(lambda item: torch.get_num_threads(), range(4), 1) == [2] * 4  # one after another, on both
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,107 @@
+"""Guards the figure that the README opens with: what its bands are, and that its caption says what the numbers say."""
+
+import pandas as pd
+import pytest
+from seen import line
+
+from rankfall.errors import RankfallError
+from rankfall.rank.paths.figure import draws, paths
+from rankfall.report.colours import BLUE
+
+
+def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFrame:
+    """Three seeds around these means, four repeats around each seed: deviations of 0.01 over seeds, far more over repeats."""
+    rows = []
+    for seed in range(3):
+        shift = 0.01 * (seed - 1)
+        rows += [
+            {"kind": "whole", "accuracy": whole + shift},
+            {"kind": "chance", "accuracy": chance},
+        ]
+        for length, mean in enumerate(curve):
+            for repeat in range(4):
+                place = {"length": length, "paths": 20, "repeat": repeat, "evaluation": "recomputed"}
+                value = mean + shift + (0.1 if repeat % 2 else -0.1)
+                rows.append({"kind": "path", "accuracy": value, **place})
+        rows = [{"seed": seed, "key": f"cell {seed}"} | row for row in rows]
+    about = {
+        "task": "sorting",
+        "status": "done",
+        "architecture": "net",
+        "training": "converged",
+        "depth": len(curve) - 1,
+    }
+    return pd.DataFrame(rows).assign(**about)
+
+
+VERDICTS = {
+    "holds": (0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34], "and long ones none, holds."),
+    "long paths carry": (0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9], "and long ones none, does not hold."),
+    "short paths carry little": (0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34], "and long ones none, does not hold."),
+    "nothing learned": (
+        0.3,
+        [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34],
+        "cannot be seen: the network itself is no better than chance.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_caption_says_whether_the_published_shape_holds(case: str) -> None:
+    whole, curve, said = VERDICTS[case]
+    caption = paths(lambda name: table(whole, curve)).caption
+    assert caption.endswith(said)
+    assert "over 3 seeds" in caption
+
+
+def test_lines_and_bands_are_over_seeds_and_not_over_repeats() -> None:
+    picture = paths(lambda name: table(0.9, [0.5, 0.7]))
+    assert picture.numbers is not None
+    points = picture.numbers[picture.numbers.kind == "path"]
+    assert points["mean"].tolist() == pytest.approx([0.5, 0.7])
+    assert points["deviation over seeds"].tolist() == pytest.approx([0.01, 0.01])
+    (panel,) = picture.figure.axes
+    assert line(panel, BLUE) == pytest.approx([0.5, 0.7])
+    edges = panel.collections[0].get_paths()[0].vertices[:, 1]  # of the band, as seaborn draws it
+    assert (edges.min(), edges.max()) == (pytest.approx(0.49), pytest.approx(0.71))
+
+
+def test_the_caption_says_how_much_of_the_bands_is_the_draw() -> None:
+    """Repeats at +-0.1 have variance 0.04/3, their mean of four a quarter of it; the seeds' means are 0.01 apart, variance 0.0001."""
+
+    def share(rows: pd.DataFrame) -> str:
+        return draws(rows.assign(panel="net"))
+
+    assert share(table(0.9, [0.5, 0.7])) == "100%"
+    apart = table(0.9, [0.5, 0.7])
+    apart.loc[apart.kind == "path", "accuracy"] += 0.1 * (apart.seed - 1)
+    # Means 0.39, 0.5, 0.61: variance 0.0121; the draw's share is 0.04 / 3 / 4 / 0.0121.
+    assert share(apart) == "28%"
+    assert share(apart[apart.repeat.isna() | (apart.repeat == 0)]) == "an unknown share"
+
+
+def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:
+    other = table(0.9, [0.5, 0.7]).assign(architecture="other")
+    both = pd.concat([table(0.9, [0.5, 0.7]), other])
+    figure = paths(lambda name: both, architectures=["other", "net"]).figure
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == [
+        "other, converged, 1 layers",
+        "net, converged, 1 layers",
+    ]
+
+
+def test_different_networks_are_not_lumped_together_as_seeds() -> None:
+    wide = table(0.9, [0.5, 0.7]).assign(width=64)
+    both = pd.concat([wide.assign(width=32), wide.assign(key=wide.key + " wide")])
+    with pytest.raises(
+        RankfallError, match=r"net, converged, 1 is 2 networks a seed, which differ in width: 32, 64; pick one"
+    ):
+        paths(lambda name: both)
+    assert "over 3 seeds" in paths(lambda name: both, where={"width": 32}).caption
+    with pytest.raises(RankfallError, match=r"figure paths: no finished cell has width 48; there is: 32, 64"):
+        paths(lambda name: both, where={"width": [48]})
+
+
+def test_nothing_to_draw_is_one_line() -> None:
+    with pytest.raises(RankfallError, match=r"^figure paths: no finished cell has architecture gone; there is: net$"):
+        paths(lambda name: table(0.9, [0.5, 0.7]), architectures=["gone"])

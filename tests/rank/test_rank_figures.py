@@ -1,0 +1,163 @@
+"""Figures of the rank study: drawn from real rows of small networks, and their captions say the right numbers."""
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from helpers import cells, config, data_of
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape, build
+from rankfall.report import style, tables
+from rankfall.report.cell_columns import cell_columns
+from rankfall.run.plan import make_plan
+
+INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
+DATA = data_of(INPUTS)
+
+
+def rows_of(measure: str, **architecture: Any) -> list[dict[str, Any]]:
+    """A measure's rows of one small untrained network, with what the cell is."""
+    cell = cells(architecture={"depth": 4, "norm": "none"} | architecture)[0]
+    network = build(cell.architecture, Shape("tokens", "classes", 5, 6, 6), 1, torch.float32)
+    network.initialise([0])
+    rows = components.load("measure", measure)(Context(network.requires_grad_(False), DATA, [cell]))
+    about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
+    return [about | {name: value for name, value in row.items() if name != "member"} for row in rows]
+
+
+def reader(folder: Path, name: str, rows: list[dict[str, Any]]) -> Callable[[str], pd.DataFrame]:
+    """Rows written and read back as the pipeline does."""
+    tables.write(name, rows, folder / f"{name}.parquet")
+    return lambda wanted: tables.read_frame(folder / f"{wanted}.parquet", wanted)
+
+
+def saved(picture: style.Picture, folder: Path) -> str:
+    style.save(picture, folder / "figure.png")
+    assert (folder / "figure.png").stat().st_size > 5000
+    assert (folder / "figure.pdf").stat().st_size > 1000
+    assert (folder / "figure.svg").stat().st_size > 1000
+    assert len((folder / "figure.csv").read_text().splitlines()) > 1
+    return picture.caption
+
+
+@pytest.mark.parametrize("quantity", ["res", "sigma_ratio"])
+def test_orders(tmp_path: Path, quantity: str) -> None:
+    rows = components.load("measure", "orders")(
+        Context(),
+        normalisers=["softmax", "exp"], positions=["none"], masks=["none", "causal"], sentinels=["none"], heads=[2], draws=3
+    )  # fmt: skip
+    with style.applied():
+        picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows), quantity=quantity)
+    caption = saved(picture, tmp_path)
+    assert "Of 4 attention layers 1 are cubic (softmax), 2 are of first order and 1 of order 0" in caption
+
+
+def test_law(tmp_path: Path) -> None:
+    rows = rows_of("law", residual="none", position="none")
+    picture = components.load("figure", "law")(reader(tmp_path, "law", rows), training="short", architectures=["net"])
+    assert "The local exponent of the last layer is 3 in 1 of 1 architectures (net)" in saved(picture, tmp_path)
+
+
+def test_sweep(tmp_path: Path) -> None:
+    rows = [row for residual in ("none", {"name": "scaled", "scale": 0.5}, {"name": "scaled", "scale": 1.0})
+            for row in rows_of("law", residual=residual, position="none")]  # fmt: skip
+    read = reader(tmp_path, "law", rows)
+    sweep = components.load("figure", "sweep")
+    layers = sweep(read, lines=["residual"], panels=["norm"], where={"depth": 4})
+    # Pure attention cubes; the more skip, the more is kept.
+    caption = saved(layers, tmp_path)
+    assert re.search(
+        r"depth 4: geometric means over 1 seed.* is smallest in none \(10\^-[\d.]+\) and largest in scaled 1.0 \(0\.\d+\) at layer 4\.$",
+        caption,
+    )
+    (drawn,) = [axis for axis in layers.figure.axes if axis.lines]
+    found = [line for line in drawn.lines if len(line.get_xdata())]
+    assert [len(line.get_xdata()) for line in found] == [5, 5, 5]
+    table = read("law")
+    wanted = table[(table.residual == "none") & (table.layer == 4)].log10_residual.mean()
+    assert found[0].get_ydata()[-1] == pytest.approx(wanted)
+    assert "at depth 4" in saved(sweep(read, lines=["residual"], x="depth"), tmp_path)
+    # Where one sequence or one seed has no residual, a mean over the others would be of other networks.
+    first = table.residual == "none"
+    other = table[first].assign(seed=1, key="b" * 64)
+    gone = other.index[(other.layer == 2) & (other["sample"] == 0)]
+    for column, value, told in (
+        ("log10_residual", math.nan, "vectors are all equal or zero"),
+        ("floor", True, "rounding noise"),
+    ):
+        lost = pd.concat([table, other.assign(**{column: other[column].where(~other.index.isin(gone), value)})])
+        shorter = sweep(lambda name, lost=lost: lost, lines=["residual"])
+        points = shorter.numbers[shorter.numbers.line == "none"]
+        assert sorted(points.layer) == [0, 1] and told in shorter.caption and "(1 value)" in shorter.caption
+        assert sorted(shorter.numbers[shorter.numbers.line != "none"].layer.unique()) == [0, 1, 2, 3, 4]
+    with pytest.raises(RankfallError, match="no finished cell has depth 5; there is: 4"):
+        sweep(read, lines=["residual"], where={"depth": 5})
+    with pytest.raises(RankfallError, match="'lambda' is not a column"):
+        sweep(read, lines=["lambda"])
+
+
+def test_residuals(tmp_path: Path) -> None:
+    rows = rows_of("residuals", residual="none", position="none")
+    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
+    assert "After 4 layers less than 1% of it is left in 1 of 1 networks of net." in saved(picture, tmp_path)
+
+
+def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path) -> None:
+    """Two of three networks collapse to equal rows, and one keeps all: the line falls, where the mean of those that are left would rise."""
+    (row, *_) = [row for row in rows_of("residuals") if row["quantity"] == "residual" and row["place"] == "state"]
+    course = {0: (1.0, 1e-8, 0.0), 1: (1.0, 1e-6, 0.0), 2: (1.0, 1.0, 1.0)}
+    rows = [
+        row | {"matrix_norm": "composite", "centre": "mean", "seed": seed, "key": str(seed) * 64, "layer": layer, "value": value}
+        for seed, values in course.items()
+        for layer, value in enumerate(values)
+    ]  # fmt: skip
+    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
+    assert "After 2 layers less than 1% of it is left in 2 of 3 networks of net." in picture.caption
+    (line,) = [line for line in picture.figure.axes[0].lines if len(line.get_xdata()) == 3]
+    # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
+    assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
+    assert picture.numbers.seeds.tolist() == [3, 3, 3]
+
+
+def test_a_plain_pass_is_in_the_caption_where_it_is_in_the_picture(tmp_path: Path) -> None:
+    rows = rows_of("law", residual="none", position="none")
+    plain = [row | {"method": "float64", "method_reason": "made up"} for row in rows]
+    for made, said in ((rows, False), (plain, True)):
+        caption = components.load("figure", "law")(reader(tmp_path, "law", made), architectures=["net"]).caption
+        assert ("dashed: a plain float64 pass" in caption) == said
+
+
+def test_decomposition(tmp_path: Path) -> None:
+    rows = rows_of("decomposition")
+    measured = reader(tmp_path, "decomposition", rows)
+    chance = pd.DataFrame({"key": [rows[0]["key"]], "chance": [0.25]})
+    read = {"decomposition": measured("decomposition"), "cells": chance}.__getitem__
+    picture = components.load("figure", "decomposition")(read, architecture="net")
+    assert "Paths of length 0 and 1 make up" in saved(picture, tmp_path) and "(dotted: chance, 0.25)" in picture.caption
+    dotted = [line for line in picture.figure.axes[1].lines if line.get_linestyle() == ":"]
+    assert [list(line.get_ydata()) for line in dotted] == [[0.25, 0.25]]
+
+
+def test_path_counts(tmp_path: Path) -> None:
+    read = reader(tmp_path, "path_counts", components.load("measure", "path_counts")(Context()))
+    picture = components.load("figure", "path_counts")(read)
+    assert "The most frequent length is at least 75% of the number of layers." in saved(picture, tmp_path)
+    shares = picture.numbers.set_index(["model", "length"]).proportion
+    assert shares["GPT-3", 95] == pytest.approx(0.370, abs=5e-4)
+
+
+def test_default_configuration_has_the_study() -> None:
+    """The measures named here are what these figures read."""
+    plan = make_plan(
+        config(measures={"orders": {}, "path_counts": {}, "law": {}, "residuals": {}}, figures={"law": {}})
+    )
+    assert plan.measures["orders"].needs == "nothing"
+    assert plan.measures["law"].table == "law"

@@ -1,0 +1,66 @@
+"""Labels and colours of a configuration's own: what they name exists, can be shown, and redraws without training."""
+
+import re
+from typing import Any
+
+import pytest
+from plans import VALID, changed, planned, refusal
+
+from rankfall.report.colours import colour, colours
+from rankfall.report.labels import labels
+from rankfall.report.lines import steps
+from rankfall.report.looks import label, looks
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.statements import Statements
+
+OWN: dict[str, Any] = {
+    **VALID,
+    "figures": {"paths": {}},
+    "labels": {"san": "attention alone", "softmax": "soft-max", "short": "two epochs"},
+    "colours": {"san": "#123456", "full": "teal"},
+}
+
+
+def test_an_edit_of_a_label_or_colour_draws_anew_and_trains_nothing() -> None:
+    for path, value in (("labels/san", "only attention"), ("colours/full", "#654321")):
+        before, after = make_plan(OWN), make_plan(changed(path, value, OWN))
+        old, new = Statements(before), Statements(after)
+        assert [cell.key for cell in before.cells] == [cell.key for cell in after.cells]
+        assert old.table("paths").digest == new.table("paths").digest
+        assert old.figure("paths").digest != new.figure("paths").digest and old.page().digest != new.page().digest
+    assert make_plan(OWN).colours == {"san": "#123456", "full": "#008080"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("labels", {"sam": "x"}, "labels.sam: 'sam' is no task, .* or model of this configuration; did you mean 'san'?"),
+        ("labels", {"san": "a\nb"}, r"labels.san: 'a\\nb' cannot be shown; allowed: one line of 1 to 60 letters"),
+        ("labels", {"san": ""}, "labels.san: '' cannot be shown"),
+        ("labels", {"san": r"$\ell_2$"}, "is read as a formula, or hidden"),
+        ("labels", {"san": "full"}, "labels.san: 'full' is what 'full' is called too"),
+        ("labels", {"san": "x", "full": "x"}, "is called too"),
+        ("labels", {"san": 3}, "labels.san: 3 is an integer, not a word"),
+        ("colours", {"fulll": "red"}, "did you mean 'full'?"),
+        ("colours", {"san": "teel"}, "colours.san: 'teel' is no colour; .*did you mean 'teal'?"),
+        ("colours", {"san": "#12345"}, "is no colour; allowed: \"#rrggbb\""),
+    ],
+)  # fmt: skip
+def test_what_does_not_exist_or_cannot_be_shown_is_refused(path: str, value: Any, said: str) -> None:
+    message = refusal(changed(path, value))
+    assert re.search(said.replace("?", r"\?") if "\\n" not in said else said, message), message
+
+
+def test_names_of_all_kinds_can_be_labelled() -> None:
+    plan = planned("labels", {"sorting": "s", "init": "untrained", "rope": "rotary", "transformer": "whole model"})
+    assert plan.labels["rope"] == "rotary"
+
+
+def test_colours_and_labels_hold_within_alone() -> None:
+    with looks({"SAN": "ours", "l2": "norm two"}, {"SAN": "#123456", "mine": "#0072B2"}):
+        assert label("SAN") == "ours" and label("other") == "other"
+        assert colour("SAN") == colour("ours") == "#123456"
+        assert colours(["attention", "mine"])["mine"] == "#0072B2" != colours(["attention", "mine"])["attention"]
+        assert steps(["SAN", "b"])["SAN"] == "#123456"
+        assert labels(["l2", "softmax"]) == {"l2": "norm two", "softmax": "softmax"}
+    assert label("SAN") == "SAN" and colour("SAN") != "#123456"

@@ -1,0 +1,83 @@
+"""Guards the JSON schema: it is that of the types, accepts what the plan accepts and refuses what has no business in a config."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from plans import VALID, changed
+
+from rankfall.run.config.schema import as_text, config_schema
+
+ROOT = Path(__file__).parents[3]
+VALIDATOR = jsonschema.Draft202012Validator(config_schema())
+
+
+def test_file_is_up_to_date() -> None:
+    path = ROOT / "workflow" / "schemas" / "config.schema.json"
+    assert path.read_text() == as_text(), f"run: rankfall plan --schema {path.relative_to(ROOT)}"
+
+
+def test_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(config_schema())
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))], ids=lambda p: p.name
+)
+def test_our_own_configurations_fit(path: Path) -> None:
+    VALIDATOR.validate(yaml.safe_load(path.read_text()))
+
+
+GOOD = {
+    "exponent as text": ("trainings/short/lr", "1e-5"),
+    "base": ("architectures/more", {"base": "san", "normaliser": {"name": "l2"}}),
+    "axes": ("grid/0/training.lr", [1e-3, "1e-4"]),
+    "range in a list": ("grid/0/seed", ["0..3", 9]),
+    "option axis": ("grid/0/task.length", [3, 4]),
+    "exclude": ("grid/0/exclude", [{"architecture": "san", "depth": 2}]),
+    "empty entry": ("measures/paths", None),
+}
+BAD = {
+    "unknown section": ("taks", {}),
+    "unknown field": ("architectures/san/normalizer", "softmax"),
+    "unknown axis": ("grid/0/dept", [1]),
+    "text": ("architectures/san/depth", "three"),
+    "negative": ("architectures/san/width", -1),
+    "zero learning rate": ("trainings/short/lr", 0),
+    "null component": ("architectures/san/mask", None),
+    "empty axis": ("grid/0/depth", []),
+    "no grid": ("grid", []),
+    "unknown exclude field": ("grid/0/exclude", [{"sed": 3}]),
+    "placement": ("architectures/san/norm_placement", "before"),
+}
+
+
+def test_base_fits() -> None:
+    VALIDATOR.validate(VALID)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_accepts(name: str) -> None:
+    VALIDATOR.validate(changed(*GOOD[name]))
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_refuses(name: str) -> None:
+    assert not VALIDATOR.is_valid(changed(*BAD[name]))
+
+
+def test_holds_no_defaults_that_a_validator_could_fill_in() -> None:
+    """Filled in, they would override what an entry inherits from its base."""
+
+    def walk(node: object) -> None:
+        if isinstance(node, dict):
+            assert not (isinstance(node.get("default"), str | int | float | bool | None) and "default" in node), node
+            for item in node.values():
+                walk(item)
+        elif isinstance(node, list):
+            for item in node:
+                walk(item)
+
+    walk(json.loads(as_text()))

@@ -1,0 +1,101 @@
+"""Guards what jobs import: heavy libraries only where numbers need them, whether or not a server has imported them before."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import config
+
+from rankfall.run.forks import server
+
+FIGURE = """
+import sys
+from rankfall.run.keys import loader
+loader.install()
+import rankfall.run.guards.unchanged, rankfall.run.guards.watch, rankfall.commands.figure, rankfall.report.style, rankfall.report.tables
+from rankfall import components
+for name in components.names("figure"):
+    components.load("figure", name)
+"""
+TABLE = """
+import sys
+from rankfall.run.keys import loader
+loader.install()
+import rankfall.commands.table, rankfall.run.plan, rankfall.run.snakemake.statements, rankfall.report.tables, rankfall.report.compare
+"""
+MEASURE = """
+import sys
+from rankfall.run.keys import loader
+loader.install()
+import rankfall.commands.measure, rankfall.run.jobs.measuring
+from rankfall import components
+for name in components.names("measure"):
+    components.load("measure", name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        (FIGURE, {"torch", "transformers", "snakemake", "altair"}),
+        (TABLE, {"torch", "transformers", "snakemake", "matplotlib", "seaborn"}),
+        (MEASURE, {"transformers", "tokenizers", "matplotlib", "seaborn", "snakemake", "numba"}),
+    ],
+    ids=["figures", "tables", "measures"],
+)
+def test_a_job_imports_what_its_numbers_need(program: str, heavy: set[str]) -> None:
+    """Of measures of models, what they import when they are called is another matter."""
+    said = f"{program}\nprint(*sorted({heavy!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
+    assert found == []
+
+
+def test_what_the_server_imports_ahead_is_there() -> None:
+    names = [*server.AT_ONCE, *server.FIGURES, *server.NUMERICS, *server.FAST]
+    assert len(names) > 15
+    assert [name for name in names if importlib.util.find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    """Each job had read it, for a second or two of a processor; a server that compiles would start no job for half a minute."""
+    pytest.importorskip("numba")
+    from rankfall.train.fused import cache, engine
+
+    called: list[bool] = []
+    monkeypatch.setattr(cache, "is_whole", lambda folder: whole)
+    monkeypatch.setattr(engine, "prepare", lambda: called.append(True))
+    server.read_kernels()
+    assert called == [True] * whole
+
+
+@pytest.mark.parametrize("engine", ["auto", "plain"])
+def test_only_a_run_that_trains_by_the_fast_engine_reads_it(tmp_path: Path, engine: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(training={"epochs": 1}, compute={"engine": engine})))
+    for jobs in ({"train", "table"}, {"table"}):
+        pieces = server.pieces(str(path), frozenset(jobs))
+        next(pieces)()
+        assert (server.read_kernels in pieces) is (engine == "auto" and "train" in jobs)
+
+
+def test_only_what_some_job_needs_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request waits for the import of the moment, of models two seconds."""
+    path = tmp_path / "config.json"
+    measures = {"chains": {"measure": "chains", "model": "bert"}, "law": {"measure": "law"}}
+    path.write_text(json.dumps(config(measures=measures)))
+    named: list[str] = []
+    monkeypatch.setattr(server, "importing", lambda name: lambda: named.append(name))
+
+    def imported(*jobs: str) -> set[str]:
+        named.clear()
+        for piece in server.pieces(str(path), frozenset(jobs)):
+            piece()
+        return {*named}
+
+    assert imported("measure law", "table") == {*server.NUMERICS}
+    assert imported("measure law", "figure") == imported("page") == {*server.NUMERICS, *server.FIGURES}
+    assert imported("measure law", "measure chains") == {*server.NUMERICS, *server.MODELS}

@@ -1,0 +1,92 @@
+"""Guards that a component gives in every process, and whatever was computed there before, the same."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rankfall.design import Component
+from rankfall.run.guards.elsewhere import OTHERS
+from rankfall.run.guards.trial.setting import Surroundings
+from rankfall.run.jobs import trials
+from rankfall.run.store import Store
+
+TABLE = """import torch
+KNOWN = {}
+
+
+def sharp(logits, *, slope: float = 1.0):
+    length = logits.shape[-1]
+    if KEY not in KNOWN:
+        KNOWN[KEY] = slope * torch.arange(length)
+    return (logits + KNOWN[KEY][:length].to(logits)).softmax(-1)
+"""
+WORDS = """import torch
+from rankfall.tasks._dataset import Dataset, Split
+INPUTS = "tokens"
+TARGETS = "classes"
+
+
+def drawn(rng):
+    words = ORDER("the quick brown fox jumps over the lazy dog again and again".split())
+    numbers = {word: number for number, word in enumerate(words)}
+    text = torch.tensor([[numbers[word] for word in ("quick", "fox", "dog", "lazy")]] * 4)
+    text = text[:, torch.from_numpy(rng.permutation(4))]
+    return Dataset(dict.fromkeys(("train", "test"), Split(text, text)), size_in=12, size_out=12, chance=0.1)
+"""
+
+
+@pytest.fixture
+def refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Of a component of `mylab_elsewhere.py`, which is written anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    count = iter(range(100))
+
+    def refusal(kind: str, name: str, text: str, **options: object) -> str:
+        (tmp_path / "mylab_elsewhere.py").write_text(text)
+        sys.modules.pop("mylab_elsewhere", None)
+        component = Component(f"mylab_elsewhere:{name}", dict(options))
+        bench = trials.Bench(Store(tmp_path / f"store{next(count)}"), lines.append)
+        return bench.refusal(kind, component, Surroundings())
+
+    lines: list[str] = []
+    yield refusal
+    assert lines == []
+
+
+def test_a_table_that_another_option_or_length_would_change_is_refused(refusal: Callable[..., str]) -> None:
+    """One architecture had the numbers of another, which was tried, trained or measured before it in the same process."""
+    by_length, by_both = TABLE.replace("KEY", "length"), TABLE.replace("KEY", "(length, slope)")
+    said = "mylab_elsewhere.py, sharp) gives something else in another process, with slope = 1.75"
+    assert said in refusal("normaliser", "sharp", by_length)
+    assert "in another process, with slope = 1.0" in refusal("normaliser", "sharp", by_length, slope=3.0)
+    assert refusal("normaliser", "sharp", by_both) == ""
+    for_ever = TABLE.replace("slope: float = 1.0", "slope: str = 'a'").replace("slope * ", "").replace("KEY", "slope")
+    for_ever = for_ever.replace("torch.arange(length)", "torch.ones(64) / length * torch.arange(64)")
+    assert "in another process, for one token more" in refusal("normaliser", "sharp", for_ever)
+
+
+def test_data_by_the_order_of_a_set_are_refused(refusal: Callable[..., str]) -> None:
+    """Under one key each process had drawn other data."""
+    assert "mylab_elsewhere.py, drawn) gives something else in another process, as it is used" in refusal(
+        "task", "drawn", WORDS.replace("ORDER", "set")
+    )
+    assert (
+        refusal(
+            "task",
+            "drawn",
+            WORDS.replace("ORDER", "sorted").replace("sorted(", "sorted(set(").replace(".split())", ".split()))"),
+        )
+        == ""
+    )
+
+
+def test_one_other_process_serves_all(refusal: Callable[..., str]) -> None:
+    assert refusal("normaliser", "sharp", TABLE.replace("KEY", "(length, slope)")) == ""
+    (other,) = OTHERS
+    other.close()
+    assert refusal("normaliser", "sharp", TABLE.replace("KEY", "(length, slope)")) == ""
+    assert len(OTHERS) == 1 and OTHERS[0] is not other

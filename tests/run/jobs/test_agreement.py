@@ -1,0 +1,96 @@
+"""A training job of the machine: trained as planned, resumed to the bit, and ended by one line where it cannot be or does not agree."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers import config
+
+from rankfall.errors import RankfallError
+from rankfall.run.jobs import training as job
+from rankfall.run.jobs.engine import Interrupted, Settings
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.store import Store
+from rankfall.train.progress import Progress
+
+pytest.importorskip("numba")
+from rankfall.train.machine.engine import Machined
+
+OWN = """def exact(logits):
+    return logits.double().softmax(-1).to(logits.dtype)
+"""
+
+
+class Interrupting(Progress):
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.at = step
+
+    def step(self, members: Any, history: Any) -> None:
+        if members.step_count == self.at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def plan_of(normaliser: str) -> Plan:
+    changes = {"training": {"epochs": 2, "dropout": 0.1}, "grid": {"seed": "0..2"}}
+    return make_plan(
+        config(architecture={"normaliser": normaliser, "norm": "rms"}, compute={"engine": "auto"}, **changes)
+    )
+
+
+def train(plan: Plan, store: Store, progress: Progress | None = None) -> dict[str, Any]:
+    job.train_cells(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
+    return {key: one.record for key, one in store.find_cells([cell.key for cell in plan.cells]).items()}
+
+
+def tensors(plan: Plan, store: Store) -> list[torch.Tensor]:
+    stacks = store.load_cells([cell.key for cell in plan.cells])
+    return [value for stack in stacks for _, value in sorted(stack.tensors.items())]
+
+
+def test_cells_are_trained_by_the_machine_and_resumed_to_the_bit(tmp_path: Path) -> None:
+    plan, whole, broken = plan_of("l2"), Store(tmp_path / "a"), Store(tmp_path / "b")
+    assert {cell.engine for cell in plan.cells} == {"machine"}
+    records = train(plan, whole)
+    assert {(one["status"], one["engine"]) for one in records.values()} == {("done", "machine")} and len(records) == 3
+    with pytest.raises(Interrupted):
+        train(plan, broken, Interrupting(9))
+    train(plan, broken)
+    assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
+
+
+def check_ended(plan: Plan, store: Store, line: str) -> None:
+    with pytest.raises(RankfallError, match=line) as error:
+        train(plan, store)
+    assert "\n" not in str(error.value) and "engine: plain" in str(error.value) and "TRACED = False" in str(error.value)
+    assert not store.find_cells([cell.key for cell in plan.cells])
+
+
+def test_what_cannot_be_traced_ends_the_job_before_any_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mylab_exact.py").write_text(OWN)
+    plan = plan_of("mylab_exact:exact")
+    assert {cell.engine for cell in plan.cells} == {"machine"}
+    check_ended(plan, Store(tmp_path / "store"), "sorting / net / short cannot be computed by the machine: .*float64")
+    (tmp_path / "mylab_exact.py").write_text(OWN + "\nTRACED = False\n")
+    plan = plan_of("mylab_exact:exact")
+    assert {cell.engine for cell in plan.cells} == {"plain"}
+
+
+def test_a_machine_that_does_not_agree_ends_the_job_before_any_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = Machined.passes
+
+    def wrong(self: Machined, members: Any, batch: Any) -> Any:
+        graded = passes(self, members, batch)
+        members.grads.mul_(1.001)
+        return graded
+
+    monkeypatch.setattr(Machined, "passes", wrong)
+    check_ended(plan_of("l2"), Store(tmp_path), "does not agree with autograd: the gradient is 0.001 of its size away")

@@ -1,0 +1,103 @@
+"""Guards what may be in a key: each stage's code lies in the rooms whose business its numbers are, and nowhere else. What is imported
+only to say something, to schedule or to store would make results stale whenever it is edited."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rankfall import components
+from rankfall.design import Architecture, Task, Training, declared
+from rankfall.run.keys.fingerprint import Sources, _analysed
+from rankfall.run.plan.build import MEASURE_ROOTS
+from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
+from rankfall.run.snakemake.statements import ROW_ROOTS, TABLE_ROOTS
+
+PACKAGE = Path(components.__file__).parent
+PLAIN = {"__init__.py", "design.py", "streams.py"}
+DATA = PLAIN | {"tasks", "texts.py"}
+CELLS = DATA | {"nets", "train"}
+MEASURES = CELLS | {"rank", "identity", "position", "measures", "pretrained"}
+REPORT = PLAIN | {"report", "disk.py", "filters.py"}
+# A measure of tables computes with what stands in them, so it may read how they are declared.
+ROOMS = {"measure": MEASURES, "figure": REPORT, "table": REPORT, "task": DATA}
+OF_TABLES = {"reproduction", "scorecard"}
+
+
+def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
+    """(name, modules that its numbers come from, rooms that may be in its key)"""
+    yield "training", TRAIN_ROOTS, CELLS
+    yield "data", DATA_ROOTS, DATA
+    yield "tables", (*TABLE_ROOTS, *ROW_ROOTS), REPORT
+    for kind in components.KINDS:
+        for name in components.names(kind):
+            location = components.locate(kind, name)
+            if location is None:
+                continue
+            found = components.describe(kind, name)
+            needs = found.facts.get("NEEDS", "cells") if found else ""
+            roots = (location.module, *(MEASURE_ROOTS[needs] if kind == "measure" else ()))
+            rooms = ROOMS.get(kind, CELLS) | ({"report", "filters.py"} if name in OF_TABLES else set())
+            yield f"{kind} {name}", roots, rooms
+
+
+@pytest.mark.parametrize(
+    ("name", "roots", "rooms"), list(stages()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_stage_depends_on_its_own_rooms_only(name: str, roots: tuple[str, ...], rooms: set[str]) -> None:
+    strangers = [file for file in Sources().code_files(roots) if Path(file).parts[1] not in rooms]
+    assert not strangers, f"{name} is stale whenever one of these is edited"
+
+
+def test_what_a_field_means_is_in_no_key() -> None:
+    """Every other line of `design.py` is."""
+    text = (PACKAGE / "design.py").read_text()
+    told = text.replace("number of blocks", "how many blocks")
+    meant = text.replace("depth: Size = 6", "depth: Size = 7")
+    assert len({text, told, meant}) == 3
+    plain, reworded, changed = (_analysed(one.encode(), "design", False, "design.py")[0] for one in (text, told, meant))
+    assert plain == reworded != changed
+
+
+def test_arithmetic_never_names_the_machinery() -> None:
+    """Not even for types: nets, training, measures and models know a cell as what `design.py` says of it."""
+    rooms = ("nets", "train", "rank", "identity", "position", "tasks", "measures", "pretrained")
+    machinery = ("config", "plan", "schedule", "commands", "jobs", "store")
+    found = [
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for room in rooms
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for name in imported(path)
+        if name.startswith(tuple(f"rankfall.{other}" for other in machinery))
+    ]
+    assert not [line for line in found if not line.startswith("train/progress.py")]
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_a_kind_is_declared_once() -> None:
+    """Every folder of components belongs to a field of a design, or to the three kinds that are no part of a cell."""
+    kinds = declared(Task, Architecture, Training)
+    assert {kind: about["folder"] for kind, about in kinds.items()}.items() <= components.KINDS.items()
+    assert set(components.KINDS) - set(kinds) == {"measure", "figure", "table"}
+    folders = {str(path.parent.relative_to(PACKAGE)) for path in (PACKAGE / "nets").glob("*/__init__.py")}
+    assert folders <= set(components.KINDS.values())
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """But components', whose class has the name of its file and which are found through their folder."""
+    folders = {PACKAGE / folder for folder in components.KINDS.values()}
+    seen: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        own = {part.capitalize() for part in [path.stem]} if path.parent in folders else set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in own:
+                seen.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert not {name: files for name, files in seen.items() if len(files) > 1}

@@ -1,0 +1,94 @@
+"""Guards the estimate of a cell's time and memory: what grows with what."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankfall.commands.plan import beyond_a_core
+from rankfall.design import Architecture, Component, Task, Training
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cost import AT_ONCE, cell_operations, cell_seconds, member_megabytes
+
+OWN = "class Own:\n    def __init__(self, sizes, position, normaliser, mask, site): ...\n"
+
+
+def estimates(attention: str, length: int, **given: Any) -> tuple[float, int]:
+    task = Task("t", Component("sorting", {"train": 256, "length": length}))
+    architecture = Architecture(name="a", attention=Component(attention), depth=4, heads=4, width=32, **given)
+    training = Training(name="t", epochs=10, batch=64)
+    return cell_seconds(task, architecture, training), member_megabytes(task, architecture, training)
+
+
+def growth(attention: str) -> tuple[float, float]:
+    """By how much more than length itself seconds and megabytes grow from 512 to 2,048 tokens."""
+    short, long = estimates(attention, 512), estimates(attention, 2048)
+    return long[0] / short[0] / 4, long[1] / short[1] / 4
+
+
+@pytest.mark.parametrize(("attention", "squared"), [("multihead", True), ("gau", True), ("linear", False)])
+def test_an_attention_without_scores_grows_with_length_and_not_with_its_square(attention: str, squared: bool) -> None:
+    seconds, megabytes = growth(attention)
+    if squared:
+        assert seconds > 2 and megabytes > 2
+    else:
+        assert 0.9 < seconds < 1.02 and 0.9 < megabytes < 1.02
+
+
+@pytest.mark.parametrize(
+    ("facts", "squared"),
+    [
+        ("", True),
+        ("OFFERS = ()\n", False),
+        ("OFFERS = ()\nPROVIDES = ('weights',)\n", True),
+        ("OFFERS = ('scores',)\n", True),
+        ("PROVIDES = ()\n", True),
+    ],
+)
+def test_an_attention_that_does_not_say_may_have_scores(
+    facts: str, squared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "scorelab.py").write_text(facts + OWN)
+    assert (growth("scorelab:Own")[0] > 1.5) == squared
+
+
+def test_an_untrained_network_takes_as_long_as_its_evaluation() -> None:
+    """On the samples to test on, a third of the operations of a step with as many: the largest networks of the paper's preset are
+    untrained ones."""
+    large, training = Architecture(name="a", depth=12, heads=12, width=768), Training(name="t", epochs=0)
+    few, many = (
+        cell_seconds(Task("t", Component("memorization", {"train": 900, "test": n, "length": 128})), large, training)
+        for n in (50, 500)
+    )
+    assert many - few == pytest.approx(450 * 128 * 2 * (12 * 4 * 768**2 + 12 * 2 * 128 * 768) / 6e10, rel=0.01)
+
+
+def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> None:
+    """256 samples of 64 tokens, and the 64 of 256 tokens: as many tokens, each with four times the scores in each of 4 heads."""
+    architecture, training = Architecture(name="a", depth=1, heads=4, width=32), Training(name="t", epochs=1, batch=1)
+
+    def megabytes(longer: int | None) -> int:
+        task = Task("t", Component("masked_text", {"train": 256, "test": 256, "length": 64, "longer": longer}))
+        return member_megabytes(task, architecture, training)
+
+    assert megabytes(None) == megabytes(64)
+    more = AT_ONCE * 4 * 4 * (256 - 64) * (256 * 64) * 4 / 2**20  # share, numbers a score, heads, scores, tokens, bytes
+    assert megabytes(256) - megabytes(None) == pytest.approx(more, abs=1)
+
+
+PRESETS = Path(__file__).parents[3] / "workflow" / "presets"
+
+
+def test_operations_of_the_published_setting_of_urpe() -> None:
+    """40,000 steps of 512 x 128 tokens through 3 layers of width 768: 6 operations a weight and token, 12 a score and width."""
+    plan = make_plan(PRESETS / "urpe.yaml")
+    cell = plan.cells[0]
+    tokens, weights, scores = 40_000 * 512 * 128, 3 * (4 * 768**2 + 2 * 768 * 3072), 3 * 128 * 768
+    assert cell_operations(cell.task, cell.architecture, cell.training) == tokens * (6 * weights + 12 * scores)
+
+
+def test_a_plan_advises_a_gpu_where_one_network_takes_a_core_many_hours() -> None:
+    (line,) = beyond_a_core(make_plan(PRESETS / "urpe.yaml"))
+    assert line.startswith("the longest network takes 1590 h of one core, 3.4e+17 operations") and "GPU" in line
+    assert beyond_a_core(make_plan(PRESETS / "smoke.yaml")) == []

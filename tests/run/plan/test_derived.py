@@ -1,0 +1,88 @@
+"""Guards measures of tables, whose job waits for what they read, and measures that build networks, which depend on every part."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from plans import changed
+
+from rankfall import components
+from rankfall.cli import main
+from rankfall.errors import RankfallError
+from rankfall.report import tables
+from rankfall.run.keys import files
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.statements import Statements, page_files
+from rankfall.run.snakemake.wiring import Wiring
+
+BOTH = changed("measures", {"paths": {}, "reproduction": {}})
+
+
+def test_reads_what_is_made_and_waits_for_it() -> None:
+    wiring = Wiring(BOTH)
+    assert wiring.plan.measures["reproduction"].tables == ("cells", "paths")
+    place = SimpleNamespace(measure="reproduction")
+    assert wiring.free_measure_inputs(place) == [
+        f"{wiring.results}/tables/{name}.parquet" for name in ("cells", "paths")
+    ]
+    assert wiring.table_inputs(SimpleNamespace(table="reproduction")) == [
+        f"{wiring.results}/shards/measure/reproduction.parquet"
+    ]
+    alone = Wiring(changed("measures", {"reproduction": {}}))
+    assert alone.free_measure_inputs(place) == [f"{wiring.results}/tables/cells.parquet"]  # every run makes it
+
+
+def test_takes_no_filter_of_cells() -> None:
+    with pytest.raises(RankfallError, match="needs tables, so it takes no filter of cells"):
+        make_plan(changed("measures", {"reproduction": {"cells": {"seed": 0}}}))
+
+
+def test_files_of_facts_are_declared_where_they_are_read() -> None:
+    """A fingerprint follows imports, not opened files: a component that reads one says so in DATA, and nothing else may but the page, whose
+    statement has every file beside its code.
+    """
+    readers = {
+        path.relative_to(files.PACKAGE).as_posix(): path.read_text(encoding="utf-8")
+        for path in files.PACKAGE.rglob("*.py")
+        if "importlib.resources" in path.read_text(encoding="utf-8")
+    }
+    assert "overview/reproduction/measure.py" in readers
+    readers.pop("report/page/build.py")
+    page = [path for path in (files.PACKAGE / "report" / "page").rglob("*") if "__pycache__" not in path.parts]
+    beside = [path for path in page if path.is_file() and path.suffix != ".py"]
+    assert {Path(name).name for name in page_files()} == {path.name for path in beside}
+    found = {components.KINDS[kind]: kind for kind in ("measure", "figure")}
+    for file in readers:
+        folder, _, name = file.removesuffix(".py").rpartition("/")
+        described = components.describe(found[folder], name)
+        assert described is not None
+        assert described.facts["DATA"], file
+        assert all((files.PACKAGE / one).is_file() for one in described.facts["DATA"]), file
+
+
+def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names components as data, so no import shows them; a part from outside the package counts too."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "orderlab.py").write_text("def sharp(logits):\n    return logits\n")
+    plan = make_plan(changed("measures", {"orders": {"normalisers": ["softmax", "orderlab:sharp"]}, "paths": {}}))
+    code = plan.measures["orders"].code
+    for file in ("positions/rope", "masks/causal", "residuals/add", "sentinels/bos", "mlps/gelu", "inits/published"):
+        assert f"rankfall/nets/{file}.py" in code
+    assert "orderlab.py" in code
+    # A measure of cells leaves the parts to the cells' keys.
+    assert "rankfall/nets/positions/rope.py" not in plan.measures["paths"].code
+
+
+def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
+    config, out = tmp_path / "config.json", tmp_path / "out.parquet"
+    raw = BOTH | {"measures": {"reproduction": {}}}
+    config.write_text(json.dumps(raw))
+    made = Statements(make_plan(raw)).table("cells").record()
+    tables.write("cells", [], tmp_path / "tables" / "cells.parquet", tables.provenance() | made)
+    options = {"config": config, "results": tmp_path, "measure": "reproduction", "out": out}
+    assert main(["measure", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]) == 0
+    found = tables.read_frame(out, "reproduction")
+    assert len(found) > 100 and found.ours.isna().all()

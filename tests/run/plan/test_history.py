@@ -1,0 +1,142 @@
+"""Guards measured costs: they reach shards and requests only through the file that the configuration names."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from plans import VALID, changed
+
+from rankfall.cli import main
+from rankfall.design import Component, Task
+from rankfall.errors import RankfallError
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cost import sizes
+from rankfall.run.plan.history import measure_history, write_history
+from rankfall.run.snakemake.wiring import Wiring
+
+
+def record(cell: Any, seconds: float, **more: Any) -> Any:
+    return SimpleNamespace(record={"spec": cell.spec, "status": "done", "seconds": seconds, **more})
+
+
+@pytest.fixture
+def plan() -> Any:
+    return make_plan(VALID)
+
+
+def with_costs(path: Path) -> dict[str, Any]:
+    return changed("compute", {"shard_minutes": 1, "costs": str(path)})
+
+
+def test_measured_group_has_its_own_cost_and_others_the_scaled_model(plan: Any, tmp_path: Path) -> None:
+    some = plan.cells[0]
+    alike = [cell for cell in plan.cells if cell.group == some.group]
+    other = next(cell for cell in plan.cells if cell.group != some.group)
+    records = [record(cell, 10 * some.cost.seconds, megabytes=700 + i) for i, cell in enumerate(alike)]
+    write_history(tmp_path / "costs.json", measure_history(plan.cells, records))
+    after = {cell.key: cell for cell in make_plan(with_costs(tmp_path / "costs.json")).cells}
+    assert after[some.key].cost.seconds == pytest.approx(10 * some.cost.seconds, rel=0.01)
+    assert after[some.key].cost.megabytes == 700 + len(alike) - 1
+    assert after[other.key].cost.seconds == pytest.approx(10 * other.cost.seconds, rel=0.02)
+    assert after[other.key].cost.megabytes is None
+
+
+def test_costs_change_the_number_of_shards_and_no_key(plan: Any, tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    write_history(path, measure_history(plan.cells, [record(cell, 3600.0) for cell in plan.cells]))
+    slow = make_plan(with_costs(path))
+    quick = make_plan(changed("compute", {"shard_minutes": 1}))
+    assert len(slow.shards) > len(quick.shards)
+    assert [cell.key for cell in slow.cells] == [cell.key for cell in quick.cells]
+
+
+def test_requests_follow_what_was_measured(plan: Any, tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    write_history(path, measure_history(plan.cells, [record(cell, 600.0, megabytes=8000) for cell in plan.cells]))
+    wiring = Wiring(with_costs(path))
+    (task, shard), cells = next(iter(wiring.plan.shards.items()))
+    job = SimpleNamespace(task=task, shard=shard)
+    assert wiring.train_memory(job) == 10_000
+    assert wiring.train_minutes(job) == 15 + 30 * len(cells)
+    assert wiring.train_memory(job, attempt=9) == 3 * wiring.train_memory(job, attempt=1)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_larger_stack_than_measured_requests_no_less_than_the_model(together: bool, tmp_path: Path) -> None:
+    """The memory of a network alone says nothing of many; that of as many as a job trains together says all."""
+    many, path = changed("grid/0/seed", "0..299"), tmp_path / "costs.json"
+    wiring = Wiring(many)
+    (task, shard), cells = next(iter(wiring.plan.shards.items()))
+    job = SimpleNamespace(task=task, shard=shard)
+    stacks = [f"of {cell.group}" if together else f"of {cell.seed}" for cell in cells]
+    records = [record(cell, cell.cost.seconds, megabytes=400, stack=stack) for cell, stack in zip(cells, stacks)]
+    write_history(path, measure_history(wiring.plan.cells, records))
+    measured = Wiring({**many, "compute": {**many.get("compute", {}), "costs": str(path)}})
+    assert measured.plan.shard(task, shard) and measured.train_memory(job) == (
+        500 if together else wiring.train_memory(job)
+    )
+
+
+def test_nothing_on_disk_counts_unless_named(plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_history(Path("results/costs.json"), measure_history(plan.cells, [record(c, 3600.0) for c in plan.cells]))
+    assert [cell.shard for cell in make_plan(VALID).cells] == [cell.shard for cell in plan.cells]
+
+
+def test_failed_and_foreign_records_do_not_count(plan: Any) -> None:
+    foreign = SimpleNamespace(record={"spec": "another", "status": "done", "seconds": 5.0})
+    failed = SimpleNamespace(record={"spec": plan.cells[0].spec, "status": "failed", "seconds": 5.0})
+    assert measure_history(plan.cells, [foreign, failed]) == {"scale": 1.0, "groups": {}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, "", "[]", '{"groups": {}}'),
+        *(f'{{"scale": {scale}, "groups": {{}}}}' for scale in ('"much"', "0", "-3600", "NaN", "Infinity")),
+        *(
+            f'{{"scale": 1, "groups": {{"a": {{{one}}}}}}}'
+            for one in (
+                '"seconds": -1, "megabytes": null',
+                '"seconds": 1, "megabytes": "400 MB"',
+                '"seconds": 1, "megabytes": NaN',
+                '"seconds": 1, "megabytes": null, "members": Infinity',
+                '"seconds": 1, "megabytes": null, "members": null',
+            )
+        ),
+    ],
+)
+def test_unreadable_file_is_one_line_that_says_what_to_type(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "costs.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RankfallError, match=r"compute\.costs: .*costs\.json.*rankfall plan --calibrate") as error:
+        make_plan(with_costs(path))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("compute", [None, [], 3])
+def test_calibrating_says_what_is_wrong_with_the_configuration(
+    compute: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.json").write_text(json.dumps({**VALID, "compute": compute}))
+    code = main(["plan", "--config", str(tmp_path / "c.json"), "--calibrate", str(tmp_path / "costs.json")])
+    assert code != 0
+    assert "compute: " in capsys.readouterr().err
+
+
+def test_file_is_readable(plan: Any, tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    write_history(path, measure_history(plan.cells, [record(plan.cells[0], 1.23456)]))
+    (one,) = json.loads(path.read_text())["groups"].values()
+    assert one["what"].startswith(" / ".join(plan.cells[0].labels))
+    assert one["seconds"] == 1.23
+
+
+def test_points_of_a_circle_are_no_tokens() -> None:
+    """Its sequences are two tokens long, whatever `points` says: a thousand would be estimated a thousand times as long."""
+    few, many = (Task("circle", Component("circle", {"points": points})) for points in (10, 1000))
+    assert sizes(few) == sizes(many) == (1000, 2)
+    assert sizes(Task("hull", Component("convex_hull", {"points": 12})))[1] == 12

@@ -1,0 +1,399 @@
+"""Guards identity: what changes a cell's key, group and shard, and above all what does not."""
+
+import copy
+import random
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans import VALID, changed, planned
+
+from rankfall.design import Component
+from rankfall.run.plan import Cell, Plan, make_plan, shard
+
+RICH: dict[str, Any] = changed(
+    "grid",
+    [
+        {
+            "task": "sorting",
+            "architecture": ["san", "full"],
+            "training": ["short", "init"],
+            "depth": [2, 4],
+            "seed": [0, 1],
+        },
+        {
+            "task": "sorting",
+            "architecture": "full",
+            "training": "short",
+            "width": [24],
+            "seed": "0..3",
+            "exclude": [{"seed": 2}],
+        },
+    ],
+)
+
+
+def keys(config: Any) -> dict[str, tuple[str, str, str]]:
+    """Key -> everything else that identifies."""
+    return {cell.key: (cell.spec, cell.group, cell.shard) for cell in make_plan(config).cells}
+
+
+def shuffled(value: Any, random: random.Random) -> Any:
+    """The same mapping written in another order, all the way down; lists of axes too."""
+    if isinstance(value, dict):
+        items = list(value.items())
+        random.shuffle(items)
+        return {key: shuffled(item, random) for key, item in items}
+    if isinstance(value, list):
+        items = [shuffled(item, random) for item in value]
+        random.shuffle(items)
+        return items
+    return value
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_order_of_writing_changes_nothing(random: random.Random) -> None:
+    again = shuffled(RICH, random)
+    assert keys(again) == keys(RICH)
+    plan, other = make_plan(RICH), make_plan(again)
+    assert [cell.key for cell in plan.cells] == [cell.key for cell in other.cells]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.integers(0, 2**40), min_size=1, max_size=6), st.integers(0, 2**40))
+def test_added_seed_changes_no_other_cell(seeds: set[int], more: int) -> None:
+    before = keys(changed("grid/0/seed", sorted(seeds)))
+    after = keys(changed("grid/0/seed", sorted(seeds | {more})))
+    assert before.items() <= after.items()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 40))
+def test_added_depth_changes_no_other_key(depths: set[int], more: int) -> None:
+    before = keys(changed("grid/0/depth", sorted(depths)))
+    after = keys(changed("grid/0/depth", sorted(depths | {more})))
+    assert {key: about[:2] for key, about in before.items()}.items() <= {
+        key: about[:2] for key, about in after.items()
+    }.items()
+
+
+def only(config: Any) -> Cell:
+    (cell,) = make_plan(
+        changed("grid", [{"task": "sorting", "architecture": "san", "training": "short", "seed": 0}], config)
+    ).cells
+    return cell
+
+
+SAME_KEY = {
+    "default written out": ("architectures/san/heads", 2),
+    "width of a head written out": ("architectures/san/head_width", 24),
+    "width of an MLP that is not there": ("architectures/san/mlp_width", 7),
+    "embedding written out": ("architectures/san/embedding", "token"),
+    "option's default written out": ("tasks/sorting/symbols", 10),
+    "component as mapping": ("architectures/san/mask", {"name": "none"}),
+    "number as integer": ("trainings/short/weight_decay", 0),
+    "learning rate as text": ("trainings/short/lr", "1e-3"),
+    "how to compute": ("compute", {"threads": 7, "stack": 3, "checkpoint_seconds": 5}),
+    "name": ("name", "another"),
+    "a measure": ("measures", {}),
+    "another architecture": ("architectures/more", {"depth": 9}),
+}
+OTHER_KEY = {
+    "task option": ("tasks/sorting/length", 6),
+    "architecture": ("architectures/san/depth", 5),
+    "component": ("architectures/san/normaliser", "l2"),
+    "training": ("trainings/short/lr", 2e-3),
+    "schedule": ("trainings/short/schedule", "cosine"),
+    "dtype": ("trainings/short/dtype", "float64"),
+    "precision": ("trainings/short/precision", "bf16"),
+}
+
+
+@pytest.mark.parametrize("name", SAME_KEY)
+def test_same_meaning_has_the_same_key(name: str) -> None:
+    assert only(changed(*SAME_KEY[name])).key == only(VALID).key
+
+
+@pytest.mark.parametrize("name", OTHER_KEY)
+def test_other_meaning_has_another_key(name: str) -> None:
+    assert only(changed(*OTHER_KEY[name])).key != only(VALID).key
+
+
+@pytest.mark.parametrize(
+    ("option", "written"),
+    [("scale: float = 1", 1), ("scale: float | None = 1", 1.0), ("scale: list[float] = (1, 2)", [1, 2])],
+)
+def test_writing_a_default_changes_nothing_however_it_is_spelt(
+    option: str, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "deflab.py").write_text(f"def sharp(scores, *, {option}): ...\n")
+    plain = changed("architectures/san/normaliser", "deflab:sharp")
+    assert (
+        only(plain).key == only(changed("architectures/san/normaliser", {"name": "deflab:sharp", "scale": written})).key
+    )
+
+
+def test_labels_are_no_part_of_the_key() -> None:
+    config = changed("architectures/renamed", VALID["architectures"]["san"])
+    entry = {"task": "sorting", "architecture": "renamed", "training": "short", "seed": 0}
+    (cell,) = make_plan(changed("grid", [entry], config)).cells
+    assert cell.architecture.name == "renamed"
+    assert cell.key == only(VALID).key
+
+
+@pytest.mark.parametrize("field", ["lr", "weight_decay", "clip", "stop_loss"])
+def test_what_a_stack_holds_by_member_is_no_part_of_the_group(field: str) -> None:
+    cells = planned(f"grid/0/training.{field}", [0.5, 0.25]).cells
+    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells) // 2
+    assert len({cell.key for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize(("axis", "values"), [("heads", [2, 4]), ("training.batch", [5, 6]), ("task.length", [5, 6])])
+def test_what_shapes_depend_on_is_part_of_the_group(axis: str, values: list[int]) -> None:
+    cells = planned(f"grid/0/{axis}", values).cells
+    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells)
+
+
+def test_untrained_cells_do_not_depend_on_how_they_would_be_trained() -> None:
+    config = changed("grid/0/training", "init")
+    assert keys(config) == keys(
+        changed("trainings/init", {"epochs": 0, "lr": 0.5, "batch": 7, "optimizer": "sgd"}, config)
+    )
+    for cell in make_plan(config).cells:
+        assert not any("optimizers/adam" in file for file in cell.code)
+
+
+def test_data_is_shared_by_cells_of_one_seed() -> None:
+    plan = make_plan(VALID)
+    assert len({cell.data_key for cell in plan.cells}) == 3
+    assert len({(cell.data_key, cell.seed) for cell in plan.cells}) == 3
+
+
+def test_cells_depend_on_their_own_components_only() -> None:
+    cells = planned("grid/0/normaliser", ["softmax", "l2"]).cells
+    for cell in cells:
+        used = {Path(file).stem for file in cell.code if "/normalisers/" in file}
+        assert {name for name in used if not name.startswith("_")} == {cell.architecture.normaliser.name}
+
+
+def edited(plan: Plan, other: Plan) -> set[str]:
+    """Labels of the cells whose keys differ."""
+    before = {cell.spec: cell for cell in plan.cells}
+    return {cell.architecture.name for cell in other.cells if before[cell.spec].key != cell.key}
+
+
+def test_edit_of_a_component_touches_only_the_cells_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "keylab.py"
+    path.write_text("def sharp(scores, *, power: int = 2):\n    return scores ** power\n")
+    config = changed("architectures/full/normaliser", {"name": "keylab:sharp", "power": 3})
+    plan = make_plan(config)
+    path.write_text('def sharp(scores, *, power: int = 2):\n    """Says more."""\n    return scores ** power  # how\n')
+    assert edited(plan, make_plan(config)) == set()
+    path.write_text("def sharp(scores, *, power: int = 2):\n    return -(scores ** power)\n")
+    assert edited(plan, make_plan(config)) == {"full"}
+
+
+def test_edit_of_a_task_makes_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data are kept by key: one that stood still would feed what the old code drew to cells of the new."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "tasklab.py"
+    text = 'INPUTS = "tokens"\nTARGETS = "classes"\n\n\ndef coins(rng, *, train: int = 60):\n    return rng.random(train)\n'
+    path.write_text(text)
+    entry = {"task": ["sorting", "coins"], "architecture": "san", "training": "short", "seed": 0}
+    config = changed("grid", [entry], changed("tasks/coins", {"task": "tasklab:coins"}))
+    config["measures"] = {}
+    plan = make_plan(config)
+    path.write_text(text.replace("rng.random(train)", "rng.random(train) + 1"))
+    again = make_plan(config)
+    assert {cell.task.name for cell in set(plan.cells) - set(again.cells)} == {"coins"}
+    data = {cell.task.name: cell.data_key for cell in plan.cells}
+    assert {cell.task.name for cell in again.cells if data[cell.task.name] != cell.data_key} == {"coins"}
+
+
+def test_what_is_in_a_file_that_a_task_names_is_part_of_its_data(tmp_path: Path) -> None:
+    text = tmp_path / "some.txt"
+    text.write_text("one text")
+    config = changed(
+        "tasks", {"memorization": {"text": str(text)}, "plain": {"task": "memorization", "text": "topics"}}
+    )
+    config["grid"] = [{"task": ["memorization", "plain"], "architecture": "san", "training": "short", "seed": 0}]
+    config["measures"] = {}
+    before = make_plan(config).cells
+    text.write_text("another text")
+    after = make_plan(config).cells
+    differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key, b.spec != a.spec) for b, a in zip(before, after)}
+    assert differ == {"memorization": (True, True, False), "plain": (False, False, False)}
+    assert {file for file in before[0].code if before[0].code[file] != after[0].code[file]} == {str(text)}
+
+
+def test_a_text_that_comes_with_python_counts_as_it_stands_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython's documentation topics differ between its versions: another version's data is other data."""
+    (tmp_path / "words.txt").write_text("some words")
+    text = str(tmp_path / "words.txt")
+    config = changed("tasks", {"memorization": {}, "file": {"task": "memorization", "text": text}})
+    config["grid"] = [{"task": ["memorization", "file"], "architecture": "san", "training": "short", "seed": 0}]
+    config["measures"] = {"chains": {"model": "bert"}}
+    before = make_plan(config)
+    package = tmp_path / "pydoc_data"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "topics.py").write_text("topics = {}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pydoc_data", raising=False)
+    after = make_plan(config)
+    differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key) for b, a in zip(before.cells, after.cells)}
+    assert differ == {"memorization": (True, True), "file": (False, False)}
+    assert before.measures["chains"].key != after.measures["chains"].key
+
+
+def test_measure_key_follows_cell_options_and_code() -> None:
+    plan, other = make_plan(VALID), planned("measures/paths/counts", [3])
+    cell = plan.cells[0]
+    assert plan.measure_key("paths", cell) != plan.measure_key("paths", plan.cells[1])
+    assert plan.measure_key("paths", cell) != other.measure_key("paths", cell)
+    renamed = changed("measures", {"again": {"measure": "paths", "counts": [2]}})
+    assert make_plan(renamed).measure_key("again", cell) == plan.measure_key("paths", cell)
+
+
+def test_measure_is_for_the_cells_that_it_names() -> None:
+    plan = planned("measures/paths/cells", {"architecture": "full", "depth": [4], "seed": "0..1"})
+    chosen = [cell for (task, s) in plan.shards for cell in plan.measured_cells("paths", task, s)]
+    assert {(cell.architecture.name, cell.architecture.depth, cell.seed) for cell in chosen} == {
+        ("full", 4, 0),
+        ("full", 4, 1),
+    }
+
+
+# Shards
+
+
+PACKS = st.dictionaries(st.builds(shard.Pack, st.integers(0, 40), st.integers(0, 2**32 - 1)), st.floats(0.01, 1e4))
+
+
+def members(cut: dict[shard.Pack, str]) -> dict[str, set[shard.Pack]]:
+    found: dict[str, set[shard.Pack]] = {}
+    for one, name in cut.items():
+        found.setdefault(name, set()).add(one)
+    return found
+
+
+@given(PACKS.filter(bool), st.floats(50, 500))
+def test_a_shard_is_as_long_as_it_may_be_or_cannot_be_cut(seconds: dict[shard.Pack, float], minutes: float) -> None:
+    cut = shard.shards(seconds, minutes)
+    assert cut.keys() == seconds.keys()
+    for name, packs in members(cut).items():
+        assert re.fullmatch(r"0|\d+-\d+(\.[01]+)?", name)
+        assert len(packs) == 1 or sum(seconds[one] for one in packs) <= 60 * minutes * (1 + 1e-9)
+
+
+@given(PACKS.filter(bool), PACKS, st.floats(50, 500))
+def test_a_grown_grid_cuts_shards_that_grew_and_leaves_the_others(
+    few: dict[shard.Pack, float], more: dict[shard.Pack, float], minutes: float
+) -> None:
+    before, after = members(shard.shards(few, minutes)), members(shard.shards(more | few, minutes))
+    for packs in after.values():
+        assert sum(bool(own & packs) for own in before.values()) <= 1, "cells met that were apart"
+    new = more.keys() - few.keys()
+    for name, packs in before.items():
+        assert any(within(name, one) for one in new) or after[name] == packs
+
+
+def within(name: str, one: shard.Pack) -> bool:
+    """Whether a shard of this name would have this pack."""
+    if name == shard.WHOLE:
+        return True
+    seeds, _, bits = name.partition(".")
+    first, last = map(int, seeds.split("-"))
+    return first <= 32 * one.block <= last and f"{one.address:032b}".startswith(bits)
+
+
+def test_new_seeds_leave_shards_of_other_seeds_alone() -> None:
+    """200 groups of 100 seeds in a hundred shards; seed 100 joins the last of four blocks of 32."""
+    groups = [f"group {number}" for number in range(200)]
+    cost = {(group, seed): 20.0 for group in groups for seed in range(101)}
+
+    def cut(seeds: int) -> dict[str, set[shard.Pack]]:
+        seconds: dict[shard.Pack, float] = {}
+        for (group, seed), each in cost.items():
+            if seed < seeds:
+                seconds[shard.pack(group, seed)] = seconds.get(shard.pack(group, seed), 0.0) + each
+        return members(shard.shards(seconds, 100))
+
+    before, after = cut(100), cut(101)
+    assert len(before) > 50
+    again = {name for name in after if before.get(name) != after[name] or name.startswith("96-127")}
+    assert 0 < len(again) < 0.1 * len(after)
+    assert all(int(name.split("-")[0]) >= 64 for name in again)
+
+
+@pytest.mark.parametrize(
+    ("how", "together"),
+    [
+        ({"engine": "fused"}, 1),
+        ({"engine": "fused", "threads": 2}, 3),
+        ({"engine": "plain"}, 3),
+        ({"engine": "auto", "device": "cuda"}, 3),
+    ],
+)
+def test_networks_of_minutes_are_jobs_of_their_own_where_a_stack_spares_nothing(
+    how: dict[str, Any], together: int
+) -> None:
+    """And short ones stay in their stack, however short a job should be."""
+    compute = {**how, "shard_minutes": 0.001}
+    plan = make_plan(changed("compute", compute, changed("trainings/short/epochs", 1_000_000)))
+    assert {len(cells) for cells in plan.shards.values()} == {together}
+    assert {len(cells) for cells in make_plan(changed("compute", compute)).shards.values()} == {3}
+
+
+def test_shards_are_as_many_as_the_cost_asks_for() -> None:
+    packs = [shard.pack(f"group {number}", 0) for number in range(2000)]
+    for minutes, least, most in ((0.1, 1, 1), (0.99, 1, 1), (4, 4, 16), (40, 40, 120), (1e9, 64, shard.MOST)):
+        cut = shard.shards({one: 60 * minutes / len(packs) for one in packs}, 1.0)
+        assert least <= len(set(cut.values())) <= most, minutes
+    few = make_plan(changed("compute", {"shard_minutes": 1000}))
+    many = make_plan(changed("compute", {"shard_minutes": 0.001}))
+    assert len(few.shards) == 1
+    assert len(many.shards) > 1
+    assert {cell.key for cells in many.shards.values() for cell in cells} == {cell.key for cell in few.cells}
+
+
+def test_stackable_cells_meet_in_a_shard() -> None:
+    plan = make_plan(changed("compute", {"shard_minutes": 0.001}, changed("grid/0/seed", "0..31")))
+    homes: dict[str, set[str]] = {}
+    for cell in plan.cells:
+        homes.setdefault(cell.group, set()).add(cell.shard)
+    assert all(len(found) == 1 for found in homes.values())
+
+
+def test_config_as_json_means_the_same(tmp_path: Path) -> None:
+    import json
+
+    import yaml
+
+    (tmp_path / "c.json").write_text(json.dumps(RICH))
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(RICH))
+    assert keys(tmp_path / "c.json") == keys(tmp_path / "c.yaml") == keys(RICH)
+
+
+def test_planning_leaves_the_configuration_alone() -> None:
+    before = copy.deepcopy(RICH)
+    make_plan(RICH)
+    assert before == RICH
+
+
+def test_components_are_equal_where_keys_are() -> None:
+    """What is worked out once for equal components must not be shared by two whose keys differ."""
+    one, float_one, true = (Component("scaled", {"scale": scale}) for scale in (1, 1.0, True))
+    assert len({one, float_one, true}) == 3 and one != float_one
+    assert one == Component("scaled", {"scale": 1}) and hash(one) == hash(Component("scaled", {"scale": 1}))

@@ -1,0 +1,161 @@
+"""Guards what components read and have: a field that nothing reads is no part of a cell, and what one lacks another may not use."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import component, refusal
+
+from rankfall.run.plan import Plan, make_plan
+
+HOLDS = """
+from torch import nn
+{facts}
+class Own(nn.Module):
+    def __init__(self, sizes, position, normaliser, mask, site): ...
+"""
+
+
+def config(architecture: dict[str, Any], axes: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "tasks": {"sorting": {"train": 60, "length": 5}},
+        "architectures": {"net": {"depth": 2, "width": 8, "position": "none"} | architecture},
+        "trainings": {"short": {"epochs": 1}},
+        "grid": [{"task": "sorting", "architecture": "net", "training": "short", "seed": [0, 1]} | (axes or {})],
+    } | more
+
+
+def planned(architecture: dict[str, Any], axes: dict[str, Any] | None = None, **more: Any) -> Plan:
+    return make_plan(config(architecture, axes, **more))
+
+
+def test_cells_that_differ_in_what_nothing_reads_are_one_cell() -> None:
+    """Also in key, spec and group, whatever entry or configuration wrote them."""
+    both = planned({"attention": "linear"}, {"normaliser": ["softmax", "l2"]})
+    assert len(both.cells) == 2  # seeds
+    (alone,) = {cell.architecture for cell in planned({"attention": "linear", "normaliser": "relu2"}).cells}
+    assert [cell.key for cell in both.cells] == [cell.key for cell in planned({"attention": "linear"}).cells]
+    assert alone.normaliser is None and alone.heads == 2
+    unit = planned({"attention": "gau"}, {"heads": [1, 2, 3], "head_width": [None, 7]})
+    assert len(unit.cells) == 2
+    assert unit.cells[0].architecture.heads is unit.cells[0].architecture.head_width is None
+
+
+def test_what_is_read_still_tells_cells_apart() -> None:
+    assert len(planned({"attention": "gau"}, {"normaliser": ["softmax", "l2"]}).cells) == 4
+    assert len(planned({"attention": "linear"}, {"heads": [1, 2]}).cells) == 4
+    assert len(planned({}, {"normaliser": ["softmax", "l2"], "heads": [1, 2]}).cells) == 8
+
+
+def test_a_field_that_nothing_reads_is_not_checked_for_its_fit() -> None:
+    planned({"attention": "gau", "heads": 3})  # three heads do not divide a width of eight
+    assert "3 heads do not divide the width 8" in refusal(config({"heads": 3}))
+
+
+def test_two_entries_that_make_one_cell_are_told() -> None:
+    entry = {"task": "sorting", "architecture": "net", "training": "short", "seed": 0}
+    given = config({"attention": "linear"}) | {"grid": [entry, entry | {"normaliser": "l2"}]}
+    assert "is already made by grid.0" in refusal(given)
+
+
+@pytest.mark.parametrize(
+    ("measure", "attention", "lacks"),
+    [
+        ("paths", "linear", "weights and heads"),
+        ("paths", "gau", "heads"),
+        ("decomposition", "linear", "weights and heads and values"),
+        ("decomposition", "gau", "heads and values"),
+    ],
+)
+def test_a_measure_is_refused_what_an_attention_has_not(measure: str, attention: str, lacks: str) -> None:
+    given = config({"attention": attention, "norm": "none"}, measures={measure: {}})
+    said = refusal(given)
+    what = f"measure {measure!r} uses {lacks}, which attention {attention!r} does not have"
+    assert said == f"measures.{measure}: no cell of the grid can be measured: {what}"
+    given["measures"][measure] = {"cells": {"seed": 0}}
+    assert refusal(given).endswith(f": {what}; name the right cells in `cells`")
+
+
+def test_a_measure_of_the_right_cells_is_not(tmp_path: Path) -> None:
+    axes = {"attention": ["multihead", "linear", "gau"]}
+    plan = planned({}, axes, measures={"paths": {"cells": {"attention": "multihead"}}, "residuals": {}, "law": {}})
+    assert len(plan.selected["paths"]) == 2 and len(plan.selected["residuals"]) == 6
+
+
+@pytest.mark.parametrize("position", ["rope", "toeplitz", "symmetric"])
+def test_a_position_needs_something_to_act_on(position: str) -> None:
+    said = refusal(config({"attention": "linear", "position": position}))
+    place = "queries" if position == "rope" else "scores"
+    assert f"position {position!r} acts on {place}, which attention 'linear' does not let it reach" in said
+    planned({"attention": "gau", "position": position})
+
+
+def test_a_position_of_ones_own_says_what_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "from rankfall.nets.positions._base import Position\n{}\nclass Own(Position):\n    def __init__(self, sizes): ...\n"
+    component(tmp_path, "placelab", text.format(""))
+    said = refusal(config({"attention": "linear", "position": "placelab:Own"}))
+    assert "does not say TOUCHES, and may act on queries" in said
+    planned({"position": "placelab:Own"})
+    component(tmp_path, "placelab2", text.format("TOUCHES = ('states',)"))
+    planned({"attention": "linear", "position": "placelab2:Own"})
+
+
+def test_linear_attention_has_two_masks() -> None:
+    planned({"attention": "linear"}, {"mask": ["none", "causal"]})
+    said = refusal(config({"attention": "linear", "mask": "local"}))
+    assert "attention 'linear' needs mask" in said and "without T x T weights" in said
+
+
+def test_ignores_names_fields_of_its_own_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    component(tmp_path, "readlab", HOLDS.format(facts="IGNORES = ('mlp_width',)"))
+    said = refusal(config({"attention": "readlab:Own"}))
+    assert (
+        "attention 'readlab:Own' says that it IGNORES 'mlp_width'; allowed: normaliser, mask, heads, head_width" in said
+    )
+    component(
+        tmp_path, "readlab2", HOLDS.format(facts="IGNORES = ('mask', 'normaliser')\nPROVIDES = ['weights', 'heads']")
+    )
+    axes = {"mask": ["none", "causal"], "normaliser": ["l2", "exp"]}
+    assert len(planned({"attention": "readlab2:Own"}, axes, measures={"paths": {}}).cells) == 2
+
+
+MEASURE = """
+TABLE = "residuals"
+LENGTHS = ("lengths",)
+def own(context, *, lengths: list[int] = [], most: int = 3): ...
+"""
+
+
+def test_longer_than_learned_positions_go_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    component(tmp_path, "lengthlab", MEASURE)
+    for position, lengths, works in (
+        ("learned", [3, 5], True),
+        ("learned", [5, 6], False),
+        ("rope", [5, 600], True),
+        ("toeplitz", [20], True),
+    ):
+        measures = {"own": {"measure": "lengthlab:own", "lengths": lengths}}
+        given = config({"position": position}, measures=measures)
+        if works:
+            make_plan(given)
+        else:
+            assert refusal(given).startswith(
+                "measures.own: no cell of the grid can be measured: length 6 is asked for, but position 'learned' admits "
+                "no more than the length that it was trained at, 5"
+            )
+
+
+def test_a_position_of_ones_own_that_does_not_say_is_taken_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    component(tmp_path, "lengthlab3", MEASURE)
+    text = (
+        "from rankfall.nets.positions._base import Position\nclass Own(Position):\n    def __init__(self, sizes): ...\n"
+    )
+    component(tmp_path, "endlab", text)
+    given = config({"position": "endlab:Own"}, measures={"own": {"measure": "lengthlab3:own", "lengths": [6]}})
+    assert "position 'endlab:Own' admits no more" in refusal(given)

@@ -1,0 +1,260 @@
+"""Guards what is shown of a run: it follows from Snakemake's events, and from what jobs write into their logs."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from rankfall.run.screen import ending, lines
+from rankfall.run.screen.left import TRUST, TYPICAL, seconds_left
+from rankfall.run.screen.logs import Reached, of_text, reached
+from rankfall.run.screen.screen import view
+from rankfall.run.screen.state import RunState
+from rankfall.run.screen.words import SILENT, clock, error_in
+from rankfall.train.progress import Progress
+
+TABLE = TYPICAL["table"]  # seconds
+COSTS = {"a/0": ["train", 100.0, 30], "a/1": ["train", 50.0, 10]}
+
+
+def event(kind: str, time: float = 0.0, **more: Any) -> dict[str, Any]:
+    return {"event": kind, "time": time, "level": "INFO", **more}
+
+
+def info(number: int, rule: str, output: str, **more: Any) -> dict[str, Any]:
+    wildcards = {"task": "sorting", "shard": output[-1]}
+    return event("job_info", jobid=number, rule_name=rule, wildcards=wildcards, output=[output], log=["no.log"]) | more
+
+
+def state(*events: dict[str, Any], cores: int = 1) -> RunState:
+    """Two training jobs and a table."""
+    made = RunState(began=0.0)
+    stats = {"train": 2, "table": 1, "all": 1, "total": 4}
+    first = [event("run_info", stats=stats), event("resources_info", cores=cores), event("rankfall_costs", costs=COSTS)]
+    for one in [*first, *events]:
+        made.take(one)
+    return made
+
+
+def test_jobs_are_counted_once_and_the_rule_that_only_asks_for_files_not_at_all() -> None:
+    found = state(info(1, "train", "a/0", time=5.0), info(0, "all", "x"))
+    assert (found.total, found.count, list(found.running)) == (3, 0, ["1"])
+    assert found.running["1"].name == "train sorting 0"
+    done = found.take(event("job_finished", 12.0, job_id=1))
+    assert done is not None and done.seconds == 7.0
+    assert found.take(event("job_finished", 12.0, job_id=1)) is None
+    assert found.take(event("job_finished", 12.0, job_id=0)) is None
+    assert (found.count, found.running) == (1, {})
+
+
+def test_a_job_that_succeeds_when_it_is_tried_again_has_not_failed(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("Traceback (most recent call last):\n  File x\nValueError: no such thing\n\n")
+    found = state(info(1, "train", "a/0", log=[str(log)]))
+    failed = found.take(event("job_error", 3.0, jobid=1))
+    assert failed is not None and failed.error == "ValueError: no such thing"
+    assert list(found.failed) == ["a/0"]
+    for one in (info(1, "train", "a/0"), event("job_finished", 9.0, job_id=1)):
+        found.take(one)
+    assert (found.failed, found.count) == ({}, 1)
+
+
+def test_a_job_that_was_asked_to_stop_has_not_failed() -> None:
+    found = state(info(1, "train", "a/0"))
+    found.stopping = True
+    assert found.take(event("job_error", 3.0, jobid=1)) is None
+    assert found.failed == {}
+
+
+def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
+    found = state()
+    assert seconds_left(RunState(0.0), {}, 0.0) is None
+    assert seconds_left(found, {}, 0.0) == pytest.approx(100 + 50 + TABLE)
+    assert seconds_left(state(cores=2), {}, 0.0) == pytest.approx(100), "the longest job alone takes so long"
+    started = state(info(1, "train", "a/0"))
+    assert seconds_left(started, {}, 40.0) == pytest.approx(60 + 50 + TABLE)
+    half = {"1": Reached(15, 30, 0.5)}
+    assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + TABLE), (
+        "a job that says how far it is, is believed"
+    )
+
+
+def test_finished_jobs_correct_the_estimate_of_the_others() -> None:
+    found = state(info(1, "train", "a/0"), event("job_finished", 200.0, job_id=1))
+    slower = (200 + TRUST) / (100 + TRUST)
+    assert seconds_left(found, {}, 200.0) == pytest.approx(50 * slower + TABLE)
+
+
+def test_time_left_falls_to_nothing() -> None:
+    found = state()
+    for number, (rule, output) in enumerate([("train", "a/0"), ("train", "a/1"), ("table", "t")]):
+        before = seconds_left(found, {}, 10.0)
+        for one in (
+            info(number, rule, output),
+            event("job_finished", 1.0, job_id=number),
+        ):
+            found.take(one)
+        after = seconds_left(found, {}, 10.0)
+        assert before is not None and after is not None and after < before
+    assert after == 0.0
+
+
+def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the very class that writes it."""
+
+    class History:
+        def mean(self, *_: Any) -> torch.Tensor:
+            return torch.tensor([0.5, 1.5])
+
+    class Members:
+        step_count, device = 0, torch.device("cpu")
+
+        def __len__(self) -> int:
+            return 4
+
+    now = [0.0]
+    monkeypatch.setattr("rankfall.train.progress.time.monotonic", lambda: now[0])
+    out, members = io.StringIO(), Members()
+    progress = Progress(out)
+    progress.begin(total=12, in_store=4)
+    assert of_text(out.getvalue()) == Reached(4, 12)
+    progress.begin_stack(members, steps_per_epoch=10, epochs=10)  # type: ignore[arg-type]
+    now[0], members.step_count = 20.0, 50
+    progress.step(members, History())  # type: ignore[arg-type]
+    found = of_text(out.getvalue())
+    assert found == Reached(4, 12, share=4 * 0.5 / 8, rate=10.0, detail="loss 0.5 to 1.5")
+    progress.cells_done(4)
+    now[0], members.step_count = 40.0, 100
+    progress.step(members, History())  # type: ignore[arg-type]
+    found = of_text(out.getvalue())
+    assert found is not None and (found.cells, found.of) == (8, 12)
+
+
+def test_what_a_measuring_job_writes_is_understood(tmp_path: Path) -> None:
+    log = tmp_path / "paths.log"
+    assert reached(log) is None
+    log.write_text("paths: 9 cells: 1 in store, 8 to measure\n" + "x" * 9000 + "\npaths: 2/8 measured\n")
+    assert reached(log) == Reached(3, 9, 0.25)
+    log.write_text("an error\n")
+    assert reached(log) is None
+
+
+def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None:
+    found = state(info(1, "train", "a/0"))
+    assert lines.opening(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
+    job = found.take(event("job_finished", 100.0, job_id=1))
+    assert job is not None
+    assert (
+        lines.ended(found, job, {}, 100.0)
+        == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
+    )
+
+
+def test_jobs_that_end_together_have_places_of_their_own() -> None:
+    found = state(info(1, "train", "a/0"), info(2, "train", "a/1"))
+    jobs = [found.take(event("job_finished", 9.0, job_id=number)) for number in (2, 1)]
+    assert [lines.ended(found, job, {}, 9.0)[:5] for job in jobs if job] == ["[1/3]", "[2/3]"]
+
+
+def test_the_view_says_what_runs_and_what_failed() -> None:
+    jobs = (info(1, "train", "a/0"), info(2, "train", "a/1"))
+    found = state(*jobs, event("job_error", 7.0, jobid=2))
+    out = io.StringIO()
+    shown = view(found, {"1": Reached(15, 30, 0.5, 1234.0, "loss 1 to 2")}, 60.0, "tiny")
+    Console(file=out, width=100).print(shown)
+    text = out.getvalue()
+    assert "tiny: 0 of 3 jobs, 1 min, 1 min to 3 min left" in text
+    assert "15 of 30 networks of the running jobs are trained, 1,234 training steps a second" in text
+    assert "train sorting 0, 1 min: 15 of 30 cells, 1,234 steps a second, loss 1 to 2" in text
+    assert "1 job failed, last train sorting 1: it ended without a word" in text
+
+
+def test_a_job_whose_log_is_gone_is_told_when_it_has_been_tried_again(tmp_path: Path) -> None:
+    """Snakemake removes the log of a job that it tries again; that nothing is left of it is no news."""
+    found = state(info(1, "train", "a/0"))
+    assert found.take(event("job_error", 7.0, jobid=1)) is None
+    assert found.failed["a/0"].error == SILENT, "at the end of the run it is told: nothing may have come after it"
+    found.take(info(1, "train", "a/0"))
+    job = found.take(event("job_error", 9.0, jobid=1, error="no ink left"))
+    assert job is not None and job.error == found.failed["a/0"].error == "no ink left"
+
+
+def test_a_run_can_be_written_down_and_read_again() -> None:
+    found = state(info(1, "train", "a/0"), info(2, "train", "a/1"))
+    for one in (event("job_finished", 5.0, job_id=1), event("job_error", 7.0, jobid=2)):
+        found.take(one)
+    again = RunState.of_record(json.loads(json.dumps(found.as_record())))
+    assert again.as_record() == found.as_record()
+    assert again.count == 1 and again.failed.keys() == {"a/1"}
+    assert seconds_left(again, {}, 7.0) == seconds_left(found, {}, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (130, "2 min 10 s"),
+        (601, "10 min"),
+        (3600, "1 h"),
+        (3900, "1 h 5 min"),
+    ],
+)
+def test_durations(seconds: float, said: str) -> None:
+    assert clock(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("error: tasks.sorting: no\nmore\n", "tasks.sorting: no"),
+        ("ValueError: first\nrankfall.errors.RankfallError: last\nnote\n", "rankfall.errors.RankfallError: last"),
+        ("Killed\n\n", "Killed"),
+        ("", "it ended without a word: killed, or taken away by the scheduler"),
+    ],
+)
+def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "log").write_text(text)
+    assert error_in(tmp_path / "log") == said
+
+
+def test_findings_are_told_by_their_first_sentences() -> None:
+    asked = [("Which?", "SAN: 0.5 of it after 1.25 layers (e.g. circle). Next: others.")] + [("Why?", "It is so.")] * 5
+    first, *_, last = ending.told(asked)
+    assert first == "==> Which? SAN: 0.5 of it after 1.25 layers (e.g. circle)."
+    assert last == "==> the page answers 2 more questions"
+    assert len(list(ending.told(asked))) == ending.FINDINGS + 1
+    assert list(ending.told([])) == []
+
+
+def test_who_holds_the_lock_is_named() -> None:
+    other = {"pid": 2**22 + 1, "host": ending.socket.gethostname(), "command": "make run CONFIG=x", "config": "x"}
+    dead = ending.locked(other, "make run", "make run ARGS=--unlock")
+    assert "ended without removing its lock" in dead and "`make run ARGS=--unlock`" in dead
+    lives = ending.locked({**other, "host": "elsewhere"}, "make run", "make run ARGS=--unlock")
+    assert "`make run CONFIG=x` is working on these results" in lives and "--unlock" not in lives
+    assert "another Snakemake" in ending.locked(None, "make run", "make run ARGS=--unlock")
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_times() -> None:
+    """By an hour, while two of four jobs run: an estimate of -40 minutes was told as 0 s."""
+    state = RunState(began=5000.0)
+    state.take({"event": "run_info", "stats": {"train": 4, "total": 4}})
+    for number in (1, 2):
+        about = {"jobid": number, "rule_name": "train", "output": [f"{number}"], "log": ["none"]}
+        state.take({"event": "job_info", "time": 5000.0, **about})
+    ended = state.take({"event": "job_finished", "job_id": 1, "time": 1400.0})
+    assert ended is not None and ended.seconds == 0.0
+    left = seconds_left(state, {}, 1400.0)
+    assert left is not None and 0 < left < 60
+
+
+def test_a_step_of_no_steps_does_not_end_the_view() -> None:
+    text = "8 cells: 0 in store, 8 to train\n0/8 cells; stack of 8: step 0/0, 5.0 member-steps/s, "
+    assert of_text(text) is not None
+    assert of_text(text.replace("5.0", "5.0.0")) is not None

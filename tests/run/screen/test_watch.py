@@ -1,0 +1,112 @@
+"""Guards `rankfall status --watch`: what another process wrote down about its run is shown until the run ends or its process is dead."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankfall import cli
+from rankfall.run.screen import record, watch
+from rankfall.run.screen.record import RunRecord
+from rankfall.run.screen.state import RunState
+
+LOG = (
+    "12 cells: 4 in store, 8 to train\n8/12 cells; stack of 4: step 50/100, 60 member-steps/s, loss 1 to 2, 3 s left\n"
+)
+
+
+def begun(results: Path, pid: int) -> tuple[RunRecord, RunState]:
+    """A run with one job that trains and one that has failed."""
+    state = RunState(began=1000.0)
+    for event in (
+        {"event": "run_info", "stats": {"train": 2, "total": 2}},
+        {
+            "event": "job_info",
+            "time": 1000.0,
+            "jobid": 1,
+            "rule_name": "train",
+            "wildcards": {"task": "sorting", "shard": "0"},
+        }
+        | {"output": ["results/shards/train/sorting/0.cells.parquet"], "log": ["results/logs/train/sorting/0.log"]},
+    ):
+        state.take(event)
+    log = results / "logs" / "train" / "sorting" / "0.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(LOG)
+    made = RunRecord(Path("results"), Path("config.yaml"), "make run", pid)
+    made.path = record.file_of(results)
+    made.write(state)
+    return made, state
+
+
+def on_each_pause(monkeypatch: pytest.MonkeyPatch, steps: list[Callable[[], Any]]) -> None:
+    left = iter(steps)
+    monkeypatch.setattr("rankfall.run.screen.watch.time.sleep", lambda _: next(left)())
+
+
+def test_a_run_is_shown_until_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From another folder than its own: logs are found where the results are."""
+    results = tmp_path / "elsewhere"
+    made, state = begun(results, os.getpid())
+    seen = watch.look(results)
+    assert seen.reached["1"].cells == 8 and seen.reached["1"].rate == 60
+    finish = {"event": "job_finished", "time": 1030.0, "job_id": 1}
+    on_each_pause(monkeypatch, [lambda: None, lambda: (state.take(finish), made.write(state, "ended"))])
+    assert cli.main(["status", "--watch", "--config", "none.yaml", "--results", str(results)]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"make run on {socket.gethostname()} (process {os.getpid()}): 0 of 2 jobs, ")
+    assert "running: train sorting 0" in first
+    assert last.endswith("ended: 1 of 2 jobs done after " + last.rpartition("after ")[2])
+
+
+@pytest.mark.parametrize(("how", "said"), [("failed", "failed"), ("stopped", "stopped"), ("running", "was killed")])
+def test_a_run_that_did_not_end_well_is_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, said: str
+) -> None:
+    made, state = begun(tmp_path, 2**22 + 1)  # no process has this number
+    made.write(state, how)
+    if how == "running":
+        made.path.write_text(json.dumps(json.loads(made.path.read_text()) | {"how": "running"}))
+    assert watch.watch(tmp_path, terminal=False) == 1
+    assert f" {said}: 0 of 2 jobs done" in capsys.readouterr().out
+
+
+def test_a_run_elsewhere_that_falls_silent_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, _ = begun(tmp_path, 1)
+    made.path.write_text(json.dumps(json.loads(made.path.read_text()) | {"host": "elsewhere"}))
+    now = [0.0]
+    monkeypatch.setattr("rankfall.run.screen.watch.time.monotonic", lambda: now[0])
+    on_each_pause(monkeypatch, [lambda: now.__setitem__(0, 50.0), lambda: now.__setitem__(0, 70.0)])
+    assert watch.watch(tmp_path, terminal=False) == 1
+    assert "gave no sign of life for a minute" in capsys.readouterr().out
+
+
+def test_without_a_run_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["status", "--watch", "--config", "none.yaml", "--results", str(tmp_path)]) == 2
+    assert "no run of these results has begun" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [{"run": 3}, {"how": None, "pid": "x"}, {"later": 1}, "[]", '{"run"', ""])
+def test_a_record_that_cannot_be_read_is_not_called_missing(
+    change: dict[str, Any] | str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`later`: a field that only another version of Rankfall knows."""
+    begun(tmp_path, os.getpid())
+    path = record.file_of(tmp_path)
+    about = json.loads(path.read_text())
+    if isinstance(change, dict) and "later" in change:
+        about["run"] |= change
+    path.write_text(change if isinstance(change, str) else json.dumps(about | change))
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps({"name": "x"}))
+    assert cli.main(["status", "--watch", "--config", str(config), "--results", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "is damaged, or of another version" in error and error.count("\n") == 1

@@ -1,0 +1,64 @@
+"""Guards what a run is said to take: all of its jobs are in it, and complete default runs lie in the range."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from plans import VALID, changed
+
+from rankfall import cli
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.snakemake.estimates import between, by_rule, estimates
+from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.standing import Standing, standing
+from rankfall.run.snakemake.statements import Statements
+
+ROOT = Path(__file__).parents[3]
+# Seconds of jobs of the default run by rule, on two busy cores; and what it took by the clock, there and on an idle machine.
+RECORDED = {"data": 17, "train": 194, "measure": 215, "measure_freely": 244, "table": 25, "figure": 295, "page": 13}
+TOOK = (312.0, 503.0)
+
+
+def seen(plan: Plan, results: Path) -> tuple[Standing, Outputs]:
+    outputs = Outputs.under(results)
+    return standing(plan, Statements(plan), outputs), outputs
+
+
+def test_default_runs_take_what_is_said(tmp_path: Path) -> None:
+    plan = make_plan(ROOT / "config.yaml")
+    found = estimates(plan, *seen(plan, tmp_path))
+    low, high = between(found, 2)
+    assert low < TOOK[0] and TOOK[1] < high < 3 * low, (low, high)
+    for rule, seconds in by_rule(found).items():
+        assert 0.5 < seconds / RECORDED[rule] < 2, (rule, seconds)
+
+
+def test_every_job_that_is_to_run_is_in_it(tmp_path: Path) -> None:
+    config = changed("page", True, changed("figures", {"paths": {}}, changed("measures/path_counts", {})))
+    plan = make_plan(config)
+    there, outputs = seen(plan, tmp_path)
+    found = estimates(plan, there, outputs)
+    rules = [rule for rule, _, _ in found.values()]
+    counts = {rule: rules.count(rule) for rule in sorted(set(rules))}
+    assert counts == {"data": 1, "figure": 1, "measure": 1, "measure_freely": 1, "page": 1, "table": 5, "train": 1}
+    slower = estimates(plan, there, outputs, scale=10)
+    assert {path for path in found if slower[path] != found[path]} == {outputs.cells(*next(iter(plan.shards)))}
+
+
+def test_more_cores_do_not_help_a_single_job_and_nothing_takes_nothing() -> None:
+    found = {"a": ("train", 100.0, 4), "b": ("table", 1.0, 0), "p": ("page", 10.0, 0)}
+    assert between(found, 1)[1] > between(found, 2)[1] == between(found, 64)[1]
+    assert between({}, 2) == (0.0, 0.0)
+
+
+def test_the_plan_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(VALID))
+    assert cli.main(["plan", "--config", str(path), "--results", str(tmp_path)]) == 0
+    cores = len(os.sched_getaffinity(0))
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("a run takes ")]
+    assert f" s on {cores} core" in line and "of one core training " in line and "measures " in line and "rest " in line
+    assert cli.main(["plan", "--config", str(path), "--results", str(tmp_path), "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)["run"]
+    assert 0 < run["seconds"][0] < run["seconds"][1] and run["by_rule"]["train"] > 0

@@ -1,0 +1,180 @@
+"""Guards what `rankfall plan` says: fresh, stale or new, and through which file or key."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from plans import VALID, changed
+
+from rankfall.cli import main
+from rankfall.run.plan import Cell, Plan, make_plan
+from rankfall.run.snakemake.reasons import changed_code
+from rankfall.run.snakemake.status import Status, status
+from rankfall.run.store import Store
+
+
+def keep(plan: Plan, results: Path, cells: list[Cell] | None = None, **record: Any) -> None:
+    """Put results of these cells into the store, as a job would."""
+    store = Store(results / "store")
+    for cell in plan.cells if cells is None else cells:
+        about = {"status": "done", "seconds": 1.0, **plan.origin(cell), **record}
+        store.save_stack(cell.group, [cell.key], {"w": torch.zeros(1, 2)}, [about], {})
+
+
+def counts(found: Status) -> tuple[int, int, int]:
+    return tuple(sum(getattr(line, state) for line in found.lines) for state in ("fresh", "stale", "new"))  # type: ignore[return-value]
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    found = status(make_plan(VALID), tmp_path)
+    assert counts(found) == (0, 0, 12)
+    assert found.reasons == {("new", "not computed before"): 12}
+    assert (found.jobs, found.shards, found.scale) == (1, 1, 1.0)
+    assert [(line.architecture, line.cells) for line in found.lines] == [("full", 6), ("san", 6)]
+
+
+def test_all_there(tmp_path: Path) -> None:
+    plan = make_plan(VALID)
+    keep(plan, tmp_path)
+    found = status(plan, tmp_path)
+    assert counts(found) == (12, 0, 0)
+    assert (found.jobs, found.seconds, dict(found.reasons)) == (0, 0.0, {})
+
+
+def test_added_seed_is_new(tmp_path: Path) -> None:
+    keep(make_plan(VALID), tmp_path)
+    found = status(make_plan(changed("grid/0/seed", "0..3")), tmp_path)
+    assert counts(found) == (12, 0, 4)
+    assert set(found.reasons) == {("new", "not computed before")}
+
+
+def test_changed_field_is_named(tmp_path: Path) -> None:
+    keep(make_plan(VALID), tmp_path)
+    found = status(make_plan(changed("trainings/short/lr", 0.5)), tmp_path)
+    assert counts(found) == (0, 0, 12)
+    assert found.reasons == {("new", "training.lr: 0.001 -> 0.5"): 12}
+
+
+def test_changed_option_is_named(tmp_path: Path) -> None:
+    keep(make_plan(VALID), tmp_path)
+    found = status(make_plan(changed("tasks/sorting/length", 7)), tmp_path)
+    assert found.reasons == {("new", "task.options.length: 5 -> 7"): 12}
+
+
+def test_changed_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "statuslab.py"
+    path.write_text("def sharp(scores): return scores\n")
+    config = changed("architectures/full/normaliser", "statuslab:sharp")
+    keep(make_plan(config), tmp_path)
+    path.write_text("def sharp(scores): return -scores\n")
+    found = status(make_plan(config), tmp_path)
+    assert counts(found) == (6, 6, 0)
+    assert found.reasons == {("stale", "statuslab.py changed"): 6}
+
+
+def test_failed_cell_is_not_fresh(tmp_path: Path) -> None:
+    plan = make_plan(VALID)
+    keep(plan, tmp_path, plan.cells[1:])
+    keep(plan, tmp_path, plan.cells[:1], status="failed", reason="no luck")
+    found = status(plan, tmp_path)
+    assert counts(found) == (11, 1, 0)
+    assert found.reasons == {("stale", "failed before: no luck"): 1}
+
+
+def test_measured_seconds_scale_the_estimate(tmp_path: Path) -> None:
+    plan = make_plan(VALID)
+    keep(plan, tmp_path, plan.cells[:6], seconds=1e6)
+    found = status(plan, tmp_path)
+    assert found.measured == 6
+    assert found.seconds > 1e5
+
+
+def test_measured_cells_are_counted(tmp_path: Path) -> None:
+    plan = make_plan(VALID)
+    store = Store(tmp_path / "store")
+    store.save_rows("paths", {plan.measure_key("paths", cell): [{"x": 1}] for cell in plan.cells[:5]})
+    assert status(plan, tmp_path, measures=True).measures == {"paths": (5, 12)}
+
+
+def test_changes_of_code_in_words() -> None:
+    before, now = {"a": "1", "b": "1", "c": "1"}, {"a": "2", "b": "1", "d": "1"}
+    assert changed_code(before, now) == "a changed, c is no longer used, d is now used"
+    assert changed_code(before, before) == "its data changed"
+    assert changed_code({str(i): "1" for i in range(5)}, {}).endswith("2 is no longer used and 2 more")
+
+
+def write(config: Any, folder: Path) -> Path:
+    path = folder / "c.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = make_plan(VALID)
+    keep(plan, tmp_path, [cell for cell in plan.cells if cell.architecture.name == "san"])
+    assert main(["plan", "--config", str(write(VALID, tmp_path)), "--results", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"^sorting +san +short +6 +6 +0 +0 +-$", text, re.MULTILINE)
+    assert re.search(r"^sorting +full +short +6 +0 +0 +6 +[\d.]+ s$", text, re.MULTILINE)
+    assert "6 new: not computed before" in text
+    assert "default: 12 cells, 6 to compute in 1 of 1 jobs" in text
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["plan", "--config", str(write(VALID, tmp_path)), "--results", str(tmp_path), "--json", "--measure-too"])
+        == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    assert said["cells"] == 12
+    assert sum(line["new"] for line in said["lines"]) == 12
+    assert said["measures"] == {"paths": {"measured": 0, "cells": 12}}
+    assert len(said["shards"][0]["cells"]) == 12
+
+
+def test_error_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--config", str(write(changed("trainings/short/lr", -1), tmp_path))]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "error: trainings.short.lr: -1 is out of range; allowed: > 0\n"
+
+
+WRONG_NAMES = {
+    "data --task sortin": "error: task: 'sortin' has no cells; allowed: sorting; did you mean 'sorting'?",
+    "train --task sorting --shard f": "error: shard: 'f' is not a shard of task 'sorting'; allowed: 0; "
+    "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again",
+    "measure --measure pahts": "error: measure: 'pahts' is not in the configuration; allowed: paths; did you mean 'paths'?",
+    "figure --name path --tables .": "error: figure: 'path' is not in the configuration; allowed: paths; did you mean 'paths'?",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_NAMES)
+def test_wrong_name_by_hand_is_one_line(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stages are run by hand too, where no rule has put the right names in."""
+    results = [] if words.startswith("figure") else ["--results", str(tmp_path)]
+    config = write(changed("figures", {"paths": {}}), tmp_path)
+    out = tmp_path / "out.parquet"
+    assert main([*words.split(), *results, "--config", str(config), "--out", str(out)]) == 2
+    assert capsys.readouterr().err == WRONG_NAMES[words] + "\n"
+    assert not out.exists()
+
+
+def test_ten_thousand_cells_without_torch(tmp_path: Path) -> None:
+    config = changed("grid/0/seed", "0..2499")
+    program = (
+        "import sys, time; from rankfall.cli import main; "
+        f"main(['plan', '--config', {str(write(config, tmp_path))!r}, '--results', {str(tmp_path)!r}]); "
+        "print(time.process_time(), sorted({'torch', 'pandas', 'pyarrow', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "10000 cells" in done.stdout
+    *seconds, heavy = done.stdout.splitlines()[-1].split(maxsplit=1)
+    assert heavy == "[]"
+    assert float(seconds[0]) < 10, "several times what it takes: something has become slow"

@@ -1,0 +1,358 @@
+"""Guards the store's cleaning: everything that a plan needs stays, everything else is listed, and nothing goes
+without being told to.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from helpers import config, dataset_of
+
+from rankfall import cli
+from rankfall.report import tables
+from rankfall.report.compare import differences
+from rankfall.run.plan import make_plan
+from rankfall.run.plan.cell import digest
+from rankfall.run.snakemake.announcing import announce_plan
+from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.store import Store
+from rankfall.run.store.announced import announced
+from rankfall.run.store.inventory import Live, removable, remove
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def save(store, keys, group="g", statuses=None):
+    statuses = statuses or ["done"] * len(keys)
+    return store.save_stack(group, list(keys), {"w": torch.ones(len(keys), 2)}, [{"status": s} for s in statuses])
+
+
+def kinds(items):
+    return sorted((item.kind, item.path.name) for item in items)
+
+
+def test_a_stack_stays_as_long_as_one_live_cell_is_read_from_it(store):
+    mixed, dead, live = save(store, "ab"), save(store, "cd"), save(store, "e", "h")
+    items = removable(store, Live(cells={"a", "e"}))
+    assert [item.path for item in items] == [dead]
+    assert items[0].bytes == dead.stat().st_size
+    remove(items)
+    assert mixed.exists()
+    assert live.exists()
+    assert not dead.exists()
+    assert removable(store, Live(cells={"a", "e"})) == []
+    assert store.load_cells(["a"], "g")[0].keys == ["a"]
+
+
+def test_of_two_files_with_the_same_cell_the_one_that_is_read_stays(store):
+    one, two = save(store, "ab"), save(store, "ac")
+    failed = save(store, "a", statuses=["failed"])
+    used = store.find_cells(["a"])["a"].stack
+    items = removable(store, Live(cells={"a"}))
+    assert {item.path for item in items} == {one, two, failed} - {used}
+    assert all("also in other files" in item.reason for item in items)
+    assert {item.path for item in removable(store, Live(cells={"a", "b", "c"}))} == {failed}
+
+
+def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
+    tensors = [torch.zeros(1)] * 4
+    for key in ("d1", "d2"):
+        store.dataset(key, lambda: dataset_of(*tensors, size_in=1, size_out=1, chance=0.0))
+    kept = store.save_rows("paths", {"k1": [], "k2": [{"x": 1}]})
+    old = store.save_rows("paths", {"k3": [{"x": 1}]})
+    gone = store.save_rows("no longer in the config", {"k1": []})
+    store.save_rows("mylab.curves:Drift", {"k1": []})
+    items = removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}, "mylab.curves:Drift": {"k1"}}))
+    assert kinds(items) == sorted([("dataset", "d2.safetensors"), ("rows", old.name), ("rows", gone.name)])
+    assert kept.exists()
+
+
+def test_a_checkpoint_stays_while_one_of_its_cells_waits(store):
+    save(store, "a")
+    save(store, "f", statuses=["failed"])
+    for name, cells in {"waiting": ["a", "b"], "finished": ["a"], "dropped": ["z"], "retried": ["f"]}.items():
+        store.save_checkpoint(name, {"w": torch.zeros(1)}, {"cells": cells})
+    store.save_checkpoint("young", {}, {"step": 1})
+    old = store.save_checkpoint("old", {}, {"step": 1})
+    os.utime(old, (time.time() - 40 * 86_400,) * 2)
+    items = removable(store, Live(cells={"a", "b", "f"}))
+    assert kinds(items) == [("checkpoint", f"{name}.safetensors") for name in ("dropped", "finished", "old")]
+
+
+def test_temporary_files_go_when_their_writer_is_dead_or_they_are_old(store):
+    save(store, "a")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    folder, host = store.root / "stacks" / "g", socket.gethostname()
+    names = {
+        "dead": f".x.safetensors.{host}.{dead.pid}.0a.tmp",
+        "alive": f".x.safetensors.{host}.{os.getpid()}.0b.tmp",
+        "elsewhere": f".x.safetensors.node7.cluster.{dead.pid}.0c.tmp",
+        "elsewhere and old": f".x.safetensors.node7.cluster.{dead.pid}.0d.tmp",
+    }
+    for name in names.values():
+        (folder / name).write_bytes(b"half")
+    os.utime(folder / names["elsewhere and old"], (time.time() - 2 * 86_400,) * 2)
+    items = removable(store, Live(cells={"a"}))
+    assert sorted(item.path.name for item in items) == sorted([names["dead"], names["elsewhere and old"]])
+    assert store.find_cells(["a"]).keys() == {"a"}  # and none of them was ever taken for a stack
+
+
+class Plan:
+    """As much of a plan as cleaning looks at."""
+
+    def __init__(self, keys):
+        self.cells = [SimpleNamespace(key=key, data_key="d" + key) for key in keys]
+        self.shards = {("sorting", "0"): self.cells}
+        self.measures = {
+            label: SimpleNamespace(needs=needs, component=SimpleNamespace(name=name))
+            for label, needs, name in (("short ones", "cells", "paths"), ("law", "nothing", "law"))
+        }
+
+    def measured_cells(self, measure, task, shard):
+        return self.shards[task, shard]
+
+    def measure_key(self, measure, cell=None):
+        return f"{measure}-{cell.key if cell else None}"
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Each config is named after the cells in it."""
+    monkeypatch.setattr("rankfall.run.plan.make_plan", lambda path: Plan(path.stem), raising=False)
+
+
+def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, capsys):
+    store = Store(tmp_path / "store")
+    live, dead, other = save(store, "ab"), save(store, "c"), save(store, "x")
+    store.save_rows("paths", {"short ones-b": [], "paths-z": []})
+    store.save_rows("law", {"law-None": []})
+    command = ["gc", "--config", "a.yaml", "bx.yaml", "--results", str(tmp_path)]
+    assert cli.main([*command, "--keep-days", "0"]) == 0
+    output = capsys.readouterr().out
+    assert "would remove 1 file" in output
+    assert "--delete" in output
+    assert dead.exists()
+    assert cli.main([*command, "--delete"]) == 0
+    assert dead.exists()  # it is young
+    assert "1 more that nothing needs, written in the last 7 days: kept" in capsys.readouterr().out
+    os.utime(dead, (time.time() - 6.9 * 86_400,) * 2)
+    assert cli.main([*command, "--delete"]) == 0
+    assert dead.exists()
+    os.utime(dead, (time.time() - 7.1 * 86_400,) * 2)
+    assert cli.main([*command, "--delete", "--files"]) == 0
+    assert f"{dead}: no cell of it is in the plan" in capsys.readouterr().out
+    assert not dead.exists()
+    assert live.exists()
+    assert other.exists()
+    assert store.find_rows("paths", ["short ones-b"]) == {"short ones-b": []}
+    assert store.find_rows("law", ["law-None"]) == {"law-None": []}
+    assert cli.main(command) == 0
+    assert "nothing to remove" in capsys.readouterr().out
+
+
+def test_by_default_it_cleans_the_results_that_the_configs_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, results in (("one", "here"), ("two", "here"), ("three", "there")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**config(), "results": results}))
+    dead = save(Store(tmp_path / "here" / "store"), "ab")
+    assert cli.main(["gc", "--config", "one.json", "three.json", "--delete"]) == 2
+    assert "here and there: choose one with --results" in capsys.readouterr().err
+    assert dead.exists()
+    assert cli.main(["gc", "--config", "one.json", "two.json", "--delete", "--keep-days", "0"]) == 0
+    assert not dead.exists()
+
+
+def test_an_empty_store_is_no_error(plans, tmp_path, capsys):
+    assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path / "nowhere"), "--delete"]) == 0
+    assert not (tmp_path / "nowhere").exists()
+
+
+def cell(key):
+    return SimpleNamespace(key=key, data_key=f"d{key}")
+
+
+def test_what_a_live_run_announced_is_kept_though_it_is_old(plans, tmp_path, capsys):
+    store, other = Store(tmp_path / "store"), Store(tmp_path / "store")
+    needed, dead = save(store, "x"), save(store, "y")
+    rows = store.save_rows("law", {digest("key of law", "x"): [{"a": 1}], digest("key of law", None): []})
+    store.dataset("dx", lambda: dataset_of(*[torch.zeros(1)] * 4, size_in=1, size_out=1, chance=0.0))
+    data = store.root / "data" / "dx.safetensors"
+    announcement = other.announce([cell("x")], {"law": ["key of law"]})
+    for path in (needed, dead, rows, data):
+        os.utime(path, (0, 0))
+    command = ["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]
+    assert cli.main(command) == 0
+    assert "1 running process needs this store" in capsys.readouterr().out
+    assert not dead.exists()
+    assert all(path.exists() for path in (needed, rows, data, announcement))
+    del other  # the run has ended
+    assert not announcement.exists()
+    assert cli.main(command) == 0
+    assert not any(path.exists() for path in (needed, rows, data))
+
+
+def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
+    from rankfall.commands.gc import live, needed_by_running
+
+    store = Store(tmp_path / "store")
+    plan = make_plan(
+        config(
+            measures={
+                "paths": {"counts": [2], "cells": {"seed": 0}},
+                "more": {"measure": "paths", "counts": [2], "cells": {"seed": 1}},
+                "orders": {},
+            },
+            grid={"seed": "0..1"},
+        )
+    )
+    announce_plan(store, plan, tmp_path)
+    found, wanted = Live(), live([plan])
+    assert needed_by_running(store, found) == 1
+    assert (found.cells, found.data) == (wanted.cells, wanted.data)
+    assert all(wanted.measures[name] <= found.measures[name] for name in ("paths", "orders"))
+
+
+def test_announcements_of_the_dead_count_no_more(store, tmp_path, capsys, plans):
+    killed = subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCER, str(store.root)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert killed.stdout.readline() == "ready\n"
+    (path,) = (store.root / "announced").iterdir()
+    assert [one.cells for one in announced(store.root)[0]] == [["x"]]
+    killed.kill()
+    killed.wait()
+    assert announced(store.root) == ([], [path])
+    content = json.loads(path.read_text())
+
+    def written(name, age=0.0, **changes):
+        other = path.with_name(name)
+        other.write_text(json.dumps(content | changes))
+        os.utime(other, (time.time() - age,) * 2)
+        return other
+
+    reused = written("reused.json", pid=os.getpid())  # the number is of a process again, which began later
+    elsewhere = written("elsewhere.json", machine="node7 pid:[1]")
+    forgotten = written("forgotten.json", 86_401.0, machine="node7 pid:[1]")
+    nonsense = path.with_name("nonsense.json")
+    nonsense.write_text("[")
+    live, dead = announced(store.root)
+    assert [one.path for one in live] == [elsewhere]
+    assert set(dead) == {path, reused, forgotten, nonsense}
+    assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]) == 0
+    assert list((store.root / "announced").iterdir()) == [elsewhere]
+
+
+ANNOUNCER = """
+import sys, time
+from types import SimpleNamespace
+from rankfall.run.store import Store
+store = Store(sys.argv[1])
+assert store.announce([SimpleNamespace(key="x", data_key="d")])
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_an_announcement_is_renewed_and_goes_with_its_process(store, monkeypatch):
+    monkeypatch.setattr("rankfall.run.store.announced.RENEWED", 0.01)
+    path = store.announce([cell("x")])
+    os.utime(path, (0, 0))
+    deadline = time.monotonic() + 10
+    while path.stat().st_mtime == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert path.stat().st_mtime > 0
+    ended = subprocess.run([sys.executable, "-c", ANNOUNCER.replace("time.sleep(60)", ""), str(store.root)], check=True)
+    assert ended.returncode == 0
+    assert list((store.root / "announced").iterdir()) == [path]
+
+
+def test_a_store_that_cannot_be_written_is_no_reason_to_stop(tmp_path):
+    (tmp_path / "store").write_text("a file where the folder should be")
+    assert Store(tmp_path / "store").announce([cell("x")]) is None
+
+
+@pytest.mark.parametrize("when", ["find_cells", "load_cells", "find_rows"])
+def test_a_job_whose_cells_are_removed_under_its_hands_computes_them_again(when, tmp_path, monkeypatch):
+    """Found in the store, and gone before they are read: as cleaning for another configuration may leave them."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(training={"epochs": 1}, measures={"residuals": {}}, grid={"seed": "0..1"})))
+    shard = next(iter(make_plan(path).shards))[1]
+    common = ["--config", str(path), "--task", "sorting", "--shard", shard]
+
+    def jobs(name):
+        """Tables of a run whose store was filled by one before."""
+        results = ["--results", str(tmp_path / name)]
+        outputs = [tmp_path / f"{name}.{table}.parquet" for table in ("cells", "training", "residuals")]
+        train = ["train", *common, *results, "--out", str(outputs[0]), "--training-out", str(outputs[1])]
+        measure = ["measure", *common, *results, "--measure", "residuals", "--out", str(outputs[2])]
+        return outputs, [train, measure]
+
+    expected, commands = jobs("undisturbed")
+    assert [cli.main(command) for command in commands] == [0, 0]
+    for number in range(2):
+        got, commands = jobs("disturbed")
+        assert [cli.main(command) for command in commands] == [0, 0]
+        whole, calls = getattr(Store, when), []
+
+        def removing(self, *arguments, whole=whole, calls=calls, last=number + 1):
+            answer = whole(self, *arguments)
+            calls.append(arguments)
+            if len(calls) == last:
+                for file in [*self.root.rglob("*.safetensors"), *self.root.rglob("*.parquet")]:
+                    file.unlink()
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, when, removing)
+            assert [cli.main(command) for command in commands] == [0, 0]
+        assert calls
+        for one, other in zip(expected, got):
+            assert differences(tables.read(one), tables.read(other), 0.0) == []
+
+
+def test_cells_that_vanish_for_ever_are_told_in_a_line(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config()))
+    shard = next(iter(make_plan(path).shards))[1]
+    monkeypatch.setattr(Store, "find_cells", lambda self, keys, groups=None: {})
+    command = ["train", "--config", str(path), "--task", "sorting", "--shard", shard, "--results", str(tmp_path)]
+    assert cli.main([*command, "--out", str(tmp_path / "cells.parquet")]) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert "1 cells" in message
+    assert "vanished" in message
+
+
+def test_plans_of_former_runs_go_when_nothing_runs(tmp_path, capsys):
+    """With all that is in them. One that a run has used again this week stays, and all of them while anything works here."""
+    raw = config() | {"results": str(tmp_path / "results")}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(raw))
+    old, new = Wiring(raw), Wiring(raw | {"name": "another"})
+    for wiring in (old, new):
+        wiring.write_plan()
+        os.utime(wiring.config.parent, (1, 1))
+    new.write_plan()
+    (tmp_path / "results" / "plan" / "0123.json").write_text("{}")  # as former versions wrote it
+    os.utime(tmp_path / "results" / "plan" / "0123.json", (1, 1))
+    clean = ["gc", "--config", str(file), "--delete"]
+    owner = Store(tmp_path / "results" / "store")
+    announce_plan(owner, old.plan, tmp_path / "results")
+    assert cli.main(clean) == 0
+    assert old.config.is_file()
+    del owner
+    assert cli.main(clean[:-1]) == 0
+    assert old.config.is_file()
+    assert cli.main(clean) == 0
+    assert list((tmp_path / "results" / "plan").iterdir()) == [new.config.parent]
+    assert (new.config.parent / "jobs.json").is_file()
+    assert "plan " in capsys.readouterr().out
