@@ -94,17 +94,29 @@ def seeing(source: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
 
 
+def earlier() -> tuple[Any, bool]:
+    """The wiring of a version with other rooms, and whether tables and measures had to be told their inputs."""
+    try:
+        from rankfall.code import loader  # type: ignore[import-not-found]
+    except ImportError:
+        from rankfall.plan.workflow import Wiring  # type: ignore[import-not-found]
+
+        return Wiring, True
+    loader.install()
+    from rankfall.schedule.wiring import Wiring  # type: ignore[import-not-found]
+
+    return Wiring, False
+
+
 def run(config: str) -> None:
     """All jobs one after the other, in this process and this folder, by whatever version it sees."""
     try:
-        from rankfall.code import loader
-    except ImportError:  # an earlier version: it had its wiring elsewhere, and told tables and measures their inputs
-        from rankfall.plan.workflow import Wiring  # type: ignore[import-not-found]
-
-        given = True
+        from rankfall.run.keys import loader
+    except ImportError:
+        Wiring, given = earlier()
     else:
         loader.install()  # before anything else of the package is imported, as by the command line
-        from rankfall.schedule.wiring import Wiring
+        from rankfall.run.snakemake.wiring import Wiring
 
         given = False
     from rankfall import cli

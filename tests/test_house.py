@@ -16,7 +16,7 @@ def test_rooms_import_only_from_floors_below() -> None:
 
 
 def test_an_import_upwards_would_be_found() -> None:
-    assert house.upward({"nets": {"errors", "plan"}, "plan": {"config"}}) == [("nets", "plan")]
+    assert house.upward({"nets": {"errors", "run/plan"}, "run/plan": {"run/config"}}) == [("nets", "run/plan")]
 
 
 def test_no_two_classes_share_a_name() -> None:

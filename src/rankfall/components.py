@@ -1,12 +1,15 @@
-"""Components: a part of the benchmark is a file in its folder, found by its file name and loaded only when a cell names it.
+"""Components: a part of the benchmark is a file, found by its name and loaded only when a cell names it.
 
-`l2.py` in `nets/normalisers/` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A component
-outside the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: adding a component is adding a file.
+`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. What is measured, drawn
+and kept has a folder in its study: `rank/law/` holds the measure, the figure and the table `law`, as `measure.py`, `figure.py` and
+`columns.py`. A component outside the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: adding a component is
+adding a file.
 
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
 
 - options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
-- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` say which the plan reads).
+- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` say which the
+  plan reads).
 """
 
 import ast
@@ -27,11 +30,11 @@ from rankfall.errors import RankfallError, nearest
 
 AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
-KINDS: Mapping[str, str] = {
-    **{kind: about["folder"] for kind, about in declared(Task, Architecture, Training).items()},
-    "measure": "measures",
-    "figure": "report/figures",
-    "table": "report/schemas",
+STUDIES = ("rank", "position", "identity", "use", "overview")
+OF_A_STUDY = {"measure": "measure.py", "figure": "figure.py", "table": "columns.py"}
+KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, with * for the name
+    **{kind: (f"{about['folder']}/*.py",) for kind, about in declared(Task, Architecture, Training).items()},
+    **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
 }
 
 
@@ -64,22 +67,22 @@ class Description:
 
 
 def names(kind: str) -> list[str]:
-    """Names that the kind's folder offers, sorted; plus `auto` for kinds that have it."""
-    folder = _package() / KINDS[kind]
-    found = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
-    found |= {AUTO} if kind in AUTO_KINDS else set()
-    return sorted(found)
+    """Names of the kind's files, sorted; plus `auto` for kinds that have it."""
+    found = {AUTO} if kind in AUTO_KINDS else set()
+    for place in KINDS[kind]:
+        before, _, after = place.partition("*")
+        folder = _package() / before
+        found |= {str(path.relative_to(folder)).removesuffix(after) for path in folder.glob(f"*{after}")}
+    return sorted(name for name in found if not name.startswith("_"))
 
 
 def locate(kind: str, name: str) -> Location | None:
     """Find a component's file without importing it; None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
-    found = _own(kind, name)
-    if not name.startswith("_") and os.path.isfile(
-        found.file
-    ):  # asked anew each time; a plan asks a hundred thousand times
-        return found
+    for place in () if name.startswith("_") else _own(kind, name):
+        if os.path.isfile(place.file):  # asked anew each time; a plan asks a hundred thousand times
+            return place
     if name in names(kind):
         return None
     raise RankfallError(f"unknown {kind} {name!r}")
@@ -153,10 +156,14 @@ def _planned(module: str) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _own(kind: str, name: str) -> Location:
-    """Where a component of this package would be."""
-    module = ".".join(["rankfall", *KINDS[kind].split("/"), name])
-    return Location(module, _package() / KINDS[kind] / f"{name}.py", (name, _camel(name) + _camel(kind), _camel(name)))
+def _own(kind: str, name: str) -> tuple[Location, ...]:
+    """Where a component of this package may be."""
+    attributes = (name, _camel(name) + _camel(kind), _camel(name))
+    files = (place.replace("*", name) for place in KINDS[kind])
+    return tuple(
+        Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
+        for file in files
+    )
 
 
 def _package() -> Path:

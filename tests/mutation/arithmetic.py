@@ -44,11 +44,14 @@ from samples import seed_of
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.csv")
 TESTS = {  # of a room, and the folders of tests that hold its numbers
-    "rank": ("rank", "measures", "api"),
-    "identity": ("identity", "measures", "pretrained"),
-    "position": ("position", "measures"),
-    "measures": ("measures", "pretrained", "rank", "identity", "position"),
+    "rank": ("rank", "measure", "api"),
+    "identity": ("identity", "measure", "models"),
+    "position": ("position", "measure"),
+    "use": ("use", "measure"),
+    "overview": ("overview", "measure"),
+    "measure": ("measure", "models", "rank", "identity", "position"),
 }
+SHOWN = ("figure.py", "columns.py")  # of a quantity, but no arithmetic
 NOTICED = 0.95  # share of edits, but for equivalent ones
 FEW = 100  # edits, of which a share says little
 DOUBTFUL, CHANCE = (
@@ -142,7 +145,7 @@ def campaign(
                 importlib.import_module(library)
         gc.collect()
         gc.freeze()
-        names = [name for name in package_files(trees[0] / "src" / "rankfall") if name.partition("/")[0] in TESTS]
+        names = [name for name in package_files(trees[0] / "src" / "rankfall") if is_arithmetic(name)]
         files = [name for name in names if name.startswith(only)]
         assert files, f"there is no file of {', '.join(TESTS)} whose name begins with {only!r}"
         tests = read_reach(reach, trees[0]) if reach else None
@@ -155,6 +158,11 @@ def campaign(
                 )
                 found.append(line)
     return found
+
+
+def is_arithmetic(file: str) -> bool:
+    """Whether numbers of a study are computed in a file of the package."""
+    return file.partition("/")[0] in TESTS and not file.endswith(SHOWN)
 
 
 def read_reach(path: Path, tree: Path) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from helpers import cells
 from torch import Tensor
 from waiting import as_on_a_gpu, watched
 
-import rankfall
 from rankfall import components
 from rankfall.nets.network import Shape
 from rankfall.streams import stream
@@ -111,7 +109,6 @@ def test_whoever_asks_is_found(ask: Callable[[Tensor], Any], monkeypatch: pytest
     assert steps >= set(range(EPOCHS * STEPS))
 
 
-NETS = Path(rankfall.__file__).parent / "nets"
 KINDS = ["normaliser", "position", "mask", "attention", "residual", "norm", "mlp", "sentinels", "embedding"]
 
 
@@ -120,9 +117,11 @@ def test_no_component_waits_or_keeps_a_step_from_being_recorded(kind: str, monke
     as_on_a_gpu(monkeypatch)
     monkeypatch.setattr(philox, "ROUNDS", 4)  # worse random numbers, in less time
     (batch,) = stack(False)[1].epoch(SEEDS, 0, 30, False)
-    for file in sorted((NETS / components.KINDS[kind].removeprefix("nets/")).glob("[a-z]*.py")):
-        architecture = {"depth": 1, kind: file.stem} | ({"position": "none"} if kind == "attention" else {})
-        if kind == "embedding" and components.describe(kind, file.stem).facts["ACCEPTS"] == "vectors":  # type: ignore[union-attr]
+    for name in components.names(kind):
+        if name == components.AUTO:
+            continue
+        architecture = {"depth": 1, kind: name} | ({"position": "none"} if kind == "attention" else {})
+        if kind == "embedding" and components.describe(kind, name).facts["ACCEPTS"] == "vectors":  # type: ignore[union-attr]
             continue
         (cell,) = cells(architecture=architecture, training={"epochs": 1, "dropout": 0.1})
         shape = Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS)
@@ -130,7 +129,7 @@ def test_no_component_waits_or_keeps_a_step_from_being_recorded(kind: str, monke
         found: list[str] = []
         with watched(found.append, recorded=True):
             members.step(classes, batch)
-        assert (file.stem, found) == (file.stem, [])
+        assert (name, found) == (name, [])
 
 
 def test_a_gpu_hides_the_words_that_a_processor_hides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Models of Hugging Face, by name or as objects, as requests to `pretrained/`."""
+"""Models of Hugging Face, by name or as objects, as requests to `models/`."""
 
 from __future__ import annotations
 

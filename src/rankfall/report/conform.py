@@ -26,7 +26,7 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     for unknown in [column for column in given if column not in declared]:
         near = difflib.get_close_matches(unknown, declared, 1)
         hint = f"; the nearest is {near[0]!r}" if near else ""
-        raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} (report/schemas/{name}.py)")
+        raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} ({name}/columns.py)")
     lenient = table.cells and "status" in given
     arrays = {}
     for column in table.columns:

@@ -10,8 +10,8 @@ from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 INTRODUCTION = """# Tables
 
 All results of a run are in `results/tables/`, as Parquet files with one observation per row. This page is generated from
-the declarations in `src/rankfall/report/schemas/` and from the docstrings of the measures in `src/rankfall/measures/` and of the
-figures in `src/rankfall/report/figures/`, with equations and options (`rankfall table --docs docs/tables.md`); a test keeps it up to date.
+the declarations and from the docstrings of measures and figures, `columns.py`, `measure.py` and `figure.py` in the folder of each quantity
+(`src/rankfall/rank/law/`), with equations and options (`rankfall table --docs docs/tables.md`); a test keeps it up to date.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
 - Cells that diverged or failed have rows with a `status` and a `reason`; columns without a value are null.

@@ -2,7 +2,8 @@
 read.
 
 Most tables describe cells. Such a table begins with the same columns, `CELL_COLUMNS`: labels, status and the complete
-spec of the cell, so that a figure needs no second table. To add a table, add a file to `schemas/`:
+spec of the cell, so that a figure needs no second table. To add a table, add the file
+`columns.py` to the folder of its quantity, `rank/drift/columns.py`:
 
     def drift() -> Table:
         return Table("drift", "a cell at a layer", (

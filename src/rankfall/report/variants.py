@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rankfall.design import Architecture
-from rankfall.overview.scorecard.columns import MADE_OF, OTHERS
 from rankfall.report.labels import labels
+from rankfall.report.parts import MADE_OF, OTHERS
 from rankfall.report.settings import name_settings
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rankfall
+from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.run.keys import fingerprint
 from rankfall.run.keys.fingerprint import Sources
@@ -275,8 +276,13 @@ def test_what_reads_nothing_of_its_text_is_as_before(write: Write, text: str) ->
 
 def test_of_our_own_arithmetic_none_reads_its_text() -> None:
     """But for modules of which it is known that no number follows from it: all others would make every comment count."""
-    roots = {f"rankfall.{room}.{path.stem}" for room in ("rank", "identity", "position", "measures") for path in
-             (Path(rankfall.__file__).parent / room).glob("*.py") if path.stem != "__init__"}  # fmt: skip
+    package = Path(rankfall.__file__).parent
+    files = [path for room in ("measure", *components.STUDIES) for path in (package / room).rglob("*.py")]
+    roots = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        for path in files
+        if path.stem not in ("__init__", "figure", "columns")
+    }
     for root in (*TRAIN_ROOTS, *sorted(roots), "rankfall.train.fused.engine"):
         assert not [
             file for file, digest in Sources().code_files([root]).items() if digest.startswith(fingerprint.WHOLE)
@@ -453,7 +459,7 @@ def test_loader_and_errors_are_left_out() -> None:
 def test_all_of_our_numerical_code_can_be_followed() -> None:
     root = Path(rankfall.__file__).parent
     sources = Sources()
-    for folder in ("nets", "tasks", "train", "measures", "report"):
+    for folder in ("nets", "tasks", "train", "measure", "report", *components.STUDIES):
         for path in (root / folder).rglob("*.py"):
             module = ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
             if module not in ("rankfall.train.progress",):

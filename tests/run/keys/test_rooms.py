@@ -18,11 +18,12 @@ PACKAGE = Path(components.__file__).parent
 PLAIN = {"__init__.py", "design.py", "streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
-MEASURES = CELLS | {"rank", "identity", "position", "measures", "pretrained"}
+MEASURES = CELLS | {"measure", "models"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
-# A measure of tables computes with what stands in them, so it may read how they are declared.
 ROOMS = {"measure": MEASURES, "figure": REPORT, "table": REPORT, "task": DATA}
+# A measure of tables computes with what stands in them, so it may read how they are declared.
 OF_TABLES = {"reproduction", "scorecard"}
+SHOWN = {"figure.py", "columns.py"}  # in the folder of a quantity: of no measure's numbers
 
 
 def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
@@ -46,8 +47,19 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
     ("name", "roots", "rooms"), list(stages()), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_stage_depends_on_its_own_rooms_only(name: str, roots: tuple[str, ...], rooms: set[str]) -> None:
-    strangers = [file for file in Sources().code_files(roots) if Path(file).parts[1] not in rooms]
+    strangers = [file for file in Sources().code_files(roots) if strange(file, name, rooms)]
     assert not strangers, f"{name} is stale whenever one of these is edited"
+
+
+def strange(file: str, stage: str, rooms: set[str]) -> bool:
+    """Whether a file is nothing of a stage's. In a study it is for its name to say."""
+    room, last = Path(file).parts[1], Path(file).name
+    if room not in components.STUDIES:
+        return room not in rooms
+    kind, _, name = stage.partition(" ")
+    if kind == "measure":
+        return last in SHOWN and name not in OF_TABLES
+    return kind not in components.OF_A_STUDY or last not in ("__init__.py", components.OF_A_STUDY[kind])
 
 
 def test_what_a_field_means_is_in_no_key() -> None:
@@ -62,8 +74,8 @@ def test_what_a_field_means_is_in_no_key() -> None:
 
 def test_arithmetic_never_names_the_machinery() -> None:
     """Not even for types: nets, training, measures and models know a cell as what `design.py` says of it."""
-    rooms = ("nets", "train", "rank", "identity", "position", "tasks", "measures", "pretrained")
-    machinery = ("config", "plan", "schedule", "commands", "jobs", "store")
+    rooms = ("nets", "train", "tasks", "measure", "models", *components.STUDIES)
+    machinery = ("run", "commands")
     found = [
         f"{path.relative_to(PACKAGE)}: {name}"
         for room in rooms
@@ -85,15 +97,27 @@ def imported(path: Path) -> Iterator[str]:
 def test_a_kind_is_declared_once() -> None:
     """Every folder of components belongs to a field of a design, or to the three kinds that are no part of a cell."""
     kinds = declared(Task, Architecture, Training)
-    assert {kind: about["folder"] for kind, about in kinds.items()}.items() <= components.KINDS.items()
+    assert {kind: (f"{about['folder']}/*.py",) for kind, about in kinds.items()}.items() <= components.KINDS.items()
     assert set(components.KINDS) - set(kinds) == {"measure", "figure", "table"}
-    folders = {str(path.parent.relative_to(PACKAGE)) for path in (PACKAGE / "nets").glob("*/__init__.py")}
-    assert folders <= set(components.KINDS.values())
+    folders = {f"{path.parent.relative_to(PACKAGE)}/*.py" for path in (PACKAGE / "nets").glob("*/__init__.py")}
+    assert folders <= {place for places in components.KINDS.values() for place in places}
+
+
+def test_a_name_is_of_one_study_alone() -> None:
+    """A measure, its table and its figure have one name: in two studies, the one would hide the other."""
+    files = [path for place in ("measure.py", "figure.py", "columns.py") for path in PACKAGE.glob(f"*/*/{place}")]
+    studies: dict[str, set[str]] = {}
+    for path in files:
+        studies.setdefault(path.parent.name, set()).add(path.parts[-3])
+    assert len(studies) > 30
+    assert not {name: found for name, found in studies.items() if len(found) > 1}
+    assert set.union(*studies.values()) == set(components.STUDIES)
+    assert not [path for path in files if not (path.parent / "__init__.py").is_file()], "it would be in no wheel"
 
 
 def test_no_two_classes_share_a_name() -> None:
     """But components', whose class has the name of its file and which are found through their folder."""
-    folders = {PACKAGE / folder for folder in components.KINDS.values()}
+    folders = {(PACKAGE / place).parent for places in components.KINDS.values() for place in places}
     seen: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         own = {part.capitalize() for part in [path.stem]} if path.parent in folders else set()

@@ -52,10 +52,9 @@ def test_files_of_facts_are_declared_where_they_are_read() -> None:
     page = [path for path in (files.PACKAGE / "report" / "page").rglob("*") if "__pycache__" not in path.parts]
     beside = [path for path in page if path.is_file() and path.suffix != ".py"]
     assert {Path(name).name for name in page_files()} == {path.name for path in beside}
-    found = {components.KINDS[kind]: kind for kind in ("measure", "figure")}
     for file in readers:
-        folder, _, name = file.removesuffix(".py").rpartition("/")
-        described = components.describe(found[folder], name)
+        _, name, last = file.split("/")
+        described = components.describe({"measure.py": "measure", "figure.py": "figure"}[last], name)
         assert described is not None
         assert described.facts["DATA"], file
         assert all((files.PACKAGE / one).is_file() for one in described.facts["DATA"]), file

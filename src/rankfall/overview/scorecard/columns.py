@@ -4,22 +4,8 @@ from collections.abc import Iterator
 
 from rankfall.design import UNREAD
 from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import Column, Table
-
-MADE_OF = {
-    "block": "how attention and MLP are put together",
-    "attention": "how tokens are mixed",
-    "normaliser": "what turns scores into attention weights; null: nothing reads it",
-    "position": "how places enter",
-    "mask": "which pairs of tokens may attend",
-    "residual": "how a sublayer's output is combined with its input",
-    "mlp": "the feed-forward sublayer",
-    "mlp_residual": "how the MLP's output is combined with its input; null: there is none",
-    "norm": "normalisation of states",
-    "norm_placement": "where the norm stands",
-    "sentinels": "extra tokens that carry no input",
-}
-OTHERS = ("init",)  # tells variants apart too, but is no column
 
 
 def scorecard() -> Table:

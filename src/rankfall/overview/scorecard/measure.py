@@ -13,10 +13,10 @@ options, and stand in every row of an architecture.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankfall.overview.scorecard.columns import MADE_OF
 from rankfall.report.cell_numbers import OF_CELLS
 from rankfall.report.headlines import HEADLINES, Headline
 from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
+from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
 from rankfall.report.settings import fill_sizes
 from rankfall.report.variants import placed

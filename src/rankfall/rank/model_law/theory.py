@@ -1,6 +1,6 @@
 """Rows of `model_law`: the true residual of a real model below every floor, and the one-layer bounds on its real weights.
 
-Residuals are propagated apart from what tokens share (measures/centred), so 1e-100 is as exact as 0.1. Beside it stands what the
+Residuals are propagated apart from what tokens share (`rank/centred/`), so 1e-100 is as exact as 0.1. Beside it stands what the
 same arithmetic gives in the ordinary way, and the bounds on one attention layer without skip (rank/bounds.py). They speak of
 the attention alone, the norm that follows it in these models being outside, so they are set beside what the attention leaves before
 that norm. Where scores spread too far for their proof they are null, with the reason.

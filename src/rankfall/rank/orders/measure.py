@@ -4,8 +4,8 @@ p > 1: rank is lost doubly exponentially in depth; p = 1: exponentially; p = 0: 
 measured for res (relative, Frobenius) and for sigma_2 / sigma_1, which stays zero when rows differ by a factor only.
 
 One block, many random draws of weights, of the common row x and of the direction of R. p is the slope of log against log, fitted for each
-draw (`rank/orders/slopes.py`); its uncertainty combines the standard error of the fit and the spread over draws. An architecture that cannot
-be built or measured has rows without an order, with the reason.
+draw (`slopes.py`); its uncertainty combines the standard error of the fit and the spread over draws. An architecture that cannot be built
+or measured has rows without an order, with the reason.
 """
 
 from collections.abc import Iterator, Sequence

@@ -14,9 +14,9 @@ pass, as in the theorem (2.1). Neither is an exact decomposition of a network wi
 
 Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells of
 one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths.
-Paths with a common prefix share its computation (`_path_ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed
+Paths with a common prefix share its computation (`ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed
 pass 2100 layers, and the tree of their prefixes about 440. Where a network cannot distinguish equal tokens, each symbol of a long sequence
-is computed once (`_equal_tokens`).
+is computed once (`equal_tokens`).
 """
 
 from collections.abc import Callable

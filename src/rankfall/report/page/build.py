@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rankfall.overview.scorecard.columns import MADE_OF
 from rankfall.report.colours import colour
 from rankfall.report.headlines import HEADLINES
 from rankfall.report.looks import label
@@ -35,6 +34,7 @@ from rankfall.report.page.sections import (
 )
 from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES
+from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import say_setting, settings_in
 from rankfall.report.variants import placed

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.overview.scorecard.columns import MADE_OF
 from rankfall.report.headlines import HEADLINES
 from rankfall.report.looks import label
 from rankfall.report.page.words import WORDS
+from rankfall.report.parts import MADE_OF
 
 if TYPE_CHECKING:
     from pandas import DataFrame

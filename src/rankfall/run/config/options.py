@@ -81,7 +81,7 @@ def description(kind: str, name: str, path: str) -> Description | None:
         known = components.names(kind)
         if name in known:
             raise problem(path, str(error)) from None
-        hint = "" if known else f"the folder {components.KINDS[kind]} is empty"
+        hint = "" if known else f"there is no file {components.KINDS[kind][0]}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None
 
 

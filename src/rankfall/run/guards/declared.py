@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import rankfall
 from rankfall.errors import RankfallError
 from rankfall.run.guards.outside import is_installed
-from rankfall.run.keys import loader
 from rankfall.run.keys.contents import files_in
 from rankfall.run.keys.files import content, places
 from rankfall.run.keys.fingerprint import WHOLE, digest_like
 from rankfall.run.keys.loader import Text, module_of
 
 Code = Mapping[str, str]  # file -> digest, as a key holds it
-PACKAGE = os.path.realpath(Path(loader.__file__).parents[1])
+PACKAGE = os.path.realpath(Path(rankfall.__file__).parent)
 # No part of any key, and called from within computations: whoever calls them reads.
 PASSED_OVER = tuple(
     os.path.join(PACKAGE, f) for f in ("components.py", "errors.py", "run/keys/loader.py", "run/guards/watch.py")

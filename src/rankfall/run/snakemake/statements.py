@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import rankfall
+from rankfall import components
 from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.run.keys.fingerprint import Sources
@@ -213,7 +214,9 @@ class Statements:
 
     def _table_code(self, table: str) -> dict[str, str]:
         if table not in self._row_codes:
-            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, f"rankfall.report.schemas.{table}"])
+            declared = components.locate("table", table)
+            assert declared is not None
+            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.module])
         return self._row_codes[table]
 
     def _rows(self, cells: Sequence[Cell]) -> str:
