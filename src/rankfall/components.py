@@ -80,8 +80,12 @@ def locate(kind: str, name: str) -> Location | None:
     """Find a component's file without importing it; None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
-    for place in () if name.startswith("_") else _own(kind, name):
+    places = [] if name.startswith("_") else _own(kind, name)
+    for place in places:
         if os.path.isfile(place.file):  # asked anew each time; a plan asks a hundred thousand times
+            if place is not places[0]:  # where it was is asked first the next time
+                places.remove(place)
+                places.insert(0, place)
             return place
     if name in names(kind):
         return None
@@ -156,14 +160,14 @@ def _planned(module: str) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _own(kind: str, name: str) -> tuple[Location, ...]:
-    """Where a component of this package may be."""
+def _own(kind: str, name: str) -> list[Location]:
+    """Where a component of this package may be, first where it was when it was last asked for."""
     attributes = (name, _camel(name) + _camel(kind), _camel(name))
     files = (place.replace("*", name) for place in KINDS[kind])
-    return tuple(
+    return [
         Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
         for file in files
-    )
+    ]
 
 
 def _package() -> Path:
