@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rankfall.run.plan import Plan
     from rankfall.run.plan.slices import Slice
-    from rankfall.run.plan.written import Written
+    from rankfall.run.plan.written import WrittenPlan
     from rankfall.run.snakemake.outputs import Outputs
     from rankfall.run.snakemake.statements import Statement, Statements
 
@@ -29,7 +29,7 @@ class Planned:
     plan: "Plan"
     results: Path
     expected: str | None
-    written: "Written | None" = None  # where the plan is of this job's cells alone
+    written: "WrittenPlan | None" = None  # where the plan is of this job's cells alone
 
     @property
     def outputs(self) -> "Outputs":
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
 
 def planned(
     args: argparse.Namespace,
-    read: "Callable[[Written], Slice] | None" = None,
+    read: "Callable[[WrittenPlan], Slice] | None" = None,
     state: "Callable[[Statements], Statement] | None" = None,
 ) -> Planned:
     """The plan, made by the same package as the run's. `read`: the cells that the job needs, of a plan that the run has written; `state`:
@@ -95,14 +95,14 @@ def planned(
 
 
 def _own_part(
-    args: argparse.Namespace, read: "Callable[[Written], Slice]", state: "Callable[[Statements], Statement]"
+    args: argparse.Namespace, read: "Callable[[WrittenPlan], Slice]", state: "Callable[[Statements], Statement]"
 ) -> Planned | None:
     """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
-    from rankfall.run.plan.written import Written
+    from rankfall.run.plan.written import WrittenPlan
 
-    written = Written.beside(args.config)
+    written = WrittenPlan.beside(args.config)
     if written is None:
         return None
     try:

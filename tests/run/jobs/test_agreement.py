@@ -69,14 +69,16 @@ def check_ended(plan: Plan, store: Store, line: str) -> None:
     assert not store.find_cells([cell.key for cell in plan.cells])
 
 
-def test_what_cannot_be_traced_ends_the_job_before_any_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_traced_is_trained_by_autograd_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was before there was a machine: a component that computes in another number format is no error."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "mylab_exact.py").write_text(OWN)
-    plan = plan_of("mylab_exact:exact")
+    plan, progress, notes = plan_of("mylab_exact:exact"), Progress(), list[str]()
     assert {cell.engine for cell in plan.cells} == {"machine"}
-    check_ended(plan, Store(tmp_path / "store"), "sorting / net / short cannot be computed by the machine: .*float64")
+    monkeypatch.setattr(progress, "note", notes.append)
+    records = train(plan, Store(tmp_path / "store"), progress)
+    assert {(one["status"], one["engine"]) for one in records.values()} == {("done", "plain")} and len(records) == 3
+    assert any("sorting / net / short: trained by autograd" in note and "float64" in note for note in notes)
     (tmp_path / "mylab_exact.py").write_text(OWN + "\nTRACED = False\n")
     plan = plan_of("mylab_exact:exact")
     assert {cell.engine for cell in plan.cells} == {"plain"}

@@ -10,8 +10,8 @@ import pytest
 from rankfall import components
 from rankfall.design import Architecture, Task, Training, declared
 from rankfall.run.keys.fingerprint import Sources, _analysed
-from rankfall.run.plan.build import MEASURE_ROOTS
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
+from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.statements import ROW_ROOTS, TABLE_ROOTS
 
 PACKAGE = Path(components.__file__).parent

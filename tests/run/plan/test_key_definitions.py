@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rankfall.components import locate
 from rankfall.run.config.rules import parts
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
@@ -30,9 +31,9 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
     assert order == sorted(order)
     statements = Statements(plan)
     for table, kind in {"cells": "train", **{measure.table: "measure" for measure in plan.measures.values()}}.items():
-        code = sources.code_files(
-            ["rankfall.report.rows", "rankfall.report.conform", f"rankfall.report.schemas.{table}"]
-        )
+        declared = locate("table", table)
+        assert declared is not None
+        code = sources.code_files(["rankfall.report.rows", "rankfall.report.conform", declared.module])
         for part in statements.parts(table, Outputs("results")):
             if part.job is None:
                 continue

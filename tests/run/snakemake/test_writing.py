@@ -14,7 +14,7 @@ import rankfall.run.plan
 from rankfall.commands import _planned, data, figure, lookup, measure, table, train
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan
-from rankfall.run.plan.written import Damaged, Written, read_sealed, sealed
+from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_sealed, sealed
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.statements import Statement
@@ -167,7 +167,7 @@ def test_a_slice_that_is_not_the_planned_one_is_not_used(
     mine = Wiring(changed("results", str(tmp_path), SOME))
     mine.write_plan()
     place = next(iter(mine.plan.shards))
-    path = Written(mine.config.parent).shard_file(*place)
+    path = WrittenPlan(mine.config.parent).shard_file(*place)
     before = path.read_bytes()
     SPOILT[what](path)
     grids.clear()
@@ -247,7 +247,7 @@ def test_two_runs_that_write_one_plan_at_once_leave_it_whole(tmp_path: Path) -> 
     assert both[0].config == both[1].config
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: both[number % 2].write_plan(), range(12)))
-    written = Written(both[0].config.parent)
+    written = WrittenPlan(both[0].config.parent)
     assert not list(tmp_path.rglob("*.tmp"))
     assert written.about["jobs"] and all(written.shard(*place).keys for place in both[0].plan.shards)
 
@@ -261,8 +261,8 @@ def test_a_plan_of_other_code_lies_elsewhere(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_is_not_sealed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="cannot be read"):
+    with pytest.raises(DamagedPlan, match="cannot be read"):
         read_sealed(tmp_path / "nothing")
     (tmp_path / "one").write_text("\n{}\n")
-    with pytest.raises(Damaged, match="not as it was written"):
+    with pytest.raises(DamagedPlan, match="not as it was written"):
         read_sealed(tmp_path / "one")

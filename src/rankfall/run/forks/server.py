@@ -212,10 +212,10 @@ def close(files: Any) -> None:
 def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     """What to import ahead: the plan's code with what it analyses, then libraries of training, figures and models, if jobs have them."""
     from rankfall.run.plan import make_plan
-    from rankfall.run.plan.written import Written
+    from rankfall.run.plan.written import WrittenPlan
 
     plans: list[Any] = []
-    written = Written.beside(Path(config))
+    written = WrittenPlan.beside(Path(config))
     # Of the written plan a cell of each kind of code: all of a large grid would keep the first jobs waiting.
     yield lambda: plans.append(make_plan(config, written.sample if written else None))
     plan = plans[0] if plans else None

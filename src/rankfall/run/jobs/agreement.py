@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from rankfall.run.store import Store
     from rankfall.train.objectives._base import Samples
 
-REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that does it"
+REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that makes the difference"
 
 
-def check_agreement(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> None:
-    """Raise if the machine cannot run the first cell of a group that it is to train, or gives other numbers than autograd. `note` is told
-    where that could not be looked at."""
+def check_agreement(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> set[str]:
+    """The groups that the machine was to train but cannot trace: autograd trains them, on any computer, since what a trace meets is the
+    code. Raise if it gives other numbers than autograd for the first cell of a group. `note` is told where that could not be looked at."""
     firsts: dict[str, Cell] = {}
     for cell in cells:
         if cell.engine == MACHINE:
             firsts.setdefault(cell.group, cell)
-    for cell in firsts.values():
-        check_cell(cell, store, note)
+    return {group for group, cell in firsts.items() if not is_traced(cell, store, note)}
 
 
-def check_cell(cell: "Cell", store: "Store", note: Callable[[str], None]) -> None:
+def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool:
+    """Whether the machine can trace a cell's step."""
     from rankfall.train.machine.agreement import disagreement  # needs numba, which not everybody has
     from rankfall.train.machine.trace import Untraceable
 
@@ -46,12 +46,17 @@ def check_cell(cell: "Cell", store: "Store", note: Callable[[str], None]) -> Non
     except (StoreError, Unproved):
         raise
     except Untraceable as error:
-        raise RankfallError(f"{named} cannot be computed by the machine: {told(error)}; {REMEDY}") from error
+        note(
+            f"{named}: trained by autograd, since the machine cannot trace it: {told(error)}; `TRACED = False` in the file of the "
+            "component that does it lets the plan say so"
+        )
+        return False
     except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
         note(f"{cell.key}: not looked at whether the machine agrees with autograd: {told(error)}")
-        return
+        return True
     if what:
         raise RankfallError(f"{named}: the machine does not agree with autograd: {what}; {REMEDY}")
+    return True
 
 
 def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":

@@ -1,7 +1,7 @@
 """A training job: find what the store has, train what is missing in stacks, keep every finished stack at once."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from rankfall.run.jobs.engine import (
 from rankfall.run.jobs.memory import members_at_once
 from rankfall.run.jobs.trials import refused_cells
 from rankfall.run.jobs.zeros import check_zeros
-from rankfall.run.plan.engines import FUSED, MACHINE, check_installed
+from rankfall.run.plan.engines import FUSED, MACHINE, PLAIN, check_installed
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
@@ -60,14 +60,20 @@ def train_cells(
     prepare({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
-        job = TrainingWork(store, settings, progress, code, stopped)
         refused = refused_cells(missing, store, progress.note, lambda cell: dataset_of(cell, store))
         for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
-            fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
-        check_zeros([cell for cell in missing if cell.key not in refused], store, progress.note)
-        check_agreement([cell for cell in missing if cell.key not in refused], store, progress.note)
+            fail(
+                cells,
+                [refused[cell.key] for cell in cells],
+                0.0,
+                TrainingWork(store, settings, progress, code, stopped),
+            )
+        passed = [cell for cell in missing if cell.key not in refused]
+        untraced = check_agreement(passed, store, progress.note)
+        check_zeros([cell for cell in passed if cell.group not in untraced], store, progress.note)
+        job = TrainingWork(store, settings, progress, code, stopped, untraced)
         most = partial(members_at_once, settings=settings)
-        for _ in Engine(job, store, most, stopped).run([c for c in missing if c.key not in refused]):
+        for _ in Engine(job, store, most, stopped).run(passed):
             pass
     progress.end()
 
@@ -81,6 +87,7 @@ class TrainingWork:
     progress: "Progress"
     code: "Callable[[Cell], dict[str, Any]]"
     stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+    untraced: Collection[str] = ()  # groups that the machine was to train and cannot trace
 
     def stack(self, cells: "list[Cell]") -> None:
         with numerics(*(cell.code for cell in cells)):
@@ -117,7 +124,8 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     trainings = [cell.training for cell in cells]
     device = job.settings.device
     members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
-    members.engine = engine_of(cells[0], members, shape)
+    engine = PLAIN if cells[0].group in job.untraced else cells[0].engine
+    members.engine = engine_of(engine, cells[0], members, shape)
     data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
     checkpoint = checkpoint_of(cells, job)
@@ -156,13 +164,13 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     job.progress.cells_done(len(cells))
 
 
-def engine_of(cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
+def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
     """The engine of a group's steps; None: through autograd. Both others need numba, which not everybody has."""
-    if cell.engine == FUSED:
+    if engine == FUSED:
         from rankfall.train.fused.engine import Fused
 
         return Fused(members, cell.architecture, cell.training)
-    if cell.engine == MACHINE:
+    if engine == MACHINE:
         from rankfall.train.machine.engine import Machined
 
         return Machined(members, cell.architecture, shape, cell.training)

@@ -118,9 +118,11 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     sources, grid = Sources(), Grid(config)
     measures = fed({name: measure_plan(config, name, sources) for name in config.measures})
     figures = {name: figure_plan(config, name, sources, measures.values()) for name in config.figures}
+    left_out: Mapping[str, Counter[str]] = {}
+    addresses: Addresses = {}
     if only is not None:
         cells = sliced(only, grid, config.compute, sources)
-        selected, left_out, addresses = only.selected(cells, measures), {}, {}
+        selected = only.selected(cells, measures)
     else:
         filters = {name: entry.cells for name, entry in config.measures.items()}
         series = list(grid.series())

@@ -147,7 +147,7 @@ class Drafts:
 def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
     """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration. `costs` are of measures."""
     drafts = in_order(map(Drafts(sources, compute).draft, series))
-    datasets = Datasets()
+    datasets = DataKeys()
     return [
         cell
         for draft, places in zip(drafts, _shards(drafts, compute, costs))
@@ -209,7 +209,7 @@ def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
         yield shard.pack(shared.group, block * shard.SEEDS), list(seeds)
 
 
-class Datasets:
+class DataKeys:
     """Keys of data sets, each computed once for all cells that share it."""
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ def spec_of(shared: Shared, seed: int) -> str:
     return digest_of(f'["spec","{shared.digest}",{seed}]')
 
 
-def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: Datasets) -> Iterator[Cell]:
+def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: DataKeys) -> Iterator[Cell]:
     """Cells of one shard."""
     series, shared = draft.series, draft.shared
     data_key_of, end = datasets.keys(shared), f'","{shared.fingerprint}","'

@@ -26,18 +26,18 @@ from rankfall.run.plan.slices import Slice, together
 FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
 
 
-class Damaged(RankfallError):
+class DamagedPlan(RankfallError):
     """A file of a written plan that is not as it was written, or not there."""
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenPlan:
     """A plan in its folder."""
 
     folder: Path
 
     @classmethod
-    def beside(cls, config: Path) -> "Written | None":
+    def beside(cls, config: Path) -> "WrittenPlan | None":
         """The one that a configuration's file belongs to; None for a file that nobody has written as a plan's."""
         found = cls(config.parent)
         return found if config.name == CONFIG and found.jobs_file.is_file() else None
@@ -87,9 +87,9 @@ def read_sealed(path: Path) -> Any:
     try:
         head, _, text = path.read_text(encoding="utf-8").partition("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise Damaged(f"{path} cannot be read: {error}") from error
+        raise DamagedPlan(f"{path} cannot be read: {error}") from error
     if len(head) != LENGTH or digest_of(text.removesuffix("\n")) != head:
-        raise Damaged(f"{path} is not as it was written")
+        raise DamagedPlan(f"{path} is not as it was written")
     return json.loads(text)
 
 

@@ -7,7 +7,7 @@ from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell, digest
 from rankfall.run.plan.slices import slice_of
-from rankfall.run.plan.written import JOBS, Damaged, Written, sealed, used, write_once
+from rankfall.run.plan.written import JOBS, DamagedPlan, WrittenPlan, sealed, used, write_once
 from rankfall.run.snakemake.needs import needs
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.statements import Statements
@@ -27,7 +27,7 @@ def name_of(text: str, statements: Statements) -> str:
 
 def write_plan(config: Path, text: str, statements: Statements) -> None:
     """Each file appears whole or not at all, the list of jobs last. Where there are right ones already, they stay."""
-    plan, written = statements.plan, Written(config.parent)
+    plan, written = statements.plan, WrittenPlan(config.parent)
     write_once(config, text.encode())
     used(config.parent)  # before anything else, for whoever cleans now
     for place, cells in plan.shards.items():
@@ -66,13 +66,13 @@ def sample(plan: Plan) -> list[Any]:
     return list({id(cell.code): cell for cell in reversed(plan.cells)}.values())
 
 
-def written_for(config: Path, text: str) -> Written | None:
+def written_for(config: Path, text: str) -> WrittenPlan | None:
     """The plan that was written with this very configuration, if it can be read."""
-    found = Written.beside(config)
+    found = WrittenPlan.beside(config)
     try:
         if found is None or found.config.read_text() != text:
             return None
         found.about  # noqa: B018  # reads it
-    except (Damaged, OSError):
+    except (DamagedPlan, OSError):
         return None
     return found

@@ -6,7 +6,7 @@ That they are the right ones the job finds out by its own digest, which is made 
 from functools import partial
 
 from rankfall.run.plan.build import Plan
-from rankfall.run.plan.written import Written
+from rankfall.run.plan.written import WrittenPlan
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.statements import Part, Statement, Statements
@@ -15,7 +15,7 @@ from rankfall.run.snakemake.statements import Part, Statement, Statements
 class WrittenStatements(Statements):
     """Of a plan that holds some of the cells."""
 
-    def __init__(self, plan: Plan, written: Written) -> None:
+    def __init__(self, plan: Plan, written: WrittenPlan) -> None:
         super().__init__(plan)
         self.written = written
 
