@@ -28,7 +28,9 @@ def write_lacking_page():
     from rankfall.run.screen.words import error_in
 
     try:
-        lacks = write_lacking(Planned(WIRING.plan, Path(RESULTS), None), {path: error_in(log) for path, log in failed.items()})
+        lacks = write_lacking(
+            Planned(WIRING.plan, Path(RESULTS), None), {path: error_in(log) for path, log in failed.items()}
+        )
         said = {"lacks": list(lacks)}
         logger.info(f"{WIRING.outputs.page} is made of what there is; it lacks {', '.join(lacks)}")
     except RankfallError as error:

@@ -14,7 +14,7 @@ from rankfall.design import Architecture, Task, Training
 from rankfall.run.config.types import Compute
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike
-from rankfall.run.plan.cells import Datasets, Draft, Drafts, Shared, finish
+from rankfall.run.plan.cells import DataKeys, Draft, Drafts, Shared, finish
 from rankfall.run.plan.grid import Grid, Series
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def together(slices: Iterable[Slice]) -> Slice:
 
 def sliced(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
     """The cells, made anew. LookupError where the grid has no such combination."""
-    drafts, datasets = Drafts(sources, compute), Datasets()
+    drafts, datasets = Drafts(sources, compute), DataKeys()
     known: dict[tuple[str, int], tuple[Series, Shared]] = {}
     cells: list[Cell] = []
     for origin, number, seeds, shard in only.series:
