@@ -1,12 +1,15 @@
 """Guards the scorecard on a terminal and in LaTeX: one setting at a time, names as they are, chance and engines beside numbers."""
 
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from helpers import config
 from score_rows import row
 
 from rankfall import cli
@@ -69,6 +72,14 @@ def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
     assert "a_b" not in alone and "0.900" in alone
 
 
+def named(architecture: str, label: str) -> dict[str, Any]:
+    """A configuration with a label for an architecture."""
+    one = config()
+    one["architectures"] = {architecture: one["architectures"]["net"]}
+    one["grid"] = [one["grid"][0] | {"architecture": architecture}]
+    return one | {"labels": {architecture: label}}
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables.write("scorecard", ROWS, tmp_path / "tables" / "scorecard.parquet", {"made": "digest"})
     words = ["table", "scorecard", "--results", str(tmp_path)]
@@ -77,6 +88,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert cli.main([*words, "--setting", "sorting, long, depth 2"]) == 0
     assert "flat" in capsys.readouterr().out
+    own = tmp_path / "config.json"
+    own.write_text(json.dumps(named("flat", "flat_net & more")))
+    with_labels = [*words, "--config", str(own), "--setting", "sorting, long, depth 2"]
+    assert cli.main(with_labels) == 0
+    assert "flat_net & more" in capsys.readouterr().out
+    assert cli.main([*with_labels, "--latex"]) == 0
+    assert r"flat\_net \& more" in capsys.readouterr().out
     for wrong, said in (
         (["--columns", "residual"], "there is no number 'residual'; allowed: order, "),
         (["--setting", "sorting, long, depth 3"], "there is no setting 'sorting, long, depth 3'; there is: "),

@@ -65,19 +65,21 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _scorecard(args: argparse.Namespace, path: Path) -> int:
-    """Setting by setting for a terminal, or one setting for LaTeX."""
+    """Setting by setting for a terminal, or one setting for LaTeX; with the labels of a configuration that is named."""
     from rankfall.disk import atomic
     from rankfall.report import export, tables
+    from rankfall.report.looks import looks
     from rankfall.report.score_text import as_latex, as_lines
 
     export.named(path)  # or which tables there are
     scores = tables.read_frame(path, "scorecard")
     columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
-    text = (
-        as_latex(scores, columns, args.setting)
-        if args.latex
-        else "\n".join(as_lines(scores, columns, args.setting)) + "\n"
-    )
+    with looks(_labels(args), {}):
+        text = (
+            as_latex(scores, columns, args.setting)
+            if args.latex
+            else "\n".join(as_lines(scores, columns, args.setting)) + "\n"
+        )
     if args.out is None:
         print(text, end="")
         return 0
@@ -85,6 +87,16 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
         file.write(text.encode())
     print(f"{args.out}: {text.count(chr(10))} lines")
     return 0
+
+
+def _labels(args: argparse.Namespace) -> dict[str, str]:
+    """What names are called, if a configuration is named that says so."""
+    if args.config is None:
+        return {}
+    from rankfall.run.config.looks import check_labels
+    from rankfall.run.config.types import parse, read
+
+    return check_labels(parse(read(args.config)))
 
 
 def _folder(args: argparse.Namespace) -> Path:
