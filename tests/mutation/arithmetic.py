@@ -227,6 +227,8 @@ def read_equivalent() -> dict[str, str]:
 
 def summarise(found: list[dict[str, Any]]) -> tuple[str, bool]:
     """The findings for a person, and whether they are good enough."""
+    if not found:
+        return "no edit was begun in time: this says nothing", False
     same = sum(line["end"] == "equivalent" for line in found)
     lives = [line for line in found if line["end"] == "LIVES"]
     asked = len(found) - same

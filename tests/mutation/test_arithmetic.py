@@ -107,3 +107,9 @@ def test_tests_that_reach_a_function_are_those_that_call_it() -> None:
     edit = next(edit for edit in found if edit is not None and edit.function == "area")
     assert [*edit.begins] == [7]
     assert [name.rpartition("_")[2] for name in find_tests(edit, ROOT / "tests", tests)] == ["quick", "slow", "process"]
+
+
+def test_a_campaign_without_an_edit_has_not_passed() -> None:
+    """One whose survey of tests took all the time said 100%."""
+    text, good = summarise([])
+    assert not good and "no edit" in text

@@ -47,13 +47,32 @@ def test_the_order_is_asked_before_the_residual() -> None:
     assert "Of these a and b tie at the last layer, within their deviation over seeds (means over 3 seeds)." in text
 
 
+def test_one_architecture_wins_over_nobody() -> None:
+    """A setting with one architecture had a fastest one, and so had one in which all have the same order."""
+    alone = said(residual("a", 0.5, order=3.0))[FASTEST]
+    assert "a is the only one here, and the order of its block is 3" in alone and "fastest" not in alone
+    alone = said(residual("a", 0.5))[FASTEST]
+    assert "a is the only one here, with a residual of 0.500 ± 0.001" in alone and "smallest" not in alone
+    same = said(*(residual(name, 0.5, 0.1, order=1.0) for name in "abc"))[FASTEST]
+    assert "all 3 have blocks of the same order (1: " in same and "fastest" not in same
+
+
+def test_without_orders_the_law_comes_before_the_residual_and_rounding_is_no_number() -> None:
+    """There was "a law of a and b", without a word of which falls faster; a residual that is rounding was 0.000."""
+    laws = (("a", -5.0), ("b", -1e6))
+    text = said(*(row(name, log_residual=value, log_residual__deviation=0.0) for name, value in laws))[FASTEST]
+    assert "the residual is smallest in b (10^-1,000,000)" in text
+    text = said(residual("a", 1e-16, 1e-17, residual_last__floor=1.0), residual("b", 0.5))[FASTEST]
+    assert "the residual is smallest in a (no more than float64's rounding)" in text
+
+
 def test_the_first_finding_is_three_sentences_and_the_next_has_the_rest() -> None:
     """It had a name, an order and a residual of every architecture: twenty lines of a card."""
     orders = [residual(f"net {n}", 0.1 + n / 100, order=float(n % 4)) for n in range(20)]
     found = said(*orders, *(residual(f"own {n}", 0.9) for n in range(9)), lost("gone") | {"residual_last_of": 3})
     text = found[FASTEST].partition(": ")[2]
     assert len(text.split(". ")) == 3 and len(text) < 420 and "among the 20 of 29 whose order is known" in text
-    assert "of 0 of 0" not in text and "9 of 29 without; 1 has no residual there." in text
+    assert "of 0 of 0" not in text and "9 of 29 without skip connections; 1 has no residual there." in text
     rest = found["Which order has each block?"]
     assert all(one["architecture"] in rest for one in orders) and "own 3 (residual 0.900 ± 0.001)" in rest
     assert "net 0, net 12, net 16" in rest.partition("(0:")[0].replace(WITHOUT, "")
@@ -112,9 +131,16 @@ def test_no_sentence_mixes_settings() -> None:
         assert text.startswith(
             "At sorting, long, depth 6 (of 3 settings, one with most architectures): no order of a block is known;"
         )
-        assert "smallest in a (0.500 ± 0.001)" in text and "is left at the last layer of 2 of 2 without." in text
+        assert (
+            "smallest in a (0.500 ± 0.001)" in text
+            and "is left at the last layer of 2 of 2 without skip connections." in text
+        )
     text = said(*here, *there, other, setting="sorting, long, depth 12")[FASTEST]
-    assert text.startswith("At sorting, long, depth 12: ") and "0.001" in text and "of 0 of 1 without." in text
+    assert (
+        text.startswith("At sorting, long, depth 12: ")
+        and "0.001" in text
+        and "of 0 of 1 without skip connections." in text
+    )
 
 
 def test_chance_is_said_and_who_is_at_it() -> None:
@@ -141,8 +167,8 @@ def test_seeds_that_are_lost_are_said() -> None:
     some = row("some", accuracy=0.5) | {"accuracy_seeds": 2, "accuracy_lost": "1 diverged of 3 seeds: loss not finite"}
     text = said(some, row("all", accuracy=0.9), lost("gone"))[LEARNED]
     assert "(means over 2 to 3 seeds)" in text
-    assert "some has lost 1 diverged of 3 seeds: loss not finite." in text
-    assert "gone has lost 3 diverged of 3 seeds: loss not finite at step 3." in text
+    assert "Seeds of some are lost: 1 diverged of 3 seeds: loss not finite." in text
+    assert "Seeds of gone are lost: 3 diverged of 3 seeds: loss not finite at step 3." in text
 
 
 def test_nothing_is_said_where_all_have_diverged() -> None:
@@ -214,7 +240,7 @@ def test_every_architecture_without_a_number_has_its_own_reason() -> None:
     rows[1] |= {"short_paths_lost": "1 diverged of 3 seeds"}
     text = said(*rows, row("c", short_paths=0.5))["Do short paths do the work?"]
     assert all(f"There is none of {name}: {reason}." in text for name, reason in why.items())
-    assert "b has lost 1 diverged of 3 seeds." in text
+    assert "Seeds of b are lost: 1 diverged of 3 seeds." in text
 
 
 def test_what_reads_the_same_in_one_seed_has_no_deviation_over_seeds() -> None:

@@ -41,7 +41,11 @@ def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
 def say_first(first: DataFrame, ordered: int, known: int) -> str:
     """Whose order is highest, of how many."""
     names = [name(row) for _, row in first.iterrows()]
-    some = ordered < known
+    order, some = say_order(first.block_order.max()), ordered < known
+    if known == 1:
+        return f"{names[0]} is the only one here, and the order of its block is {order}."
+    if len(first) == known:
+        return f"all {known} have blocks of the same order ({order}), so none is first by that."
     of = (
         f" among the {ordered} of {known} whose order is known"
         if some
@@ -50,7 +54,7 @@ def say_first(first: DataFrame, ordered: int, known: int) -> str:
         else ""
     )
     do = "collapses" if len(names) == 1 else "collapse"
-    return f"by the order of the block ({say_order(first.block_order.max())}) {listed(names, FIRST)} {do} fastest{of}."
+    return f"by the order of the block ({order}) {listed(names, FIRST)} {do} fastest{of}."
 
 
 def say_order(order: float) -> str:
@@ -86,13 +90,21 @@ def say_left(row: Series) -> str:
 
 
 def say_unordered(rows: DataFrame, setting: Setting) -> str:
-    """Where the table of orders has none of the blocks: by the residual."""
-    headline = by_name("residual_last")
-    known = rows[rows.residual_last.notna()]
+    """Where the table of orders has none of the blocks: by the law where all have it, else by the residual."""
+    headline = by_name("log_residual" if rows.log_residual.notna().all() else "residual_last")
+    known = rows[rows[headline.name].notna()]
     if not len(known):
-        return f"there is a law of {listed([name(row) for _, row in rows.iterrows()], FIRST)}."
+        return f"there is a law of {listed([name(row) for _, row in rows.iterrows()], FIRST)}, and no number of all."
+    write = power if headline.unit == "log10" else "{:.3f}".format
+    if len(known) == 1:
+        (row,) = (row for _, row in known.iterrows())
+        what = "only one here" if len(rows) == 1 else "only one with this number"
+        return f"{name(row)} is the {what}, with a residual of {say_left(row)} at the last layer{count_seeds(known, headline)}."
     least = find_extreme(known, headline, setting, most=False)
-    return f"the residual is smallest in {write_tie(least, headline, '{:.3f}'.format)}{count_seeds(least, headline)}."
+    said = (
+        f"{name(least.iloc[0])} ({say_left(least.iloc[0])})" if len(least) == 1 else write_tie(least, headline, write)
+    )
+    return f"the residual is smallest in {said}{count_seeds(least, headline)}."
 
 
 def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
@@ -134,11 +146,12 @@ def say_kept(rows: DataFrame) -> str:
     """How many keep their tokens apart, with skip connections and without, and how many have no residual at the last layer."""
     asked = rows[rows.residual_last_of.notna()]
     known = asked[asked.residual_last.notna()]
+    skips, bare = known[known.residual != "none"], known[known.residual == "none"]
     parts = [
         f"{int((part.residual_last >= KEEPS).sum())} of {len(part)} {what}"
         for what, part in (
-            ("with skip connections", known[known.residual != "none"]),
-            ("without", known[known.residual == "none"]),
+            ("with skip connections", skips),
+            ("without" if len(skips) else "without skip connections", bare),
         )
         if len(part)
     ]

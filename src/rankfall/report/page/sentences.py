@@ -46,7 +46,7 @@ def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -
     for _, row in rows.iterrows():
         lost = next((row[f"{headline.name}_lost"] for headline in headlines if row[f"{headline.name}_lost"]), "")
         if lost:
-            said += f" {name(row)} has lost {lost.partition(':')[0] if ' failed of ' in lost else lost}."
+            said += f" Seeds of {name(row)} are lost: {lost.partition(':')[0] if ' failed of ' in lost else lost}."
     without = rows[rows[[headline.name for headline in headlines]].isna().all(axis=1)]
     return said + (say_reasons(without, headlines[0]) if reasons else "")
 
