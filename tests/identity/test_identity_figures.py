@@ -30,6 +30,17 @@ def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> Non
     assert naive[0].get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
 
 
+def test_candidates_that_were_not_measured_are_refused() -> None:
+    """It ended with an IndexError."""
+    with pytest.raises(RankfallError, match="candidates vocabulary: none of them was measured; the table has"):
+        token_identity(
+            lambda name: cells(rates)[lambda table: table.candidates != "vocabulary"],
+            task="sorting",
+            training="init",
+            candidates=["vocabulary"],
+        )
+
+
 def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
     found = own(cells(rates))
     assert (found.loss.isna() | (found.loss == found.distance)).all()

@@ -1,8 +1,10 @@
 """Rates of token identification as panels: a column a network, a row a set of candidates, and the transfer of maps between layers."""
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from rankfall.errors import RankfallError
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
 from rankfall.report.lines import SHARE, below, labelled, on
 from rankfall.report.looks import label
@@ -102,3 +104,14 @@ def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
     least, most = (f"{guess:.2g}" for guess in (guesses.min(), guesses.max()))
     chance = f"; a guess (dotted) finds {least if least == most else f'{least} to {most}'}" if len(guesses) else ""
     return f"A linear map finds the token among the {among} {', '.join(said) or 'in no network'}{chance}."
+
+
+def measured_candidates(table: "DataFrame", asked: Sequence[str], figure: str) -> list[str]:
+    """The sets of candidates that were asked for and measured, from the smallest; an error if none was."""
+    found = [name for name in CANDIDATES if name in asked and (table.candidates == name).any()]
+    if not found:
+        raise RankfallError(
+            f"figure {figure}: candidates {', '.join(asked) or 'none'}: none of them was measured; the table has "
+            f"{', '.join(sorted(table.candidates.unique()))}"
+        )
+    return found

@@ -9,7 +9,7 @@ from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
-from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
+from rankfall.report.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def model_token_identity(
         table = table[table[column].isin(wanted)] if wanted else table
     if table.empty:
         raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
-    candidates = [name for name in CANDIDATES if name in candidates and (table.candidates == name).any()]
+    candidates = measured_candidates(table, candidates, "model_token_identity")
     titles = {
         one: f"{label(short(one[0]))}, {one[1]}\n{label(one[2])}"
         for one in sorted(set(zip(*(table[name] for name in NETWORK))))

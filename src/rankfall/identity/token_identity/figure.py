@@ -7,7 +7,7 @@ from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
-from rankfall.report.rates import CANDIDATES, finding, numbers, own, panels
+from rankfall.report.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 
@@ -42,7 +42,7 @@ def token_identity(
         ["architecture"],
         "rate",
     )
-    candidates = [name for name in CANDIDATES if name in candidates and (table.candidates == name).any()]
+    candidates = measured_candidates(table, candidates, "token_identity")
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     table = table.assign(network=table.architecture)
     drawn = own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
