@@ -78,7 +78,7 @@ def test_another_workflow_runs_it_as_a_module(tmp_path):
     snakemake(folder)
     assert (folder / "theirs.txt").read_text() == "began"  # their own handler, not ours
     assert (folder / "results/smoke/figures/paths.png").is_file()
-    (plan,) = (folder / "results/smoke/plan").glob("*.json")
+    (plan,) = (folder / "results/smoke/plan").glob("*/config.json")
     assert json.loads(plan.read_text())["name"] == "smoke"
     assert "Nothing to be done" in snakemake(folder)
 

@@ -36,13 +36,17 @@ def test_the_example_component_is_a_file_and_a_name(tmp_path: Path) -> None:
 def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
     """Each file of docs/components.md is written where the page says, and all of them take part in one benchmark."""
     page = (ROOT / "docs/components.md").read_text()
-    files = re.findall(r"`src/rankfall/([\w/]+\.py)`:\n\n```python\n(.*?)```", page, re.DOTALL)
+    files = re.findall(r"`src/rankfall/([\w/]+\.py)`[^\n]*:\n\n```python\n(.*?)```", page, re.DOTALL)
     assert (
         len(files) == page.count("```python") - 2 == 6
     )  # the rule beside a normaliser and the call of `fit` are parts of files
     checkout = Checkout.make(tmp_path / "checkout")
     for place, code in files:
-        checkout.source(place).write_text(code)
+        file = checkout.source(place)
+        if not file.parent.is_dir():  # of a new quantity, which says what it is
+            file.parent.mkdir()
+            (file.parent / "__init__.py").write_text('"""How spread attention is."""\n')
+        file.write_text(code)
     written = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     config = next(found for found in written if "architectures" in found)
     config["architectures"]["near"] |= {"heads": 2, "width": 8, "depth": 2}
