@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -60,18 +60,14 @@ def train_cells(
     prepare({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
+        job = TrainingWork(store, settings, progress, code, stopped)
         refused = refused_cells(missing, store, progress.note, lambda cell: dataset_of(cell, store))
         for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
-            fail(
-                cells,
-                [refused[cell.key] for cell in cells],
-                0.0,
-                TrainingWork(store, settings, progress, code, stopped),
-            )
+            fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
         passed = [cell for cell in missing if cell.key not in refused]
         untraced = check_agreement(passed, store, progress.note)
         check_zeros([cell for cell in passed if cell.group not in untraced], store, progress.note)
-        job = TrainingWork(store, settings, progress, code, stopped, untraced)
+        job = replace(job, untraced=untraced)
         most = partial(members_at_once, settings=settings)
         for _ in Engine(job, store, most, stopped).run(passed):
             pass
