@@ -107,9 +107,15 @@ def rounding_of(members: Members, training: Training, batch: Samples, drop: Any)
 
 
 def check(
-    architecture: Architecture, training: Training = TRAINING, shape: Shape = TOKENS, bound: float = 1e-12, **batch: Any
+    architecture: Architecture,
+    training: Training = TRAINING,
+    shape: Shape = TOKENS,
+    bound: float = 1e-12,
+    amplifies: bool = False,
+    **batch: Any,
 ) -> None:
-    """In float64: counts equal, loss and gradient of each member within `bound` of autograd's."""
+    """In float64: counts equal, loss and gradient of each member within `bound` of autograd's. `amplifies`: or in what rounding makes of
+    autograd's own gradient, in a network that nobody chose."""
     members = members_of(architecture, replace(training, dtype="float64"), shape)
     samples = batch_of(members, shape, **batch)
     members.step_count = 3
@@ -118,9 +124,7 @@ def check(
     wanted = recipe.objective(training)(members.module, samples, drop)
     members.differentiate(wanted.loss)
     most = bound * members.grads.abs().amax()
-    if (
-        gradients - members.grads
-    ).abs().amax() > most:  # a network that amplifies rounding does so by autograd alone, too
+    if amplifies and (gradients - members.grads).abs().amax() > most:
         most = torch.maximum(most, 8 * rounding_of(members, training, samples, drop))
     assert (gradients - members.grads).abs().amax() <= most
     assert torch.allclose(found.loss, wanted.loss.detach(), rtol=bound, atol=bound)
@@ -190,7 +194,7 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))])
 def test_gradients_are_autograds_in_random_networks(seed: int) -> None:
     for architecture, shape, samples in random_networks(3 if seed == 0 else 40, seed):
-        check(architecture, shape=shape, bound=1e-9, samples=samples)
+        check(architecture, shape=shape, bound=1e-9, amplifies=True, samples=samples)
 
 
 L2 = network(normaliser="l2", norm="rms")
