@@ -25,7 +25,7 @@ from rankfall.report.headlines import HEADLINES, STUDIES
 from rankfall.report.looks import looks
 from rankfall.report.page import build
 from rankfall.report.page.behind import behind
-from rankfall.report.page.build import Given, page
+from rankfall.report.page.build import Given, drawn, lines_of, page
 from rankfall.report.page.charts import CHARTS
 from rankfall.report.page.findings import findings
 from rankfall.report.page.glossary import say_architecture, say_training, terms
@@ -407,3 +407,26 @@ def test_the_page_links_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.
     found = links_from(Path("results/report"))
     assert found == {"The documentation": "../../docs/index.md"}
     assert '<a href="../../docs/index.md">The documentation</a>' in write_links([], found)
+
+
+def test_charts_of_models_and_components_have_the_labels_of_the_configuration(folder: Path) -> None:
+    rows = [
+        {"model": model, "phase": "init", "definition": "clean", "text": "zipf", "length": 8, "dtype": "float64", "variant": "SAN",
+         "layer": layer, "seed": 0, "centre": "mean", "metric": "composite", "value": 0.5 - 0.1 * layer, "value_reason": ""}
+        for model in ("google/bert", "me/own") for layer in (0, 1)
+    ]  # fmt: skip
+    chart = next(one for one in CHARTS if one.name == "models")
+    names = {"google/bert": "BERT", "SAN": "attention alone"}
+    with looks(names, {}):
+        shown = drawn(chart, pd.DataFrame(rows), {})
+    assert set(decoded(shown["data"]).model) == {"BERT", "own"} and set(decoded(shown["data"]).variant) == {
+        "attention alone"
+    }
+    assert dict(lines_of(pd.DataFrame({"label": [], "architecture": []}), [shown])) == {
+        "attention alone": "SAN"
+    }  # of that one's colour
+    with looks({"softmax": "Gibbs"}, {}):
+        orders = drawn(
+            next(one for one in CHARTS if one.name == "orders"), frames(folder / "tables", COUNT)["orders"], {}
+        )
+    assert set(decoded(orders["data"]).normaliser) == {"Gibbs", "l2"}

@@ -58,9 +58,10 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.models.source import MINILM, ModelSource
     from rankfall.models.texts import Texts
     from rankfall.rank.model_residuals.profile import profile
-    from rankfall.rank.models.figure import models, short
+    from rankfall.rank.models.figure import models
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
+    from rankfall.report.model_names import short
 
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
     phase = args.phase or ("pretrained" if local else "init")

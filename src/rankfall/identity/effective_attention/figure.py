@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.rank.models.figure import short
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import legend_below, lines, steps
-from rankfall.report.looks import label
 from rankfall.report.measured import measured
+from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ def effective_attention(
         longest if tokens is None else longest.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
     )
     table = table[table.tokens == wanted]
-    titles = [
-        f"{label(short(model))}, {phase}, {n} tokens" for model, phase, n in zip(table.model, table.phase, table.tokens)
-    ]
+    titles = [f"{name}, {n} tokens" for name, n in zip(name_measurements(table), table.tokens)]
     table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
     points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
     grid = lines(

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.rank.models.figure import short
 from rankfall.report.lines import below, labelled, on, steps
-from rankfall.report.looks import label
 from rankfall.report.measured import measured
+from rankfall.report.model_names import name_measurements
 from rankfall.report.style import WIDTH, Picture, canvas, spaced
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
     table = measured(read("model_attention_identity"), "model_attention_identity", models)
     table = table[(table.left_out == "nothing") & table.value.notna()]
-    names = [f"{label(short(model))}, {phase}" for model, phase in zip(table.model, table.phase)]
+    names = name_measurements(table)
     table = table.assign(line=names, value=table.value.astype(float))
     exact = table[table.tolerance.isna() | (table.tolerance == TOLERANCE)]
     longest = table[table.tokens == table.groupby("line").tokens.transform("max")]

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.identity.attribution.figure import drawn
-from rankfall.rank.models.figure import short
 from rankfall.report.account import seeds
-from rankfall.report.looks import label
+from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -17,17 +16,16 @@ TABLES = ["model_attribution"]
 
 def model_attribution(read: "Callable[[str], DataFrame]", *, models: list[str] = []) -> Picture:
     """`models`: which ones, in order; default all."""
-    from pandas import concat
-
     table = read("model_attribution")
-    found = table.groupby(["model", "phase"], sort=True)
-    networks = {(model, phase): part for (model, phase), part in found if not models or model in models}
+    table = table[table.model.isin(models)] if models else table
+    every = table.assign(line=name_measurements(table), seed=table.seed.fillna(-1))
     order = {name: place for place, name in enumerate(models)}
-    names = sorted(networks, key=lambda each: (order.get(each[0], 0), each))
-    shown = {f"{label(short(model))}, {phase}": networks[model, phase] for model, phase in names}
-    every = (
-        concat([part.assign(line=name, seed=part.seed.fillna(-1)) for name, part in shown.items()]) if shown else table
+    names = (
+        every.assign(place=every.model.map(order).fillna(0))
+        .sort_values(["place", "model", "phase", "line"])
+        .line.unique()
     )
+    shown = {name: every[every.line == name] for name in names}
     lengths = every["length"].unique()
     about = f" Means over {seeds(every, ['line']) if shown else 'nothing'}."
     return drawn(shown, about, int(lengths[0]) if len(lengths) == 1 else None, published=True)

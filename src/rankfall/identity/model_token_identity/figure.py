@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.rank.models.figure import short
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
+from rankfall.report.model_names import name_measurements
 from rankfall.report.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.style import Picture
 
@@ -36,13 +36,11 @@ def model_token_identity(
     if table.empty:
         raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
     candidates = measured_candidates(table, candidates, "model_token_identity")
-    titles = {
-        one: f"{label(short(one[0]))}, {one[1]}\n{label(one[2])}"
-        for one in sorted(set(zip(*(table[name] for name in NETWORK))))
-    }
-    table = table.assign(network=[titles[one] for one in zip(*(table[name] for name in NETWORK))])
+    table = table.assign(
+        network=[f"{name}\n{label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]
+    )
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
-    names = list(titles.values())
+    names = list(table.sort_values(NETWORK, kind="stable").network.unique())
     drawn = own(table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)])
     figure = panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100))
     many = seeds(table.assign(seed=table.seed.fillna(-1)), ["network"])

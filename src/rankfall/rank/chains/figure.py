@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.rank.models.figure import short
 from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
-from rankfall.report.looks import label
 from rankfall.report.measured import measured
+from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -18,9 +17,7 @@ TABLES = ["chains"]
 def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Median over paths with the middle half as a band; values that are rounding are left out."""
     table = measured(read("chains"), "chains", models)
-    shown = table[~table.floor].assign(
-        line=lambda rows: [f"{label(short(m))}, {p}" for m, p in zip(rows.model, rows.phase)]
-    )
+    shown = table.assign(line=name_measurements(table))[~table.floor]
     grid = lines(
         shown, "chain", "residual", "line", steps(sorted(shown.line.unique())), height=2.6, log="y",
         estimator="median", errorbar=MIDDLE_HALF,

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
 from rankfall.rank.law.figure import towered, twice
-from rankfall.rank.models.figure import VARIANTS, short
+from rankfall.rank.models.figure import VARIANTS
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.labels import many
 from rankfall.report.lines import legend_below, lines
-from rankfall.report.looks import label
+from rankfall.report.model_names import name_measurements
 from rankfall.report.ranking import say_ends
 from rankfall.report.style import Picture, power
 
@@ -40,8 +40,7 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
             raise RankfallError(f"figure model_law: variant {name} was not measured; there is: {', '.join(measured)}")
     variants = variants or measured
     table = whole[whole.variant.isin(variants)]
-    titles = [f"{label(short(model))}, {phase}" for model, phase in zip(table.model, table.phase)]
-    table = table.assign(panel=titles, direct=np.log10(table.direct.clip(lower=1e-300)))
+    table = table.assign(panel=name_measurements(table), direct=np.log10(table.direct.clip(lower=1e-300)))
     points = (
         table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
     )

@@ -12,6 +12,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.lines import SIZE, legend_below, lines, note_cut, say_cut
 from rankfall.report.looks import label
+from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -41,20 +42,21 @@ def models(
         table = table[table.definition == definition]
     order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}
     table = table[table.model.isin(list(order))]
-    found = table[["model", "phase", "definition"]].drop_duplicates().itertuples(index=False, name=None)
-    panels = {one: titled(*one) for one in sorted(found, key=lambda one: (order[one[0]], one[1], one[2]))}
-    table = table.assign(
-        panel=[panels[one] for one in zip(table.model, table.phase, table.definition)], seed=table.seed.fillna(-1)
+    table = table.assign(panel=name_measurements(table), seed=table.seed.fillna(-1), place=table.model.map(order))
+    panels = (
+        table[["place", "phase", "definition", "panel", "model"]]
+        .drop_duplicates()
+        .sort_values(["place", "phase", "definition", "panel"])
     )
     points = summary(table, ["panel", "variant", "layer"])
     each = table.groupby(["panel", "variant", "layer", "seed"]).value.mean().reset_index()
     shown = [name for name in VARIANTS if name in set(table.variant)]
     grid = lines(
-        each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.values()), col_wrap=columns,
+        each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=columns,
         log="y" if log else "", marker=None, shared=(False, True), bounds=SIZE,
     )  # fmt: skip
     overlay = published()
-    for (model, phase, _), title in panels.items():
+    for model, phase, title in zip(panels.model, panels.phase, panels.panel):
         panel = grid.axes_dict[title]
         for variant, line in points[points.panel == title].groupby("variant"):
             for edge in (line["mean"] - line.samples, line["mean"] + line.samples):
@@ -106,15 +108,6 @@ def floors_of(rows: "DataFrame") -> dict[str, float]:
     import numpy as np
 
     return {str(name): 16 * float(np.finfo(str(name)).eps) for name in sorted(rows["dtype"].unique())}
-
-
-def titled(model: str, phase: str, definition: str) -> str:
-    return f"{label(short(model))}, {phase}" + ("" if definition == "clean" else f" ({definition})")
-
-
-def short(model: str) -> str:
-    """The last part of a hub name or folder."""
-    return model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def summary(table: "DataFrame", by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> "DataFrame":

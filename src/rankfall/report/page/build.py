@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.report.colours import colour
 from rankfall.report.headlines import HEADLINES
 from rankfall.report.looks import label
+from rankfall.report.model_names import name_models
 from rankfall.report.page.behind import behind
 from rankfall.report.page.charts import CHARTS, MENUS, Chart
 from rankfall.report.page.findings import findings, was_run
@@ -171,7 +172,8 @@ def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[
     """What lines are called, and the architecture or variant of a model whose colour each has."""
     for chart in charts:
         if not chart["networks"] and chart["kind"] == "lines":
-            yield from ((name, name) for name in chart["data"]["columns"][chart["line"]]["of"])
+            named = chart["labelled"]
+            yield from ((name, named.get(name, name)) for name in chart["data"]["columns"][chart["line"]]["of"])
     yield from zip(cells.label, cells.architecture)
 
 
@@ -185,15 +187,28 @@ def drawn(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str
     rows = chart_rows(chart, table)
     networks = "key" in rows
     known = places if networks else None
+    texts = {} if networks else name_texts(chart, table)
     about = {name: value for name, value in asdict(chart).items() if name not in ("where", "most", "beside")}
     about |= {"measured": chart.measured, "measured_title": chart.measured_title, "networks": networks}
     about["beside"] = [
         {"name": level.name, "column": level.column, "shared": level.shared}
-        | ({"rows": encoded(level_rows(chart, table, level.where), known)} if level.where else {})
+        | ({"rows": encoded(level_rows(chart, table, level.where).replace(texts), known)} if level.where else {})
         for level in chart.beside
     ]
-    about["lacking"] = encoded(lacking_rows(chart, table), known)
-    return about | {"data": encoded(rows, known), "spec": spec(chart)}
+    about["lacking"] = encoded(lacking_rows(chart, table).replace(texts), known)
+    about["labelled"] = {name: one for one, name in texts.get(chart.line, {}).items()}
+    about["start"] = {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()}
+    return about | {"data": encoded(rows.replace(texts), known), "spec": spec(chart)}
+
+
+def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
+    """Of a chart that is not of networks: column -> what a reader sees in place of each of its names, where that is another text."""
+    shown = {}
+    for column in {chart.line, *chart.choose, chart.x, chart.y} & set(table):
+        texts = {one for one in table[column].dropna().unique() if isinstance(one, str)}
+        named = name_models(sorted(texts)) if column == "model" else {one: label(one) for one in texts}
+        shown[column] = {one: name for one, name in named.items() if name != one}
+    return {column: names for column, names in shown.items() if names}
 
 
 def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:

@@ -74,6 +74,11 @@ def write_opening(chart: Mapping[str, Any] | None, setting: str) -> str:
     return OPENING.format(setting=html.escape(setting), **named)
 
 
+BESIDE = (
+    "In the checkout that this page was made in (these links lead there only while the page lies where it was made):"
+)
+
+
 def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
     """Papers that the page has numbers of, and what is beside it on this machine."""
     papers = [SOURCES[name] for name in SOURCES if name in set(sources)]
@@ -82,7 +87,7 @@ def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
         for one in papers or [SOURCES["paper"]]
     ]
     beside = [f'<li><a href="{html.escape(href)}">{html.escape(what)}</a></li>' for what, href in links.items()]
-    said = f"<p>Where this page was made:</p><ul>{''.join(beside)}</ul>" if beside else ""
+    said = f"<p>{BESIDE}</p><ul>{''.join(beside)}</ul>" if beside else ""
     return f"<ul>{''.join(items)}</ul>{said}"
 
 
