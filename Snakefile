@@ -18,8 +18,6 @@ min_version("9.27")
 OWN = os.path.join(str(workflow.current_basedir), "src")
 PACKAGES = [OWN] * os.path.isdir(OWN) + [workflow.basedir]
 sys.path[:0] = PACKAGES
-# A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts.
-MODULE = workflow.modifier.namespace is not None
 BIN = os.path.dirname(sys.executable)
 
 from rankfall.run.keys import loader
@@ -33,10 +31,13 @@ from rankfall.run.forks.start import start
 from rankfall.report.rst import escape
 from rankfall.run.snakemake.announcing import announce_plan
 from rankfall.run.snakemake.estimates import estimates
-from rankfall.run.snakemake.workflow import failed_for_page, forget_timers, kind_of
-from rankfall.run.snakemake.wiring import Wiring, check_paths, telling
+from rankfall.run.snakemake.internals import Internals, forget_timers
+from rankfall.run.snakemake.wiring import Wiring, check_paths
 from rankfall.terminal import clean
 
+SNAKEMAKE = Internals(workflow)
+# A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts.
+MODULE = SNAKEMAKE.is_module
 try:
     check_paths([*PACKAGES, BIN])
     # One file is the whole configuration: a file given by --configfile replaces config.yaml, or the default's
@@ -44,11 +45,11 @@ try:
     # here, by the reader of the command line: Snakemake's own takes the last of two keys without a word.
     if not MODULE:
         config.clear()
-        for file in workflow.overwrite_configfiles or ["config.yaml"]:
+        for file in SNAKEMAKE.config_files or ["config.yaml"]:
             update_config(config, read(file))
-        update_config(config, workflow.config_settings.config)
-    given = [] if MODULE else workflow.overwrite_configfiles
-    WIRING = Wiring(config, workflow.is_main_process, Path(given[-1]) if given else None)
+        update_config(config, SNAKEMAKE.config_values)
+    given = [] if MODULE else SNAKEMAKE.config_files
+    WIRING = Wiring(config, SNAKEMAKE.runs_jobs, Path(given[-1]) if given else None)
 except RankfallError as error:
     sys.exit(f"error: {clean(str(error))}")
 
@@ -62,10 +63,10 @@ config["heading"] = escape(WIRING.name)  # as the report's text has it: a name m
 
 # A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here, and reads it
 # instead of planning again. It does its own work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.
-if MODULE or not workflow.is_main_process:
+if MODULE or not SNAKEMAKE.runs_jobs:
     os.environ[ADDRESS] = ""
 else:
-    workflow.config_settings.configfiles = [WIRING.config.absolute()]
+    SNAKEMAKE.give_jobs(WIRING.config)
 
 
 onstart:
@@ -78,7 +79,7 @@ onstart:
             "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs),
         },
     )
-    WIRING.forks = start(WIRING.config, WIRING.threads, [kind_of(job) for job in workflow.dag.local_needrun_jobs])
+    WIRING.forks = start(WIRING.config, WIRING.threads, SNAKEMAKE.local_jobs())
 
 
 onsuccess:
@@ -114,7 +115,7 @@ localrules:
 
 rule all:
     input:
-        telling(WIRING.targets, tell),
+        inputs(WIRING.targets),
 
 
 include: "workflow/rules/data.smk"

@@ -1,7 +1,6 @@
 # What all rules share.
 
 from snakemake.logging import logger
-from snakemake.settings.types import RerunTrigger
 
 # What every job is told: `places` and `expect` of its params.
 PLANNED = (
@@ -20,7 +19,7 @@ def begin():
 
 def write_lacking_page():
     """The page of what there is: one job that failed takes nothing else with it."""
-    failed = failed_for_page(workflow)
+    failed = SNAKEMAKE.failed_for_page()
     if not failed:
         return
     from rankfall.commands._planned import Planned
@@ -39,16 +38,25 @@ def write_lacking_page():
     logger.info(None, extra={"event": "rankfall_page", **said})
 
 
-def tell():
+def inputs(function):
+    """An input function that first marks what is stale: by then there is a graph of jobs to mark it in."""
+
+    def mark_and_list(wildcards):
+        mark_stale()
+        return function(wildcards)
+
+    return mark_and_list
+
+
+def mark_stale():
     """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
-    if not workflow.is_main_process or (WIRING.told and WIRING.standing.stale.keys() <= workflow.dag.forcefiles):
+    first = WIRING.forced is None
+    if not SNAKEMAKE.runs_jobs or (not first and SNAKEMAKE.forces(WIRING.standing.stale.keys())):
         return
-    if MODULE and not WIRING.told and not workflow.dryrun:
+    if MODULE and first and not SNAKEMAKE.is_dry:
         begin()
-    # What is right follows from what outputs say, not from how they came to be: a table is as right where another rule wrote it,
-    # or where its job did not ask for the same files.
-    workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
-    WIRING.tell(workflow.dag_settings.forceall, workflow.dag_settings.forcerun)
-    workflow.dag.forcefiles.update(WIRING.standing.stale)
+    SNAKEMAKE.rerun_by_time_only()
+    WIRING.set_forced(*SNAKEMAKE.forced())
+    SNAKEMAKE.force(WIRING.standing.stale)
     for line in WIRING.standing.lines():
         logger.info(line)

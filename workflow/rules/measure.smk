@@ -3,7 +3,7 @@
 
 rule measure:
     input:
-        cells=telling(WIRING.measure_inputs, tell),
+        cells=inputs(WIRING.measure_inputs),
     output:
         f"{RESULTS}/shards/measure/{{measure}}/{{task}}/{{shard}}.parquet",
     log:
@@ -27,7 +27,7 @@ rule measure:
 # A measure that needs no trained cell: of architectures alone, or of tables that others made.
 rule measure_freely:
     input:
-        telling(WIRING.free_measure_inputs, tell),
+        inputs(WIRING.free_measure_inputs),
     output:
         f"{RESULTS}/shards/measure/{{measure}}.parquet",
     log:

@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        telling(WIRING.table_inputs, tell),
+        inputs(WIRING.table_inputs),
     output:
         f"{RESULTS}/tables/{{table}}.parquet",
     log:
@@ -22,7 +22,7 @@ rule table:
 
 rule figure:
     input:
-        telling(WIRING.figure_inputs, tell),
+        inputs(WIRING.figure_inputs),
     output:
         picture=report(
             f"{RESULTS}/figures/{{figure}}.png",
@@ -47,7 +47,7 @@ rule figure:
 # All numbers of the run in one file that opens from disk.
 rule page:
     input:
-        telling(WIRING.page_inputs, tell),
+        inputs(WIRING.page_inputs),
     output:
         f"{RESULTS}/report/index.html",
     log:

@@ -6,7 +6,7 @@ rule train:
     input:
         # Not `ancient`, though the digest below changes when the data do: Snakemake drops a job's own reasons to run when
         # only ancient inputs of it are made again.
-        data=telling(WIRING.train_inputs, tell),
+        data=inputs(WIRING.train_inputs),
     output:
         cells=f"{RESULTS}/shards/train/{{task}}/{{shard}}.cells.parquet",
         training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",

@@ -87,7 +87,7 @@ def test_new_cells_are_no_reason_for_other_shards(tmp_path: Path) -> None:
     for task, shard in wiring.plan.shards:
         at = SimpleNamespace(task=task, shard=shard, measure="paths")
         assert bool(wiring.train_inputs(at)) == bool(wiring.measure_inputs(at)) == ((task, shard) in places)
-    wiring.tell(False, ["train"])  # forced: what is made of it waits
+    wiring.set_forced(False, ["train"])  # forced: what is made of it waits
     assert all(wiring.train_inputs(SimpleNamespace(task=t, shard=s)) for t, s in wiring.plan.shards)
 
 

@@ -39,8 +39,7 @@ class Wiring:
     def __init__(self, config: Mapping[str, Any], runs: bool = False, beside: Path | None = None) -> None:
         self.raw = dict(config)
         self.runs = runs
-        self.told = False
-        self.forced = False
+        self.forced: bool | None = None  # whether the command line forces jobs of shards; None: not asked yet
         self._known_needs: dict[ShardJob, Needs] = {}
         self.written = None if runs or beside is None else written_for(beside, self._text)
         known = parse(read(self.raw)) if self.written else self.plan.config
@@ -108,9 +107,8 @@ class Wiring:
         keep()  # of what statements have read beyond the plan
         return found
 
-    def tell(self, everything: bool, rules: Iterable[str]) -> None:
-        """The jobs that the command line forces. Where jobs of shards are forced, what is made of them has to wait for them."""
-        self.told = True
+    def set_forced(self, everything: bool, rules: Iterable[str]) -> None:
+        """By what the command line forces. Where jobs of shards are forced, what is made of them has to wait for them."""
         self.forced = everything or any(rule in SHARD_RULES or "/shards/" in rule for rule in rules)
 
     # What needs no job of its own.
@@ -154,7 +152,7 @@ class Wiring:
 
     def _waits(self, job: ShardJob) -> bool:
         """Whether a job has something to compute. A job of a cluster was started because it has, when all it needs was there."""
-        return self.forced or (self.runs and job in self.standing.computing)
+        return bool(self.forced) or (self.runs and job in self.standing.computing)
 
     def table_inputs(self, wildcards: Any) -> list[str]:
         """The shards of a table."""
@@ -248,16 +246,6 @@ class Wiring:
     def _digest(self, path: str, state: Callable[[], Statement]) -> str:
         written = self._written(path)
         return str(written["made"]) if written else state().digest
-
-
-def telling(function: Callable[[Any], list[str]], tell: Callable[[], None]) -> Callable[[Any], list[str]]:
-    """An input function that tells Snakemake first what it cannot know: by then there is a graph of jobs to tell."""
-
-    def inputs(wildcards: Any) -> list[str]:
-        tell()
-        return function(wildcards)
-
-    return inputs
 
 
 def check_paths(*lists: Iterable[str]) -> None:
