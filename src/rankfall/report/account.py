@@ -12,7 +12,7 @@ from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
 NAMED = 6  # so many are named one by one
@@ -21,10 +21,16 @@ REASON = "{}_reason"  # the column that says why another has no value
 
 @dataclass(frozen=True)
 class Account:
-    """`seeds`: of each line, "6 seeds (l2 5)"; `left_out`: a sentence on what is not drawn, with a space before it, or nothing."""
+    """`seeds`: of each line, "6 seeds (l2 5)"; `several`: whether a line has more than one; `left_out`: a sentence on what is not drawn,
+    with a space before it, or nothing."""
 
     seeds: str
+    several: bool
     left_out: str
+
+    def with_bands(self, bands: str = "bands one standard deviation over seeds") -> str:
+        """The seeds, and what bands are, where there can be any."""
+        return f"{self.seeds}, {bands}" if self.several else self.seeds
 
 
 def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = "") -> Account:
@@ -38,7 +44,10 @@ def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = 
     listed = together(gone)
     listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
     kinds = describe_mixture(shown)
-    return Account(seeds(shown, by) + f" {kinds}" * bool(kinds), f" Not drawn: {'; '.join(listed)}." if gone else "")
+    several = bool((count_seeds(shown, by) > 1).any())
+    return Account(
+        seeds(shown, by) + f" {kinds}" * bool(kinds), several, f" Not drawn: {'; '.join(listed)}." if gone else ""
+    )
 
 
 def lacking(rows: DataFrame, value: str, by: Sequence[str]) -> str:
@@ -49,7 +58,7 @@ def lacking(rows: DataFrame, value: str, by: Sequence[str]) -> str:
 
 def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
     """How many seeds lines have: the commonest number, and the lines that have another."""
-    counts = drawn.groupby(list(by), observed=True).seed.nunique()
+    counts = count_seeds(drawn, by)
     if counts.empty:
         return "0 seeds"
     common = int(counts.mode().max())
@@ -62,6 +71,11 @@ def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
     said = others[:NAMED] + [f"{len(others) - NAMED} more with other numbers"] * (len(others) > NAMED)
     exceptions = f" ({', '.join(said)})" if said else ""
     return f"{many(common, 'seed')}{exceptions}"
+
+
+def count_seeds(drawn: DataFrame, by: Sequence[str]) -> Series:
+    """Of each line."""
+    return drawn.groupby(list(by), observed=True).seed.nunique()
 
 
 def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[str, str, str]]:

@@ -71,7 +71,7 @@ def influence(
     )
     caption = (
         "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
-        f"on the right geometric means over {known.seeds}, with a band of one standard deviation of the logarithm over seeds; "
+        f"on the right geometric means over {known.with_bands('with a band of one standard deviation of the logarithm over seeds')}; "
         "dotted: equal shares of all places. "
         f"On the left the rank correlation with uniform averaging is {said}; "
         "on the right the first half of the places has this share of the "

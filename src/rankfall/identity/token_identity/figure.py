@@ -51,7 +51,7 @@ def token_identity(
         figure,
         f"Share of tokens whose embedding is the nearest to their mapped state, {label(training)} networks on {label(task)}, on sentences "
         "that no map was "
-        f"trained on: means over {known.seeds}, bands one standard deviation over seeds"
+        f"trained on: means over {known.with_bands()}"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
         + finding(table, names, candidates[-1])
         + say_cut(figure)

@@ -94,8 +94,8 @@ def together(
     )
     caption = (
         f"Four ways to lose a token on {label(task)}, by depth of the state: means over {known.seeds} (of residuals, the geometric "
-        "mean, with 0 as the smallest value above it), bands one "
-        f"standard deviation over seeds; the rank of T, which a head's weights are multiplied "
+        f"mean, with 0 as the smallest value above it){', bands one standard deviation over seeds' * known.several}; "
+        f"the rank of T, which a head's weights are multiplied "
         f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
         f"below, a guess among the tokens, and equal shares ({level}). {finding(values, shown)}{say_cut(figure)}"
         f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"

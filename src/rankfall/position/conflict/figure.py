@@ -181,10 +181,12 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
     points = [point for point in found if not point["missing"]]
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = [point for point in points if point["rows"] < 0.5]
+    spread = any(len(point["each"]) > 1 for point in points)
+    bars = f"; bars: one standard deviation over {seeds}" if spread else f", of {seeds}"
     text = (
         f"Which of {len(points)} architectures tells equal tokens apart at random weights (to the right) and keeps its masked "
         f"accuracy on {label(task)} at {times:g} times "
-        f"the trained length (up; bars: one standard deviation over {seeds}; colours: {DIRECTION}); larger points are further "
+        f"the trained length (up{bars}; colours: {DIRECTION}); larger points are further "
         f"below the best accuracy, {best:.3f}. "
     )
     if not both:

@@ -62,8 +62,8 @@ def extrapolation(
     chance = f" (dashed: chance, {drawn.chance.mean():.3f})" if quantity == "accuracy" else ""
     text = (
         f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
-        f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.seeds}, "
-        f"bands one standard deviation over seeds. {finding(drawn, quantity)}{say_cut(grid.figure)}"
+        f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.with_bands()}. "
+        f"{finding(drawn, quantity)}{say_cut(grid.figure)}"
         f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
     )
     points = summary(drawn, ["architecture", "length"], quantity)

@@ -68,8 +68,8 @@ def rho(
     dashed = " and ".join(BEST[kind] for kind in kinds)
     caption = (
         f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
-        f"{label(training)}{', ' + said(where) if where else ''}: means over {known.seeds}, bands one standard "
-        f"deviation over seeds; dashed, computed: what can be reached {dashed}. "
+        f"{label(training)}{', ' + said(where) if where else ''}: means over "
+        f"{known.with_bands()}; dashed, computed: what can be reached {dashed}. "
         + finding(table, kinds, names)
         + say_cut(grid.figure)
         + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)

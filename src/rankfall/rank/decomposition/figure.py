@@ -74,7 +74,7 @@ def decomposition(
     return Picture(
         grid.figure,
         f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "
-        f"(dotted: chance, {chance:.2f}): means over {known.seeds}, bands one standard deviation over seeds. "
+        f"(dotted: chance, {chance:.2f}): means over {known.with_bands()}. "
         f"Paths of length 0 and 1 make up {short} of the output.{say_cut(grid.figure)}{known.left_out}",
         summary(paths, ["training", "length"], *LINES, "error"),
     )

@@ -63,16 +63,16 @@ def law(
     each = seeded(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
-    cut = (
-        "; dashed: a plain float64 pass, which ends with a cross where it is rounding noise"
+    dashed = (
+        "dashed: a plain float64 pass, which ends with a cross where it is rounding noise; "
         if (methods == PLAIN).any()
         else ""
     )
     caption = (
         f"Left: residual by layer of networks of training {label(training)} on {label(task)}, means over {known.seeds} on an axis of "
-        "log10(-log10 residual), on which doubly exponential collapse is a straight line (bands: one standard deviation over "
-        f"seeds{cut}; grey: where passes in float32 and float64 end); right: decades by which bounds on one "
-        "layer are too high. "
+        "log10(-log10 residual), on which doubly exponential collapse is a straight line "
+        f"({'bands: one standard deviation over seeds; ' * known.several}{dashed}grey: where passes in float32 and float64 end); right: "
+        "decades by which bounds on one layer are too high. "
         + finding(seeded(resolved, "log10_residual", "exponent"), names)
         + say_cut(figure, names={f"below {twice(0.0):g}": "above 1"})
         + coincide(

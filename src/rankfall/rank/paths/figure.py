@@ -66,8 +66,8 @@ def paths(
     known = account(whole, table, ["architecture", "training", "depth"])
     chance = table[table.kind == "chance"].accuracy.mean()
     caption = (
-        f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over {known.seeds}, "
-        f"bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths). "
+        f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over "
+        f"{known.with_bands(f'bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths)')}. "
         f"Dashed: chance, the best guess that sees no input ({chance:.2f}). {found(verdicts)}{say_cut(grid.figure)}"
         f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )

@@ -75,9 +75,10 @@ def residuals(
     dotted = f" (dotted: {FLOOR:.0e}, 16 units of its last digit)" if floor else ""
     return Picture(
         grid.figure,
-        f"{title} by layer on {label(task)}{said}: lines are geometric means over {known.seeds}, bands one standard deviation "
-        f"of the logarithm over seeds; open marks are at the floor of float64{dotted}, where rows that are equal to the last "
-        "digit are drawn at the smallest value there is. "
+        f"{title} by layer on {label(task)}{said}: lines are geometric means over "
+        f"{known.with_bands('bands one standard deviation of the logarithm over seeds')}; "
+        f"open marks are at the floor of float64{dotted}, where rows that are equal to the last digit are drawn "
+        "at the smallest value there is. "
         + finding(each, names)
         + coincide(drawn, "architecture", "layer", title, ["training"], log=True)
         + known.left_out,

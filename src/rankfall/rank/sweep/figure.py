@@ -80,8 +80,7 @@ def sweep(
     dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
-        f"{known.seeds}, "
-        f"bands one standard deviation over seeds of the logarithm. {dropped}{finding(each, x)}"
+        f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}{finding(each, x)}"
         f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
         f"{known.left_out}"
     )

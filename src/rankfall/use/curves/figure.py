@@ -64,7 +64,7 @@ def curves(
     )
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
-        f"{known.seeds}, bands one standard deviation over seeds. "
+        f"{known.with_bands()}. "
         f"At the end first {'is' if len(first) == 1 else 'are'} {best}{apart}"
         + (f"; chance (dashed), the best guess without the input, is {chance:.3f}." if chance == chance else ".")
         + say_cut(grid.figure)
