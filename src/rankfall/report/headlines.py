@@ -21,7 +21,8 @@ STUDIES = {
 class Headline:
     """One number of an architecture at a setting, or of its components at any. `first`: the networks that it is asked of first; `good`:
     which end of the column keeps more of what depth may lose; `beside`: what the number is compared with (chance, ceiling, floor), each
-    a column, with its meaning; `compared_within`: what else than the setting must agree before two numbers are compared."""
+    a column, with its meaning; `compared_within`: what else than the setting must agree before two numbers are compared; `counted`: what
+    a number is a mean over; `near`: two numbers are a tie whose difference is this share of the larger, or less."""
 
     name: str
     title: str  # a column's heading
@@ -36,6 +37,8 @@ class Headline:
     provenance: bool = False  # differs between equal runs: times
     beside: Mapping[str, str] = field(default_factory=dict)
     compared_within: str = ""
+    counted: str = "seed"
+    near: float = 0.0
 
     @property
     def components(self) -> bool:
@@ -206,7 +209,8 @@ HEADLINES = (
         "step_ms",
         "time of a training step (ms)",
         "use",
-        "milliseconds of one optimiser step, the network's share of the stack that it was trained in; of steps alone",
+        "milliseconds of one optimiser step, the network's share of the stack that it was trained in; of steps alone. Networks of one "
+        "stack share one reading, which whatever else the machine does makes longer: times within a quarter of each other are a tie",
         "cells",
         ("step_ms", "engine", "device", "threads", "together", "processor"),
         unit="ms",
@@ -216,6 +220,8 @@ HEADLINES = (
         provenance=True,
         compared_within="engine, device, threads, number of networks in the stack and processor that `step_ms` belongs to; only equal "
         "ones are compared",
+        counted="reading of a stack",
+        near=0.25,
     ),
 )
 

@@ -32,13 +32,18 @@ def split_comparable(rows: DataFrame, headline: Headline, setting: Setting) -> l
 
 
 def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
-    """0 for what loses most of those it is compared with, 1 for what keeps most; by rank, so that one outlier does not hide the rest.
-    0 too where neither end is better, and for a number that is compared with none."""
+    """0 for what loses most of those it is compared with, 1 for what keeps most; by the share of those that keep less, so that one
+    outlier does not hide the rest; those that tie count half. 0 too where neither end is better, and for a number that is compared with
+    none."""
     shades = rows[headline.name] * 0.0
     for part in split_comparable(rows, headline, setting):
-        values = part[headline.name].round(headline.digits)
-        if headline.good is not None and len(part) > 1:
-            shades[part.index] = (values if headline.good == "high" else -values).rank(pct=True)
+        if headline.good is None or len(part) < 2:
+            continue
+        for place, row in part.iterrows():
+            tie = ties(part, row, headline)
+            value = row[headline.name]
+            worse = part[headline.name] < value if headline.good == "high" else part[headline.name] > value
+            shades[place] = ((worse & ~tie).sum() + (tie.sum() + 1) / 2) / len(part)
     return shades
 
 
@@ -55,7 +60,9 @@ def ties(rows: DataFrame, one: Series, headline: Headline, written: Callable[[fl
     """Whether each row's number ties with that of `one`. `written`: a number as the reader sees it."""
     write = written or (lambda value: f"{value:.{headline.digits}f}")
     deviation = f"{headline.name}_deviation"
-    return tied(rows[headline.name], rows[deviation].astype(float), one[headline.name], one[deviation], write)
+    value = one[headline.name]
+    near = (rows[headline.name] - value).abs() <= headline.near * rows[headline.name].abs().clip(lower=abs(value))
+    return near | tied(rows[headline.name], rows[deviation].astype(float), value, one[deviation], write)
 
 
 def tied(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError, nearest
 from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.labels import many
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import missing
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 AT_FLOOR, ABSENT = "floor", "–"
 LARGE = 1e4  # from here on decimals say nothing
+NAMED = 6  # rows or columns with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}",
@@ -63,7 +65,7 @@ def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) 
             near = nearest(name, known)
             hint = f"; the nearest is {near!r}" if near else ""
             raise RankfallError(f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{hint}")
-    chosen = [known[name] for name in columns] or list(HEADLINES)
+    chosen = [known[name] for name in dict.fromkeys(columns)] or list(HEADLINES)
     if not len(scores):
         raise RankfallError(f"{where}: the scorecard has no row")
     own = [headline for headline in chosen if not headline.components] or chosen
@@ -92,7 +94,8 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
             names.append("(chance)")
             cells = {name: [*values, chances[name]] for name, values in cells.items()}
         lines = DataFrame(cells, index=names)
-        yield from (f"  {line}" for line in lines.to_string(line_width=158).splitlines() if line.strip())
+        written = lines.to_string(line_width=158).splitlines() if shown else names
+        yield from (f"  {line}" for line in written if line.strip())
         yield from (f"  {note}" for note in notes(rows, shown))
     yield ""
     yield f"{ABSENT} measured, and there is no such number: column NAME_reason says why; empty: not measured; {AT_FLOOR}: rounding noise"
@@ -102,6 +105,11 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
 def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
     """What a reader of the numbers must know: which seeds are lost, and which times may be compared."""
     lost: dict[str, list[str]] = {}
+    for _, row in rows[rows.done == 0].iterrows():
+        said = next(
+            (row[f"{one.name}_lost"] for one in HEADLINES if not one.components and row[f"{one.name}_lost"]), ""
+        )
+        lost[f"{name_row(row)}: {said or f'none of {row.cells} networks is done'}"] = []
     for headline in shown:
         if not headline.components:
             for _, row in rows[rows[f"{headline.name}_lost"] != ""].iterrows():
@@ -118,12 +126,34 @@ def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
 
 
 def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
-    """How many seeds the numbers are means of."""
-    counts = {int(count) for one in shown if not one.components for count in rows[f"{one.name}_seeds"].dropna()}
+    """How many seeds the numbers are means of: the commonest count, and which rows and columns have another."""
+    counts = {
+        (name_row(row), one.title): int(row[f"{one.name}_seeds"])
+        for _, row in rows.iterrows()
+        for one in shown
+        if one.counted == "seed" and not one.components and not missing(row[f"{one.name}_seeds"])
+    }
     if not counts:
         return "no number of networks"
-    many = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-    return f"mean ± deviation over {many} seed{'s' * (counts != {1})}"
+    common = max(sorted(set(counts.values()), reverse=True), key=list(counts.values()).count)
+    said = f"mean ± deviation over {many(common, 'seed')}" if max(counts.values()) > 1 else "of one seed"
+    others = say_others(counts, common)
+    return said + (f" ({others})" if others else "")
+
+
+def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
+    """Which numbers are means of another count, `causal 3`: a row whose numbers all are, a column, or one number of both."""
+    left = {place: count for place, count in counts.items() if count != common}
+    said: dict[str, int] = {}
+    for axis in (0, 1):
+        for name in dict.fromkeys(place[axis] for place in left):
+            of = {count for place, count in counts.items() if place[axis] == name}
+            if len(of) == 1:
+                said[name] = of.pop()
+        left = {place: count for place, count in left.items() if place[axis] not in said}
+    said |= {f"{title} of {row}": count for (row, title), count in left.items()}
+    named = [f"{name} {count}" for name, count in said.items()]
+    return ", ".join(named[:NAMED] + [f"{len(named) - NAMED} more with other counts"] * (len(named) > NAMED))
 
 
 def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> str:
@@ -150,7 +180,9 @@ def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
 
 
 def write_line(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    """What begins with a star or a bracket would be read as an option of the line before."""
+    first, *others = cells
+    return " & ".join(["{}" + first if first.startswith(("*", "[")) else first, *others]) + r" \\"
 
 
 def math(text: str) -> str:

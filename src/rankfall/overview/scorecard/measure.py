@@ -113,7 +113,7 @@ def lacking(headline: Headline, reason: str, **known: Any) -> Value:
 
 
 def mean(headline: Headline, found: "DataFrame") -> Value:
-    """Mean and deviation over the seeds that are done."""
+    """Mean and deviation over the seeds that are done, or over what else is counted: seeds of one stack share one reading of a clock."""
     done = found[found.status == "done"]
     gone = lost(found)
     known: Value = {"_of": len(found), "_lost": gone}
@@ -127,10 +127,13 @@ def mean(headline: Headline, found: "DataFrame") -> Value:
     by = {"_by": " and ".join(sorted(done.by.unique()))} if headline.compared_within else {}
     if by and done.by.nunique() > 1:
         return lacking(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
+    counted = (
+        done if headline.counted == "seed" else done.drop_duplicates("number")
+    )  # two readings never agree in every digit
     return {
-        "": float(done.number.mean()),
-        "_deviation": float(done.number.std(ddof=1)) if len(done) > 1 else None,
-        "_seeds": len(done),
+        "": float(counted.number.mean()),
+        "_deviation": float(counted.number.std(ddof=1)) if len(counted) > 1 else None,
+        "_seeds": len(counted),
         **known,
         **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
         **by,

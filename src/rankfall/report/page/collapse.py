@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.cell_numbers import STILL
 from rankfall.report.headlines import by_name
-from rankfall.report.labels import join, many
+from rankfall.report.labels import join
 from rankfall.report.page.sentences import at, count_seeds, listed, name, write_number, write_tie
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
@@ -176,8 +176,7 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
     others = asked.drop(below.index)
     stay = others[others.depth_below_tenth_reason.str.contains(STILL, regex=False)]
     if len(stay):
-        followed = len(below) + len(stay)  # to the last layer, in every seed that is left
-        said += f"In {len(stay)} of {many(followed, 'architecture')} at least one seed never falls below it. "
+        said += f"Of {listed([name(row) for _, row in stay.iterrows()])} at least one seed never falls below it. "
     reasons: dict[str, list[str]] = {}
     for _, row in others.drop(stay.index).iterrows():
         reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))

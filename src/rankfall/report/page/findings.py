@@ -20,6 +20,7 @@ from rankfall.report.page.sentences import (
     compare_with_chance,
     count_seeds,
     is_are,
+    listed,
     name,
     percent,
     say_lost,
@@ -147,7 +148,7 @@ def say_range(
     write: Callable[[float], str],
     chance: str = "",
 ) -> str:
-    """The highest and the lowest of a number, with those that tie."""
+    """The highest and the lowest of a number, with those that tie; of one architecture its number."""
     if not split_comparable(rows, headline, setting):
         return ""
     (known,) = split_comparable(rows, headline, setting)
@@ -159,6 +160,8 @@ def say_range(
         said = f"{said}, least in {write_tie(low, headline, write)}{overlap}"
     elif len(known) > 1:
         said = f"{said}, all that have this number"
+    else:
+        text = f"{headline.title} is known of one architecture alone,"
     said = f"{at(setting, settings)}{text} {said}{count_seeds(known, headline)}."
     return said + (compare_with_chance(known, headline, write, chance) if chance else "")
 
@@ -190,12 +193,8 @@ def say_cost(rows: DataFrame, setting: Setting, settings: int) -> str:
         said += f" and slowest in {write_tie(high, headline, write)}{overlap}"
     elif len(part) == 1:
         said = f"takes {write_number(part.iloc[0], headline, write)} in {name(part.iloc[0])}"
-    others = sum(map(len, parts[1:]))
-    left = (
-        f" Times of {many(others, 'other architecture')} were taken otherwise and are not compared with these."
-        if others
-        else ""
-    )
+    others = [name(row) for other in parts[1:] for _, row in other.iterrows()]
+    left = f" Times of {listed(others)} were taken otherwise and are not compared with these." if others else ""
     said = f"a training step of one network {said}, {part.step_ms_by.iloc[0]}{count_seeds(part, headline)}."
     return f"{at(setting, settings)}{said}{left}"
 

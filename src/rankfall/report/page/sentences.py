@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
-from rankfall.report.labels import join
+from rankfall.report.labels import join, many
 from rankfall.report.part_numbers import missing
 from rankfall.report.score_text import name_row as name
 from rankfall.report.settings import Setting, say_setting
@@ -32,11 +32,12 @@ def at(setting: Setting, settings: int) -> str:
 
 
 def count_seeds(rows: DataFrame, headline: Headline) -> str:
-    """How many seeds the numbers of these rows are means of."""
+    """How many seeds the numbers of these rows are means of: the commonest count, and which rows have another."""
     counts = rows[f"{headline.name}_seeds"].astype(int)
-    least, most = int(counts.min()), int(counts.max())
-    said = "one seed" if most == 1 else f"means over {least if least == most else f'{least} to {most}'} seeds"
-    return f" ({said})"
+    common = int(counts.mode().max())
+    others = [f"{name(row)} {row[f'{headline.name}_seeds']:.0f}" for _, row in rows[counts != common].iterrows()]
+    said = f"one {headline.counted}" if counts.max() == 1 else f"means over {many(common, headline.counted)}"
+    return f" ({said}{f'; {listed(others)}' if others else ''})"
 
 
 def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -> str:

@@ -49,15 +49,21 @@ function partsOf(heads, most) {
   return parts;
 }
 
+// As report/ranking.py: the same as written, nearer than the larger of their deviations, or than what such numbers repeat to.
+function ties(row, other, one) {
+  const a = row[one.name], b = other[one.name], apart = Math.abs(a - b), spread = (which) => which[one.name + "_deviation"] ?? 0;
+  return a.toFixed(one.digits) === b.toFixed(one.digits) || apart <= Math.max(spread(row), spread(other)) || apart <= one.near * Math.max(Math.abs(a), Math.abs(b));
+}
+
 // A shade from what loses most to what keeps most, by rank; times only among those of one engine, device and number of threads.
 function shadeOf(rows, one) {
   const by = (row) => row[one.name + "_by"] ?? null, values = new Map();
-  for (const row of rows) if (row[one.name] !== null) (values.get(by(row)) || values.set(by(row), []).get(by(row))).push(Number(row[one.name].toFixed(one.digits)));
+  for (const row of rows) if (row[one.name] !== null) (values.get(by(row)) || values.set(by(row), []).get(by(row))).push(row);
   return (row) => {
     const like = values.get(by(row)), value = row[one.name];
     if (value === null || !one.good || like.length < 2) return 0;
-    const round = Number(value.toFixed(one.digits)), below = like.filter((other) => other < round).length, upto = like.filter((other) => other <= round).length;
-    const rank = (below + upto - 1) / 2 / (like.length - 1);
+    const tied = like.filter((other) => ties(row, other, one)), below = like.filter((other) => !tied.includes(other) && other[one.name] < value).length;
+    const rank = (below + (tied.length - 1) / 2) / (like.length - 1);
     return 0.04 + 0.4 * (one.good === "high" ? rank : 1 - rank);
   };
 }
