@@ -10,7 +10,7 @@ import pytest
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.measure import TABLES, scorecard
+from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import style, tables
 from rankfall.report.headlines import by_name, headlines
 from rankfall.report.ranking import find_extreme, shade
@@ -296,7 +296,7 @@ def test_every_column_of_a_cell_is_design_setting_or_neither() -> None:
     names = {column.name for column in CELL_COLUMNS if not column.provenance}
     assert {*PARTS, *DESIGN, *BY_TASK} | {"key", "seed", "status", "reason", "architecture"} == names
     assert not set(PARTS) & {*DESIGN, *BY_TASK}
-    assert {headline.table for headline in headlines()} == set(TABLES)
+    assert {headline.table for headline in headlines()} == set(components.names("headline"))
 
 
 def test_table_and_figure(tmp_path: Path) -> None:

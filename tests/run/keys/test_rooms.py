@@ -25,7 +25,7 @@ ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in componen
 OF_TABLES = {"reproduction", "scorecard"}
 # In the folder of a quantity: of no measure's numbers.
 SHOWN = {"rows.py", *(file for kind, file in components.OF_A_STUDY.items() if kind != "measure")}
-SHARED = {"__init__.py", "rows.py"}  # which rows a quantity is: of all that shows it
+SHARED = {"__init__.py", "rows.py", "rates.py"}  # which rows a quantity is, and how several figures draw it
 
 
 def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
@@ -99,10 +99,10 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_a_kind_is_declared_once() -> None:
-    """Every folder of components belongs to a field of a design, or to the three kinds that are no part of a cell."""
+    """Every folder of components belongs to a field of a design, or to the kinds that a quantity has."""
     kinds = declared(Task, Architecture, Training)
     assert {kind: (f"{about['folder']}/*.py",) for kind, about in kinds.items()}.items() <= components.KINDS.items()
-    assert set(components.KINDS) - set(kinds) == {"measure", "figure", "table"}
+    assert set(components.KINDS) - set(kinds) == set(components.OF_A_STUDY)
     folders = {f"{path.parent.relative_to(PACKAGE)}/*.py" for path in (PACKAGE / "nets").glob("*/__init__.py")}
     assert folders <= {place for places in components.KINDS.values() for place in places}
 
