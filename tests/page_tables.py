@@ -13,7 +13,7 @@ from rankfall.measure.context import Context
 from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import tables
 from rankfall.report.page.build import Given, page
-from rankfall.report.page.charts import CHARTS, Chart
+from rankfall.report.page.chart import Chart, charts
 from rankfall.report.provenance import provenance
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import USUAL
@@ -159,7 +159,7 @@ def charted(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Drawn]]:
     """
     cells = cell_rows(12)
     found, drawn = {"cells": cells}, {}
-    for chart in CHARTS:
+    for chart in charts():
         if chart.table not in ("cells", "training"):
             found[chart.table], drawn[chart.name] = rows_of(chart, cells[:2])
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rankfall.report.headlines import HEADLINES
+from rankfall.report.headlines import headlines
 
 AT = {"task": "sorting", "training": "long", "trained": True, "width": 48, "heads": 2, "dtype": "float32"}
 PARTS = ["block", "attention", "position", "residual", "norm", "norm_placement", "sentinels", "mlp"]
@@ -18,7 +18,7 @@ def row(architecture: str, depth: int = 6, **numbers: Any) -> dict[str, Any]:
         **AT,
     }
     one |= dict.fromkeys(PARTS, "none") | {"cells": 3, "done": 3}
-    for headline in HEADLINES:
+    for headline in headlines():
         one |= {f"{headline.name}_reason": "not measured"} | (
             {} if headline.components else {f"{headline.name}_lost": ""}
         )

@@ -1,9 +1,9 @@
 """Components: a part of the benchmark is a file, found by its name and loaded only when a cell names it.
 
-`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. What is measured, drawn
-and kept has a folder in its study: `rank/law/` holds the measure, the figure and the table `law`, as `measure.py`, `figure.py` and
-`columns.py`. A component outside the package is named by dotted path, `mylab.attn:Sharp`. There is no registry: adding a component is
-adding a file.
+`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity has a folder
+in its study: `rank/law/` holds the measure, the table and the figure `law`, as `measure.py`, `columns.py` and `figure.py`, and what the
+scorecard and the page say of it. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module,
+`mylab.entropy`: a folder with the same files, or one file. There is no registry: adding a component is adding a file.
 
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
 
@@ -31,7 +31,15 @@ from rankfall.errors import RankfallError, nearest
 AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
 STUDIES = ("rank", "position", "identity", "use", "overview")
-OF_A_STUDY = {"measure": "measure.py", "figure": "figure.py", "table": "columns.py"}
+OF_A_STUDY = {
+    "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
+    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py",
+}  # fmt: skip
+LISTS = {
+    "headline": "HEADLINES",
+    "chart": "CHARTS",
+    "sentence": "SENTENCES",
+}  # of these a file declares several, under this name
 KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in declared(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
@@ -80,6 +88,8 @@ def locate(kind: str, name: str) -> Location | None:
     """Find a component's file without importing it; None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
+    if "." in name and kind in OF_A_STUDY:
+        return _locate_in_quantity(kind, name)
     places = [] if name.startswith("_") else _own(kind, name)
     for place in places:
         if os.path.isfile(place.file):  # asked anew each time; a plan asks a hundred thousand times
@@ -90,6 +100,26 @@ def locate(kind: str, name: str) -> Location | None:
     if name in names(kind):
         return None
     raise RankfallError(f"unknown {kind} {name!r}")
+
+
+def declares(kind: str, quantity: str) -> bool:
+    """Whether a quantity of a user has the file of a kind; of one that is a single file, whether it defines what the kind is."""
+    try:
+        location = _locate_in_quantity(kind, quantity)
+    except RankfallError:
+        return False
+    text = _planned(location.module)
+    tree = ast.parse(location.file.read_bytes() if text is None else text.content)
+    return location.module != quantity or any(
+        name in location.attributes for node in tree.body for name in _defined(node)
+    )
+
+
+def study_of(kind: str, name: str) -> str:
+    """The study whose folder a component lies in; empty for one outside the package."""
+    location = locate(kind, name)
+    top, *rest = location.module.split(".") if location else [""]
+    return rest[0] if top == __package__ else ""
 
 
 def describe(kind: str, name: str) -> Description | None:
@@ -162,7 +192,7 @@ def _planned(module: str) -> Any:
 @functools.lru_cache(maxsize=4096)
 def _own(kind: str, name: str) -> list[Location]:
     """Where a component of this package may be, first where it was when it was last asked for."""
-    attributes = (name, _camel(name) + _camel(kind), _camel(name))
+    attributes = (LISTS[kind],) if kind in LISTS else (name, _camel(name) + _camel(kind), _camel(name))
     files = (place.replace("*", name) for place in KINDS[kind])
     return [
         Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
@@ -189,6 +219,39 @@ def _locate_external(name: str) -> Location:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise RankfallError(f"{name!r}: no Python module {module!r} is installed or lies in the working directory")
     return Location(module, Path(spec.origin), (attribute,))
+
+
+def _locate_in_quantity(kind: str, quantity: str) -> Location:
+    """In the folder of a user's quantity a file of the same name as in ours, or its one file, where functions are named by their kind:
+    `measure`, `columns`, `figure`."""
+    word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
+    in_file = (LISTS.get(kind, word),)
+    in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
+    inside, whole = _planned(f"{quantity}.{word}"), _planned(quantity)
+    if inside is not None:
+        return Location(inside.module, Path(inside.file), in_folder)
+    if whole is not None and not whole.is_package:
+        return Location(quantity, Path(whole.file), in_file)
+    spec = find_module(quantity) if all(part.isidentifier() for part in quantity.split(".")) else None
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    if spec is None or not (folders or (spec.origin or "").endswith(".py")):
+        raise RankfallError(
+            f"{quantity!r}: no Python module {quantity!r} is installed or lies in the working directory"
+        )
+    if not folders:
+        return Location(quantity, Path(str(spec.origin)), in_file)
+    file = next((path for folder in folders if (path := Path(folder) / f"{word}.py").is_file()), None)
+    if file is None:
+        raise RankfallError(f"{quantity!r} has no {kind}: there is no {word}.py in {folders[0]}")
+    return Location(f"{quantity}.{word}", file, in_folder)
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 @functools.lru_cache(maxsize=4096)

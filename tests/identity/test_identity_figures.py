@@ -9,8 +9,8 @@ from identity_rows import DEPTH, LEFT, cells, rates
 from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.figure import model_token_identity
 from rankfall.identity.token_identity.figure import token_identity
+from rankfall.identity.token_identity.rates import own
 from rankfall.report import style
-from rankfall.report.rates import own
 
 
 def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> None:

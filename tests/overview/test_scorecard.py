@@ -10,9 +10,9 @@ import pytest
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.measure import TABLES, scorecard
+from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import style, tables
-from rankfall.report.headlines import HEADLINES, by_name
+from rankfall.report.headlines import by_name, headlines
 from rankfall.report.ranking import find_extreme, shade
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.settings import PARTS, find_setting, name_settings, rows_at, settings_in
@@ -135,7 +135,7 @@ def test_reasons_without_a_table_or_a_measure() -> None:
     assert of["stays", FLAT]["residual_last_reason"] == "its networks were not measured"
     assert of["stays", FLAT]["residual_last_of"] is None
     for row in rows:
-        for headline in HEADLINES:
+        for headline in headlines():
             assert (row[headline.name] is None) == (row[f"{headline.name}_reason"] != "")
 
 
@@ -296,7 +296,7 @@ def test_every_column_of_a_cell_is_design_setting_or_neither() -> None:
     names = {column.name for column in CELL_COLUMNS if not column.provenance}
     assert {*PARTS, *DESIGN, *BY_TASK} | {"key", "seed", "status", "reason", "architecture"} == names
     assert not set(PARTS) & {*DESIGN, *BY_TASK}
-    assert {headline.table for headline in HEADLINES} == set(TABLES)
+    assert {headline.table for headline in headlines()} == set(components.names("headline"))
 
 
 def test_table_and_figure(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.report import cell_numbers
-from rankfall.report.headlines import HEADLINES
+from rankfall.identity.attention_identity.rows import TOLERANCE
+from rankfall.rank.law.headline import log_residual
+from rankfall.report.headlines import by_name, headlines
+from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import schema
 
 
@@ -19,8 +21,8 @@ def residual_rows(values: list[float], key: str = "a") -> pd.DataFrame:
 
 
 def number_of(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    made = cell_numbers.OF_CELLS[name]
-    return made.number(made.rows(table))
+    headline = by_name(name)
+    return headline.number(headline.rows(table))
 
 
 def only(found: pd.DataFrame) -> tuple[float, str]:
@@ -172,11 +174,11 @@ def test_accuracy_and_time() -> None:
     assert ms.number["b"] != ms.number["b"] and ms.why["b"] == "no step was timed"
 
 
-@pytest.mark.parametrize("headline", HEADLINES, ids=lambda headline: headline.name)
+@pytest.mark.parametrize("headline", headlines(), ids=lambda headline: headline.name)
 def test_a_definition_names_columns_that_exist(headline: Any) -> None:
     columns = {column.name for column in schema(headline.table).columns}
     assert set(headline.columns) <= columns
-    assert headline.name in cell_numbers.OF_CELLS or headline.table in ("orders", "probe")
+    assert headline.study in STUDIES and headline.components == (headline.table in ("orders", "probe"))
 
 
 def test_text_twice_and_eight_times_as_long_are_as_near_to_four() -> None:
@@ -197,7 +199,7 @@ def test_no_earlier_layer_stands_for_the_last() -> None:
 @pytest.mark.parametrize("place", [{"layer": 2}, {"tokens": 8}, {"attention_head": 1}])
 def test_null_dimension_of_the_last_layer_of_the_longest_text_of_all_heads_or_none(place: dict[str, int]) -> None:
     base = {"key": "a", "layer": 1, "tokens": 4, "attention_head": 0, "quantity": "null", "left_out": "nothing",
-            "tolerance": cell_numbers.TOLERANCE, "value": 3.0}  # fmt: skip
+            "tolerance": TOLERANCE, "value": 3.0}  # fmt: skip
     number, _ = only(number_of("null_dimension", pd.DataFrame([base, base | place | {"value": None}])))
     assert number != number
 
@@ -209,6 +211,6 @@ def test_a_state_beyond_the_range_of_float64_is_no_rounding() -> None:
             "value_reason": ["", "", "the state, or one before it, is zero"],
         }
     )  # fmt: skip
-    (found,) = cell_numbers.log_residual(rows).itertuples()
+    (found,) = log_residual(rows).itertuples()
     assert found.number != found.number
     assert found.why == "from layer 2 on there is none: the state, or one before it, is zero"

@@ -5,10 +5,12 @@ from typing import Any
 import pandas as pd
 from score_rows import row
 
-from rankfall.report.cell_numbers import below_tenth
+from rankfall.position.probe.sentence import say_places
+from rankfall.rank.orders.sentence import say_orders
+from rankfall.rank.residuals.headline import find_tenth
 from rankfall.report.conform import conform
 from rankfall.report.looks import looks
-from rankfall.report.page.findings import findings, orders, probe, was_run
+from rankfall.report.page.findings import findings, was_run
 from rankfall.report.settings import find_setting
 
 FASTEST, LEARNED, FOUND = (
@@ -86,7 +88,7 @@ def test_what_has_no_residual_is_not_said_to_keep_one() -> None:
         gone = row(name, depth_below_tenth=None) | {"depth_below_tenth_reason": reason}
         return gone if reason else row(name, depth_below_tenth=2.0, depth_below_tenth__deviation=0.0)
 
-    never = below_tenth([(0, 1.0), (1, 0.4)])[1]
+    never = find_tenth([(0, 1.0), (1, 0.4)])[1]
     low = "from layer 7 on there is no residual: the state is 0"
     text = said(
         tenth("a"), tenth("b", f"{never} (in 1 of 3 seeds)"), tenth("c", low), tenth("d", "3 diverged of 3 seeds")
@@ -228,9 +230,9 @@ def test_kinds_of_attention_are_all_counted() -> None:
     table = pd.DataFrame(
         [base | {"normaliser": str(k), "mask": None, "order": p} for k, p in enumerate((4.0, 3.0, 2.0, 1.0, 0.0, None))]
     )
-    (found,) = orders({"orders": table}.get)
-    assert "Of 6 kinds" in found.answer
-    assert "1 has an order between these. 1 has an order beyond these. 1 has no order" in found.answer
+    found, _ = say_orders({"orders": table}.get)
+    assert "Of 6 kinds" in found
+    assert "1 has an order between these. 1 has an order beyond these. 1 has no order" in found
 
 
 def test_every_architecture_without_a_number_has_its_own_reason() -> None:
@@ -262,9 +264,5 @@ def test_what_no_training_can_teach_is_what_theory_says() -> None:
     table = pd.DataFrame(
         {"untrained_rows": [1, 1, 8], "theory_rows": pd.array([1, None, 8], dtype="Int64"), "tokens": 8}
     )
-    (found,) = probe({"probe": table}.get)
-    assert (
-        "1 of 3 combinations" in found.answer
-        and "1 give" in found.answer
-        and "1 more do at random weights." in found.answer
-    )
+    found, _ = say_places({"probe": table}.get)
+    assert "1 of 3 combinations" in found and "1 give" in found and "1 more do at random weights." in found

@@ -15,10 +15,10 @@ from rankfall.overview.scorecard.measure import scorecard
 from rankfall.position.probe.measure import designs
 from rankfall.rank.orders.measure import compositions
 from rankfall.report import style, tables
-from rankfall.report.headlines import HEADLINES
+from rankfall.report.headlines import headlines
 from rankfall.report.page import build
 from rankfall.report.page.build import Given, page
-from rankfall.report.page.charts import CHARTS
+from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
 from rankfall.report.page.rows import chart_rows
 from rankfall.report.settings import settings_in
@@ -144,7 +144,7 @@ def test_headlines(read: Any) -> None:
     assert set(scores.setting) == {"sorting, init, depth 2", "sorting, short, depth 2"}  # the others' sizes are theirs
     assert own.order.notna().all() and (own.order == own.block_order).all()
     assert scores[scores.architecture == "delta"].block_order.notna().all()
-    for headline in HEADLINES:
+    for headline in headlines():
         assert (scores[headline.name].isna() == (scores[f"{headline.name}_reason"] != "")).all(), headline.name
     assert scores.residual_last.notna().all() and scores.identity_rate.notna().all()
     times = scores[scores.trained]
@@ -175,7 +175,7 @@ def none_of(name: str) -> pd.DataFrame:
 
 def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["cells", "orders", "probe", "scorecard", *MEASURES]
-    for chart in CHARTS:
+    for chart in charts():
         if read(chart.table) is not None:
             rows = chart_rows(chart, read(chart.table))
             assert not rows.drop(columns=chart.measured)[[*{"mask", "normaliser"} & set(rows)]].isna().any(axis=None), (

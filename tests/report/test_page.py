@@ -21,20 +21,21 @@ from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_pag
 from rankfall import components
 from rankfall.commands.page import links_from
 from rankfall.report import tables
-from rankfall.report.headlines import HEADLINES, STUDIES
+from rankfall.report.headlines import headlines
 from rankfall.report.looks import looks
 from rankfall.report.page import build
 from rankfall.report.page.behind import behind
-from rankfall.report.page.build import Given, drawn, lines_of, page
-from rankfall.report.page.charts import CHARTS
+from rankfall.report.page.build import Given, draw, lines_of, page
+from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
 from rankfall.report.page.glossary import say_architecture, say_training, terms
 from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, packed, shared, unpacked
-from rankfall.report.page.rows import DERIVED, chart_rows, encoded, lacking_rows
+from rankfall.report.page.rows import chart_rows, encoded, lacking_rows
 from rankfall.report.page.sections import write_links
 from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES, WORDS
+from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import placed
 
@@ -180,9 +181,9 @@ def test_the_text_is_closed_escaped_and_loads_nothing(text: str) -> None:
     assert "All &lt; numbers." in text and 'net <3> & "more"' not in text
 
 
-@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
+@pytest.mark.parametrize("chart", charts(), ids=lambda chart: chart.name)
 def test_a_chart_names_columns_that_exist(chart: Any) -> None:
-    columns = {column.name for column in schema(chart.table).columns} | {*DERIVED, "setting", "apart"}
+    columns = {column.name for column in schema(chart.table).columns} | {*chart.derive, "setting", "apart"}
     named = {chart.x, chart.y, chart.line, chart.measured, *chart.choose, *chart.where, *chart.most}
     assert named <= columns
     assert chart.study in STUDIES
@@ -192,13 +193,13 @@ def test_a_chart_names_columns_that_exist(chart: Any) -> None:
 def test_every_table_has_a_chart() -> None:
     """But the three that the page shows as tables."""
     shown = {"cells", "scorecard", "reproduction"}
-    assert set(components.names("table")) - {chart.table for chart in CHARTS} - shown == set()
-    assert len({chart.name for chart in CHARTS}) == len(CHARTS)
+    assert set(components.names("table")) - {chart.table for chart in charts()} - shown == set()
+    assert len({chart.name for chart in charts()}) == len(charts())
 
 
 def test_what_names_an_axis_is_a_menu() -> None:
-    assert {chart.name for chart in CHARTS if chart.named_by} == {"training"}
-    assert all(chart.named_by in ("", *chart.choose) for chart in CHARTS)
+    assert {chart.name for chart in charts() if chart.named_by} == {"training"}
+    assert all(chart.named_by in ("", *chart.choose) for chart in charts())
 
 
 def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["lines", "points", "grid"])
 def test_titles_with_quotes_are_what_they_are(kind: str) -> None:
-    chart = next(one for one in CHARTS if one.kind == kind)
+    chart = next(one for one in charts() if one.kind == kind)
     said = json.dumps(spec(replace(chart, x_title="x", y_title='y "quoted"', value_title="v", line="a_line")))
     assert 'y \\"quoted\\"' in said and not re.search('"@(x|y|value|line)@"', said)
 
@@ -228,11 +229,11 @@ def test_networks_at_different_settings_are_told_apart() -> None:
     cells = placed(pd.DataFrame(rows))
     assert build.apart(cells) == ["length 4", "length 5", "length 4", "length 5"]
     assert build.apart(placed(pd.DataFrame(cell_rows(4)))) == [""] * 4
-    assert all("apart" in chart.choose for chart in CHARTS if "training" in chart.choose)
+    assert all("apart" in chart.choose for chart in charts() if "training" in chart.choose)
 
 
 def test_repeats_are_averaged_within_a_network() -> None:
-    chart = next(one for one in CHARTS if one.name == "paths")
+    chart = next(one for one in charts() if one.name == "paths")
     table = pd.DataFrame(
         {"key": "a", "status": "done", "kind": "path", "evaluation": "frozen", "length": 1, "paths": 2,
          "repeat": [0, 1], "accuracy": [0.2, 0.4]}
@@ -242,7 +243,7 @@ def test_repeats_are_averaged_within_a_network() -> None:
 
 
 def test_every_study_has_a_headline_and_a_chart() -> None:
-    assert {one.study for one in HEADLINES} == set(STUDIES) == {chart.study for chart in CHARTS}
+    assert {one.study for one in headlines()} == set(STUDIES) == {chart.study for chart in charts()}
 
 
 def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> None:
@@ -304,7 +305,7 @@ def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> Non
 
 
 def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
-    chart = next(one for one in CHARTS if one.name == "residual")
+    chart = next(one for one in charts() if one.name == "residual")
     row = {"key": "a", "status": "done", **chart.where}
     rows = [row | {"layer": 1, "value": 0.5, "value_reason": ""}]
     rows.append(row | {"layer": 2, "value": None, "value_reason": "beyond float64"})
@@ -316,9 +317,9 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
 
 def test_what_is_possible_is_said_of_every_chart_of_shares_and_distances() -> None:
     """Bands of residuals, distances and shares ended below 0."""
-    free = {chart.name for chart in CHARTS if chart.kind == "lines" and chart.within[0] is None}
+    free = {chart.name for chart in charts() if chart.kind == "lines" and chart.within[0] is None}
     assert free == {"law", "model_law", "decomposition", "offsets"}  # logarithms, and what may be negative
-    assert all(chart.better for chart in CHARTS if chart.kind == "grid")
+    assert all(chart.better for chart in charts() if chart.kind == "grid")
 
 
 def test_every_name_is_in_the_glossary(text: str, folder: Path) -> None:
@@ -328,8 +329,8 @@ def test_every_name_is_in_the_glossary(text: str, folder: Path) -> None:
     for kind in ("architecture", "task", "training"):
         assert {(kind, name) for name in cells[kind]} <= known
     names = {name for _, name in known} | {part for _, name in known for part in re.split(r"[^A-Za-z0-9]+", name)}
-    said = [chart.text + chart.title + chart.y_title for chart in CHARTS] + [
-        one.meaning + one.title for one in HEADLINES
+    said = [chart.text + chart.title + chart.y_title for chart in charts()] + [
+        one.meaning + one.title for one in headlines()
     ]
     said += [found.answer for found in findings(frames(folder / "tables", COUNT).get)]
     config = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
@@ -358,7 +359,7 @@ def test_an_architecture_of_ones_own_is_explained_by_its_parts(tmp_path: Path, m
 
 def test_equal_shares_of_a_model_are_of_all_its_tokens() -> None:
     """Only some of the tokens of a text are asked for their share."""
-    chart = next(one for one in CHARTS if one.name == "model_own_share")
+    chart = next(one for one in charts() if one.name == "model_own_share")
     row = {
         "model": "m",
         "layer": 1,
@@ -415,10 +416,10 @@ def test_charts_of_models_and_components_have_the_labels_of_the_configuration(fo
          "layer": layer, "seed": 0, "centre": "mean", "metric": "composite", "value": 0.5 - 0.1 * layer, "value_reason": ""}
         for model in ("google/bert", "me/own") for layer in (0, 1)
     ]  # fmt: skip
-    chart = next(one for one in CHARTS if one.name == "models")
+    chart = next(one for one in charts() if one.name == "models")
     names = {"google/bert": "BERT", "SAN": "attention alone"}
     with looks(names, {}):
-        shown = drawn(chart, pd.DataFrame(rows), {})
+        shown = draw(chart, pd.DataFrame(rows), {})
     assert set(decoded(shown["data"]).model) == {"BERT", "own"} and set(decoded(shown["data"]).variant) == {
         "attention alone"
     }
@@ -426,7 +427,7 @@ def test_charts_of_models_and_components_have_the_labels_of_the_configuration(fo
         "attention alone": "SAN"
     }  # of that one's colour
     with looks({"softmax": "Gibbs"}, {}):
-        orders = drawn(
-            next(one for one in CHARTS if one.name == "orders"), frames(folder / "tables", COUNT)["orders"], {}
+        orders = draw(
+            next(one for one in charts() if one.name == "orders"), frames(folder / "tables", COUNT)["orders"], {}
         )
     assert set(decoded(orders["data"]).normaliser) == {"Gibbs", "l2"}

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from page_tables import LAYERS, charted_page, frames, made_page
 
-from rankfall.report.page.charts import CHARTS
+from rankfall.report.page.chart import charts
 
 pytestmark = pytest.mark.slow
 CHROMIUM = (
@@ -31,7 +31,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
 COUNT, MANY = 40, 10_000
 SIZES = {"desktop": (1280, 900), "phone": (375, 812), "small": (360, 640)}
-LEVELS = {chart.name: {level.name for level in chart.beside} for chart in CHARTS}  # what numbers are compared with
+LEVELS = {chart.name: {level.name for level in chart.beside} for chart in charts()}  # what numbers are compared with
 AGAIN = """async ([name, change]) => {
     const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
     new Function("panel", "cells", change)(panel, window.rankfall.cells);

@@ -43,9 +43,11 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rankfall.report.rates import MAPS, own
+    from rankfall.identity.token_identity.rates import MAPS, own
+    from rankfall.identity.token_identity.rows import NEAREST
+    from rankfall.report.selection import select
 
-    part = own(frame[(frame.candidates == "sentence") & (frame.distance == "cosine")])
+    part = own(select(frame, NEAREST))
     title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
     table = Table(
         title=clean(title), title_justify="left", caption="95% intervals over sentences", caption_justify="left"
@@ -77,7 +79,10 @@ def show_attention(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    part = frame[(frame.left_out == "nothing") & (frame.tolerance.isna() | (frame.tolerance == 1e-10))]
+    from rankfall.identity.attention_identity.rows import WHOLE, exact
+    from rankfall.report.selection import select
+
+    part = exact(select(frame, WHOLE))
     part = part[part.tokens == part.tokens.max()]
     title = f"{name}: attention weights at {part.tokens.iloc[0]} tokens, mean over heads and samples"
     note = "farthest distribution: half the sum of absolute differences; last two: share of weight on the first token"

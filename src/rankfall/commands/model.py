@@ -105,10 +105,12 @@ def show(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from rankfall.rank.model_residuals.rows import RESIDUAL
     from rankfall.rank.models.figure import summary
+    from rankfall.report.selection import select
     from rankfall.terminal import clean
 
-    chosen = frame[(frame.metric == "composite") & (frame.centre == "mean")]
+    chosen = select(frame, RESIDUAL)
     first = chosen.iloc[0]
     title = (
         f"{name} ({first.model_type}, {first.phase}, {first.layers} layers, width {first.width}; {first.text}, "

@@ -95,6 +95,12 @@ def schema(name: str) -> Table:
     return components.load("table", name)()
 
 
+def finds_headlines(name: str) -> bool:
+    """Whether a table has columns of the headlines of all quantities."""
+    described = components.describe("table", name)
+    return described is not None and "headline" in described.facts.get("FINDS", ())
+
+
 def designed(design: type) -> Iterator[Column]:
     """A column for each field of one of the types of `design.py`."""
     unread = {name for fields in UNREAD.values() for name in fields}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError, nearest
-from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import many
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import missing
@@ -59,13 +59,13 @@ def write_float(value: float, digits: int) -> str:
 
 def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
     """The setting with this label (by default that with most of these numbers), and the numbers: those named, or all that it has."""
-    known = {headline.name: headline for headline in HEADLINES}
+    known = {headline.name: headline for headline in headlines()}
     for name in columns:
         if name not in known:
             near = nearest(name, known)
             hint = f"; the nearest is {near!r}" if near else ""
             raise RankfallError(f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{hint}")
-    chosen = [known[name] for name in dict.fromkeys(columns)] or list(HEADLINES)
+    chosen = [known[name] for name in dict.fromkeys(columns)] or list(known.values())
     if not len(scores):
         raise RankfallError(f"{where}: the scorecard has no row")
     own = [headline for headline in chosen if not headline.components] or chosen
@@ -107,7 +107,7 @@ def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
     lost: dict[str, list[str]] = {}
     for _, row in rows[rows.done == 0].iterrows():
         said = next(
-            (row[f"{one.name}_lost"] for one in HEADLINES if not one.components and row[f"{one.name}_lost"]), ""
+            (row[f"{one.name}_lost"] for one in headlines() if not one.components and row[f"{one.name}_lost"]), ""
         )
         lost[f"{name_row(row)}: {said or f'none of {row.cells} networks is done'}"] = []
     for headline in shown:

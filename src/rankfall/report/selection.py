@@ -1,6 +1,6 @@
 """The rows of a table that a figure draws, and the check that a mean over seeds has one network for each seed."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
@@ -8,12 +8,20 @@ from rankfall.filters import matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 NAMES = ("key", "seed", "status", "reason")
 NAMED = ("task", "architecture", "training", "depth")
 UNFINISHED = "unfinished"
 SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
+
+
+def select(table: "DataFrame", where: Mapping[str, Any]) -> "DataFrame":
+    """The rows that have these values in these columns; of a list any."""
+    for column, value in where.items():
+        same = table[column].isin(value) if isinstance(value, list) else table[column] == value
+        table = table[same.fillna(False).astype(bool)]
+    return table
 
 
 def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFrame":
@@ -94,21 +102,6 @@ def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":
             "pick one by the figure's `where`, or draw them apart (figure `sweep`: `lines`, `panels`)"
         )
     return table
-
-
-def lacking(table: "DataFrame") -> "Series":
-    """Whether a row of the law has no residual, since all its vectors are equal or zero, or one that is rounding noise."""
-    return table.log10_residual.isna() | table.floor.fillna(False).astype(bool)
-
-
-def clear(table: "DataFrame", by: Iterable[str] = SPECS) -> "Series":
-    """Whether a row of the law comes before the first layer at which a row of its group lacks its residual.
-
-    A mean over what is left of a group would be of other networks than the point before it. A group: all seeds and samples, unless `by`
-    says more."""
-    groups = [table[name] for name in by if name in table]
-    first = table.layer.where(lacking(table)).groupby(groups, dropna=False).transform("min")
-    return ~(table.layer >= first).fillna(False).astype(bool)
 
 
 def said(where: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.design import UNREAD, Training, names
 from rankfall.errors import RankfallError, nearest
 from rankfall.filters import parts
-from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import labels
 from rankfall.report.looks import label
 
@@ -100,13 +100,14 @@ def differing(column: str, values: Sequence[str]) -> dict[str, str]:
     }
 
 
-def settings_in(scores: DataFrame, headlines: Sequence[Headline] = HEADLINES) -> list[Setting]:
+def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> list[Setting]:
     """Those of a scorecard: first the one that has most of the headline numbers, counted over its architectures; among equals the
     untrained networks where the numbers are asked of these, else the trained ones; then the deepest; then by name.
     """
     columns = [COLUMNS.get(field.name, field.name) for field in fields(Setting)]
-    numbers = scores[[headline.name for headline in headlines]].notna().sum(axis=1).groupby(scores.setting).sum()
-    untrained = bool(headlines) and all(headline.first == "untrained" for headline in headlines)
+    asked = headlines() if asked is None else asked
+    numbers = scores[[headline.name for headline in asked]].notna().sum(axis=1).groupby(scores.setting).sum()
+    untrained = bool(asked) and all(headline.first == "untrained" for headline in asked)
     found = [setting_of(row) for _, row in scores.drop_duplicates("setting")[columns].iterrows()]
     return sorted(found, key=lambda one: (-numbers[one.label], one.trained == untrained, -one.depth, one.label))
 

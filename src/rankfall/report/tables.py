@@ -25,12 +25,14 @@ from rankfall import __version__
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.report.conform import conform
-from rankfall.report.schema import schema
+from rankfall.report.quantities import lend_headlines, lent
+from rankfall.report.schema import finds_headlines, schema
 from rankfall.report.sealed import MARK, UNSEALED, is_whole, seal
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MODULES = "modules"
 PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
 
 
@@ -54,7 +56,9 @@ def write(
 ) -> None:
     """Check, sort and write one table atomically; `meta` is what `provenance` returns."""
     data = conform(name, rows)
-    about = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
+    about = {"table": name, "schema": schema(name).version, **_borrowed(name)} | dict(
+        provenance() if meta is None else meta
+    )
     about["sealed"] = UNSEALED
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
     buffer = io.BytesIO()
@@ -79,6 +83,8 @@ def read(path: Path, name: str | None = None) -> pa.Table:
         raise RankfallError(f"{path} has no digest of its content, as tables of this version have: run the step again")
     if name is not None and found != name:
         raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
+    if finds_headlines(found):
+        lend_headlines(about.get(MODULES, "").split())
     table = schema(found)
     columns = [column.name for column in table.columns]
     if about.get("schema") != table.version or data.column_names != columns:
@@ -87,6 +93,11 @@ def read(path: Path, name: str | None = None) -> pa.Table:
         how = ", ".join(detail) or "order or types"
         raise RankfallError(f"{path} has another schema than this version's {found} ({how}): run the step again")
     return data
+
+
+def _borrowed(name: str) -> dict[str, str]:
+    """The modules of users that a table has columns of, where it has."""
+    return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
 def opened(path: Path, how: Callable[[Path], Any]) -> Any:

@@ -20,10 +20,12 @@ DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
 MEASURES = CELLS | {"measure", "models"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
-ROOMS = {"measure": MEASURES, "figure": REPORT, "table": REPORT, "task": DATA}
+ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in components.OF_A_STUDY if kind != "measure"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
 OF_TABLES = {"reproduction", "scorecard"}
-SHOWN = {"figure.py", "columns.py"}  # in the folder of a quantity: of no measure's numbers
+# In the folder of a quantity: of no measure's numbers.
+SHOWN = {"rows.py", *(file for kind, file in components.OF_A_STUDY.items() if kind != "measure")}
+SHARED = {"__init__.py", "rows.py", "rates.py"}  # which rows a quantity is, and how several figures draw it
 
 
 def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
@@ -36,7 +38,7 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
             location = components.locate(kind, name)
             if location is None:
                 continue
-            found = components.describe(kind, name)
+            found = components.describe(kind, name) if kind not in components.LISTS else None
             needs = found.facts.get("NEEDS", "cells") if found else ""
             roots = (location.module, *(MEASURE_ROOTS[needs] if kind == "measure" else ()))
             rooms = ROOMS.get(kind, CELLS) | ({"report", "filters.py"} if name in OF_TABLES else set())
@@ -58,8 +60,10 @@ def strange(file: str, stage: str, rooms: set[str]) -> bool:
         return room not in rooms
     kind, _, name = stage.partition(" ")
     if kind == "measure":
-        return last in SHOWN and name not in OF_TABLES
-    return kind not in components.OF_A_STUDY or last not in ("__init__.py", components.OF_A_STUDY[kind])
+        return len(Path(file).parts) > 3 and last in SHOWN and name not in OF_TABLES
+    if kind == "sentence":
+        return last == "measure.py"
+    return kind not in components.OF_A_STUDY or last not in {*SHARED, components.OF_A_STUDY[kind]}
 
 
 def test_what_a_field_means_is_in_no_key() -> None:
@@ -95,10 +99,10 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_a_kind_is_declared_once() -> None:
-    """Every folder of components belongs to a field of a design, or to the three kinds that are no part of a cell."""
+    """Every folder of components belongs to a field of a design, or to the kinds that a quantity has."""
     kinds = declared(Task, Architecture, Training)
     assert {kind: (f"{about['folder']}/*.py",) for kind, about in kinds.items()}.items() <= components.KINDS.items()
-    assert set(components.KINDS) - set(kinds) == {"measure", "figure", "table"}
+    assert set(components.KINDS) - set(kinds) == set(components.OF_A_STUDY)
     folders = {f"{path.parent.relative_to(PACKAGE)}/*.py" for path in (PACKAGE / "nets").glob("*/__init__.py")}
     assert folders <= {place for places in components.KINDS.values() for place in places}
 

@@ -33,7 +33,9 @@ def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyP
     assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
     files = Statements(make_plan(CONFIG)).page().files()
     assert {
-        "rankfall/report/page/charts/rank.py",
+        "rankfall/rank/residuals/chart.py",
+        "rankfall/rank/residuals/sentence.py",
+        "rankfall/rank/residuals/headline.py",
         "rankfall/report/headlines.py",
         "rankfall/report/page/script/panel.js",
     } <= set(files)

@@ -7,11 +7,12 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
 from rankfall.report.account import account
 from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
 from rankfall.report.lines import below, labelled, on
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -76,10 +77,10 @@ def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = Non
         distances(row[1], table)
         table = table.assign(value=table.value.astype(float))
         methods(row[2], quantity(table, "not first"), "method")
-        others = table[
-            (table.quantity == "spearman of others") & ((table.method == "jacobian") | (table.other == "jacobian"))
-        ]
-        methods(row[3], others.assign(method=others.other.where(others.method == "jacobian", others.method)), "method")
+        others = select(table, {"quantity": "spearman of others"})
+        first, second = others.method == JACOBIAN["method"], others.other == JACOBIAN["method"]
+        others = others.assign(method=others.other.where(first, others.method))
+        methods(row[3], others[first | second], "method")
         row[2].set_ylim(-0.03, 1.03)
         if length:
             row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
@@ -109,13 +110,12 @@ def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = Non
 
 
 def quantity(table: "DataFrame", name: str) -> "DataFrame":
-    return table[(table.quantity == name) & (table.kept_tokens == "all")]
+    return select(table, ALL_TOKENS | {"quantity": name})
 
 
 def own(axis: "Axes", table: "DataFrame", published: bool) -> None:
     """Boxes of the quantiles that the table has: the tokens themselves are not in it."""
-    part = quantity(table, "own share")
-    means = part[part.method == "jacobian"].groupby("layer")[list(QUANTILES.values())].mean()
+    means = select(table, JACOBIAN | OWN).groupby("layer")[list(QUANTILES.values())].mean()
     boxes = [{key: line[column] for key, column in QUANTILES.items()} | {"fliers": []} for _, line in means.iterrows()]
     axis.bxp(boxes, positions=list(means.index), widths=0.6, showfliers=False, medianprops={"color": RED})
     if published:
@@ -128,7 +128,7 @@ def distances(axis: "Axes", table: "DataFrame") -> None:
     """Stacked shares."""
     from seaborn import color_palette
 
-    part = table[(table.method == "jacobian") & (table.kept_tokens == "all") & table.quantity.isin(list(SHARES))]
+    part = select(table, JACOBIAN | {"quantity": list(SHARES)})
     stacked = (
         part.groupby(["layer", "quantity"])
         .value.mean()
@@ -155,7 +155,7 @@ def ticks(layers: list[int]) -> list[int]:
 
 def finding(means: "DataFrame") -> str:
     """Median own share after the last layer, of each network."""
-    part = means[(means.method == "jacobian") & (means.quantity == "own share") & (means.kept_tokens == "all")]
+    part = select(means, JACOBIAN | OWN)
     last = part[part.layer == part.groupby("network").layer.transform("max")].set_index("network")["median"]
     said = ", ".join(f"{value:.1%} ({name})" for name, value in last.items())
     return f"The median own share after the last layer is {said}."

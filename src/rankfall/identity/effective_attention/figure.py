@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.identity.attention_identity.rows import WHOLE
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.measured import measured
 from rankfall.report.model_names import name_measurements
+from rankfall.report.selection import select
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ def effective_attention(
 ) -> Picture:
     """One panel a model and phase; `tokens`: the length, null: the greatest measured."""
     table = measured(read("model_attention_identity"), "effective_attention", models)
-    table = table[(table.left_out == "nothing") & table.value.notna() & table.quantity.isin(list(QUANTITIES))]
+    table = select(table, WHOLE | {"quantity": list(QUANTITIES)})
+    table = table[table.value.notna()]
     network = [table.model, table.phase]
     longest = table.groupby(network).tokens.transform("max")
     wanted = (

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
+from rankfall.identity.influence.rows import SHARES
 from rankfall.report.account import account
 from rankfall.report.colours import BLUE, CHANCE, RED, WHOLE
 from rankfall.report.lines import SHARE, below, labelled, on, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean
-from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def influence(
 ) -> Picture:
     """`depth`, `alpha`: which untrained stack; `architecture`, `task`: which causal cells, by default the first, and the commonest."""
     table = read("influence")
-    whole, places = table[table.quantity == "agreement"], table[(table.quantity == "share") & (table.depth == depth)]
+    whole, places = table[table.quantity == "agreement"], select(table, SHARES | {"depth": depth})
     if places.empty or not (places.alpha == alpha).any():
         raise RankfallError(
             f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rankfall.identity.attention_identity.rows import EXACT, WHOLE, exact
 from rankfall.report.lines import below, labelled, on, steps
 from rankfall.report.measured import measured
 from rankfall.report.model_names import name_measurements
+from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas, spaced
 
 if TYPE_CHECKING:
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["model_attention_identity"]
-TOLERANCE = 1e-10
 LOOSE = 1e-3
 MOST = ("pi", 80)  # from the tenth to the ninetieth percentile
 PANELS = {
@@ -27,32 +28,33 @@ PANELS = {
 def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
     table = measured(read("model_attention_identity"), "model_attention_identity", models)
-    table = table[(table.left_out == "nothing") & table.value.notna()]
+    table = select(table, WHOLE)
+    table = table[table.value.notna()]
     names = name_measurements(table)
     table = table.assign(line=names, value=table.value.astype(float))
-    exact = table[table.tolerance.isna() | (table.tolerance == TOLERANCE)]
+    exactly = exact(table)
     longest = table[table.tokens == table.groupby("line").tokens.transform("max")]
     palette = steps(sorted(set(names)))
     figure, axes = canvas(2, 3, WIDTH, 4.2)
     panels = [panel for row in axes for panel in row]
     for panel, (quantity, title) in zip(panels, PANELS.items()):
-        on(panel, exact[exact.quantity == quantity], "tokens", "value", "line", palette, errorbar=MOST)
+        on(panel, exactly[exactly.quantity == quantity], "tokens", "value", "line", palette, errorbar=MOST)
         panel.set(xlabel="tokens", ylabel=title)
     on(panels[4], longest[longest.quantity == "distance"], "layer", "value", "line", palette, errorbar=MOST)
-    rank = longest[(longest.quantity == "rank") & longest.tolerance.isin([TOLERANCE, LOOSE])]
+    rank = longest[(longest.quantity == "rank") & longest.tolerance.isin([EXACT, LOOSE])]
     on(panels[5], rank.assign(tolerance=rank.tolerance.map("{:g}".format)), "layer", "value", "line", palette, errorbar=None,
-       style="tolerance", style_order=[f"{TOLERANCE:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
+       style="tolerance", style_order=[f"{EXACT:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
     for panel, title in zip(panels[4:], ("farthest distribution", "rank of T")):
         panel.set(xlabel="layer", ylabel=title, xticks=spaced(1, int(table.layer.max()) if len(table) else 1))
     limits(panels[0], panels[5], table, palette)
     below(figure, labelled([panels[0]], ("line",)), 4)
-    points = exact.groupby(["line", "tokens", "layer", "quantity"]).value
+    points = exactly.groupby(["line", "tokens", "layer", "quantity"]).value
     caption = (
         "How far attention weights are determined by what the attention returns, against the length of the text (means over "
         "layers and heads, "
         "bands from the tenth to the ninetieth percentile) and, last two, by layer at the greatest length (a head returns its "
         f"weights times T; ranks of T at relative tolerances 1e-10, solid, and 1e-3, dashed; dotted: what the head width gives). "
-        f"{finding(exact)}"
+        f"{finding(exactly)}"
     )
     numbers = points.agg(
         mean="mean", low=lambda x: x.quantile(0.1), high=lambda x: x.quantile(0.9), count="count"

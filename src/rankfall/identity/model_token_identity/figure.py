@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
+from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
-from rankfall.report.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
-from rankfall.report.rates import finding, measured_candidates, numbers, own, panels
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import Picture
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from rankfall.design import UNREAD
-from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import Column, Table
+
+FINDS = ["headline"]
 
 
 def scorecard() -> Table:
@@ -51,7 +53,7 @@ def scorecard() -> Table:
                 nullable=True,
                 provenance=True,
             ),
-            *(column for headline in HEADLINES for column in columns_of(headline)),
+            *(column for headline in headlines() for column in columns_of(headline)),
         ),
         key=("architecture", "variant", "setting"),
         cells=False,

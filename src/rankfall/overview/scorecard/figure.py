@@ -6,7 +6,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.headlines import STUDIES, Headline
+from rankfall.report.headlines import Headline
+from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
 from rankfall.report.score_text import choose, name_row, notes, say_seeds, write_chance, write_score
 from rankfall.report.settings import Setting, rows_at, say_setting
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["scorecard"]
+FINDS = ["headline"]
 KEEPS = 0.5  # residual at the last layer
 WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row, the names, and the headings
 

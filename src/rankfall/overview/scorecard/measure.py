@@ -13,8 +13,7 @@ options, and stand in every row of an architecture.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.cell_numbers import OF_CELLS
-from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
 from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
@@ -28,19 +27,8 @@ if TYPE_CHECKING:
 
 TABLE = "scorecard"
 NEEDS = "tables"
-TABLES = [
-    "cells",
-    "residuals",
-    "law",
-    "orders",
-    "paths",
-    "probe",
-    "probe_trained",
-    "extrapolation",
-    "attention_identity",
-    "token_identity",
-    "attribution",
-]  # of these, what the run makes
+TABLES = ["cells"]  # and what headlines are made of; of these, what the run makes
+FINDS = ["headline"]
 ROW = ["architecture", "design", "setting"]
 Value = dict[str, Any]
 
@@ -52,12 +40,12 @@ def scorecard(context: "Context") -> list[dict[str, Any]]:
         return []
     cells = placed(cells).assign(heads=fill_sizes(cells).heads)
     rows = {place: about(part) for place, part in cells.groupby(ROW)}
-    parts = {name: by_parts(context.table(name), name) for name in ("orders", "probe")}
-    for headline in HEADLINES:
+    for headline in headlines():
         table = context.table(headline.table)
+        parts = by_parts(table, headline)
         numbers = {} if headline.components else of_networks(headline, table, cells)
         for place, row in rows.items():
-            found = of_parts(headline, parts[headline.table], row) if headline.components else numbers[place]
+            found = of_parts(headline, parts, row) if headline.components else numbers[place]
             row |= {f"{headline.name}{suffix}": value for suffix, value in found.items()}
     return list(rows.values())
 
@@ -89,8 +77,7 @@ def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame
     asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "trained", "status", "reason"]]
     if headline.first == "only trained":
         asked = asked[asked.trained]
-    made = OF_CELLS[headline.name]
-    number = made.number(made.rows(table[table.status == "done"]))
+    number = headline.number(headline.rows(table[table.status == "done"]))
     found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
     trained = cells.groupby(ROW).trained.first()
     return {
@@ -162,14 +149,8 @@ def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any])
     one = row_of(headline, rows, row)
     if isinstance(one, str):
         return lacking(headline, one)
-    known: Value = {}
-    if headline.table == "orders":
-        number, spread, where = one.order, one.uncertainty, f"{one.block}, {one.draws} draws"
-    else:
-        number, spread, where = one.untrained_rows, None, f"{one.tokens} tokens, {one.draws} draws"
-        number = number if missing(number) else number / one.tokens
-        theory = None if missing(one.theory_rows) else one.theory_rows / one.tokens
-        known = {"_chance": 1 / one.tokens, "_ceiling": number_of(theory)}
-    if missing(number):
-        return lacking(headline, str(one.reason) or "it has no number", _at=where, **known)
-    return lacking(headline, "") | known | {"": float(number), "_deviation": number_of(spread), "_at": where}
+    found = headline.number(one)
+    known = {"_at": found.at, **{f"_{name}": number_of(value) for name, value in found.beside.items()}}
+    if missing(found.number):
+        return lacking(headline, str(one.reason) or "it has no number", **known)
+    return lacking(headline, "", **known) | {"": float(found.number), "_deviation": number_of(found.deviation)}

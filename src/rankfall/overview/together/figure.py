@@ -5,13 +5,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.identity.attention_identity.rows import RANK, of_heads
+from rankfall.identity.attribution.rows import JACOBIAN, OWN
+from rankfall.identity.token_identity.rows import LINEAR, NEAREST, is_own
+from rankfall.rank.residuals.rows import RESIDUAL
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
 from rankfall.report.lines import FLOOR, SHARE, SIZE, below, floored, labelled, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean
-from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -70,6 +74,7 @@ def together(
         name: cells.merge(one, on="key").groupby([*CELL, "layer"]).value.mean().astype(float).reset_index()
         for name, one in found.items()
     }
+    within = select(table, {"candidates": NEAREST["candidates"]})
     figure, axes = canvas(len(NAMES), len(shown), WIDTH, 1.45 * len(NAMES) + 0.6, sharex=True, sharey="row")
     for (row, (name, title)), (column, training) in itertools.product(enumerate(NAMES.items()), enumerate(shown)):
         panel, part = axes[row][column], values[name]
@@ -82,11 +87,11 @@ def together(
         if name == "residual":
             panel.axhline(FLOOR, color=CHANCE, linewidth=1, linestyle=":")
         if row >= 2:
-            guess = table[(table.training == training) & (table.candidates == "sentence")].chance.mean()
+            guess = within[within.training == training].chance.mean()
             panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
         panel.set(xlabel="layer", ylabel=title, title=label(training) if row == 0 else "")
     below(figure, labelled(axes[2]), 5)
-    guesses = table[table.candidates == "sentence"].chance.astype(float)
+    guesses = within.chance.astype(float)
     least, most = (f"{guess:.3g}" for guess in (guesses.min(), guesses.max()))
     level = least if least == most else f"{least} to {most}"
     every = concat(
@@ -160,32 +165,31 @@ def correlations(values: "dict[str, DataFrame]") -> "DataFrame":
 
 def residual(table: "DataFrame") -> "DataFrame":
     """(key, layer, value), as all that follow: composite norm about the token mean, mean over samples."""
-    state = (table.place == "state") & (table.quantity == "residual")
-    return table[state & (table.matrix_norm == "composite") & (table.centre == "mean")][["key", "layer", "value"]]
+    return select(table, RESIDUAL)[["key", "layer", "value"]]
 
 
 def rank(table: "DataFrame", tolerance: float) -> "DataFrame":
     """Of T, mean over heads and samples. The block of layer l makes T of the state of layer l - 1."""
-    chosen = (table.quantity == "rank") & (table.left_out == "nothing") & table.attention_head.notna()
-    part = table[chosen & (table.tolerance == tolerance) & table.value.notna()]
-    part = part[part.tokens == part.groupby("key").tokens.transform("max")]
+    part = select(table, RANK | {"tolerance": tolerance})
+    part = of_heads(part[part.value.notna()])
     return part.groupby(["key", "layer"]).value.mean().reset_index().assign(layer=lambda found: found.layer - 1)
 
 
 def identity(table: "DataFrame") -> "DataFrame":
     """Of linear maps trained and tested by cosine among the tokens of the sentence; at layer 0 of the embeddings themselves."""
-    asked = (table.candidates == "sentence") & (table.distance == "cosine")
-    own = (table["map"] == "linear") & (table.loss == "cosine") & (table.trained_layer == table.layer)
-    start = (table["map"] == "naive") & (table.layer == 0)
-    return table[asked & (own | start).fillna(False)].rename(columns={"rate": "value"})[["key", "layer", "value"]]
+    rows = select(table, NEAREST)
+    own = select(rows[is_own(rows)], LINEAR)
+    start = select(rows, {"map": "naive", "layer": 0})
+    rows = rows[rows.index.isin([*own.index, *start.index])]
+    return rows.rename(columns={"rate": "value"})[["key", "layer", "value"]]
 
 
 def own_share(table: "DataFrame") -> "DataFrame":
     """By Jacobian blocks, all tokens kept. At layer 0 the block of a token by itself is the identity and all others are zero: 1."""
     import pandas as pd
 
-    chosen = (table.method == "jacobian") & (table.kept_tokens == "all") & (table.quantity == "own share")
-    found = table[chosen & table.value.notna()][["key", "layer", "value"]]
+    found = select(table, JACOBIAN | OWN)
+    found = found[found.value.notna()][["key", "layer", "value"]]
     return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
 
 

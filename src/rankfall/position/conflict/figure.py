@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 from rankfall.rank.orders.figure import look
+from rankfall.rank.orders.rows import OF_ATTENTION
 from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION
 from rankfall.report.joins import beside
 from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["extrapolation", "probe", "orders"]
-BARE = "attention alone"
 AREAS = (40.0, 420.0)  # points^2, of the best masked accuracy and of one that is FAR below it
 FAR = 0.10
 SIMILAR = 0.05  # accuracies that differ by less are compared by what is kept
@@ -57,9 +57,7 @@ def conflict(
     whole = asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
     known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
-    orders = read("orders")
-    orders = orders[(orders.block == BARE) & orders.biases & (orders.quantity == "res")]
-    orders = most(orders, "heads", heads, or_null=True)
+    orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)
     found = [of(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
     points = [point for point in found if not point["missing"]]
     if not points:

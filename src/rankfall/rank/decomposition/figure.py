@@ -4,13 +4,14 @@ from collections.abc import Callable
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from rankfall.rank.decomposition.rows import PATHS
 from rankfall.report.account import account
 from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
 from rankfall.report.labels import join
 from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean
-from rankfall.report.selection import asked, finished, init_first, one_a_seed, one_of
+from rankfall.report.selection import asked, finished, init_first, one_a_seed, one_of, select
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def decomposition(
     table, architecture = one_of(table, "decomposition", "architecture", architecture)
     table = table[table.depth == table.groupby("training").depth.transform("max")]
     one_a_seed(table, "decomposition", ["training"])
-    paths = table[table.term == "paths"]
+    paths = select(table, PATHS)
     long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")
     for place, name in enumerate(("panel", "line")):
         long[name] = long.column.map({column: about[place] for column, about in LINES.items()})

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankfall.rank.law.rows import clear
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.lines import below, labelled, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
-from rankfall.report.selection import among, asked, clear, finished, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
 from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
 
 if TYPE_CHECKING:

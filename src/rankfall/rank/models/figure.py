@@ -13,6 +13,7 @@ from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.lines import SIZE, legend_below, lines, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
+from rankfall.report.selection import select
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def models(
 ) -> Picture:
     """`models`: which ones, in order; default all. `log`: logarithmic, with what is below the floor of its format shown hollow."""
     table = read("model_residuals")
-    table = table[(table.metric == metric) & (table.centre == centre)]
+    table = select(table, {"metric": metric, "centre": centre})
     if definition is not None:
         table = table[table.definition == definition]
     order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
+from rankfall.rank.orders.rows import BARE, PLAIN
 from rankfall.report.colours import DIRECTION, KEEPS, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN
 from rankfall.report.looks import label
+from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ NAMES = {
     "cls_sep": "CLS and SEP",
 }
 ATTENTIONS = {"gau": "gated unit", "linear": "linear attention"}
-BARE = "attention alone"
 
 
 def orders(
@@ -75,9 +76,9 @@ def orders(
     masks = everything["mask"]
     everything = everything.assign(normaliser=named(everything), mask=masks.fillna("none"))
     table = everything[(everything.quantity == quantity) & ((everything.heads == heads) | everything.heads.isna())]
-    grid = table[(table.block == BARE) & (table.biases == biases)]
-    plain = (table.position == "none") & (table["mask"] == "none") & (table.sentinels == "none") & table.biases
-    around = table[plain & (table.block != BARE)]
+    grid = select(table, {"block": BARE, "biases": biases})
+    plain = select(table, PLAIN | {"biases": True})
+    around = plain[plain.block != BARE]
     present = {str(name) for name in grid.normaliser}
     rows = [name for name in NAMES if name in present] + sorted(present - set(NAMES), key=row_order)
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)

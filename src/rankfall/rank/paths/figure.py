@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
+from rankfall.rank.paths import rows
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def paths(
     titles = {one: titled(*one) for one in order}
     named = [titles[one] for one in zip(table.architecture, table.training, table.depth)]
     table = table.assign(panel=named)
-    table = table[(table.kind != "path") | (table.evaluation == evaluation)]
+    table = table[(table.kind != rows.PATHS["kind"]) | (table.evaluation == evaluation)]
     each = seeded(table)
     grid = lines(
         each, "length", "accuracy", "line", steps([f"{n} paths" for n in sorted(each.paths.unique())]),
@@ -64,7 +65,7 @@ def paths(
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
     whole = asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
     known = account(whole, table, ["architecture", "training", "depth"])
-    chance = table[table.kind == "chance"].accuracy.mean()
+    chance = select(table, rows.CHANCE).accuracy.mean()
     caption = (
         f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over "
         f"{known.with_bands(f'bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths)')}. "
@@ -81,7 +82,7 @@ def titled(architecture: str, training: str, depth: int) -> str:
 
 def seeded(table: "DataFrame") -> "DataFrame":
     """A row a seed at each point: repeats are averaged within a seed."""
-    each = table[table.kind == "path"].groupby([*POINT, "seed"]).accuracy.mean().reset_index()
+    each = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.mean().reset_index()
     return each.assign(line=[f"{count} paths" for count in each.paths])
 
 
@@ -90,7 +91,7 @@ def draws(table: "DataFrame") -> str:
     variance of a draw.
 
     The mean of R repeats has 1/R of their variance; the rest of the variance over seeds is that of the networks. Pooled over all points."""
-    within = table[table.kind == "path"].groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
+    within = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
     total = within.groupby(POINT)["mean"].var()
     if (within["count"] < 2).all() or not total.sum() > 0:
         return "an unknown share"
@@ -137,7 +138,7 @@ def numbers(table: "DataFrame", each: "DataFrame", verdicts: dict[str, dict[str,
     from pandas import DataFrame, concat
 
     rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
-    drawn = concat([each.assign(kind="path"), rest])
+    drawn = concat([each.assign(**rows.PATHS), rest])
     by = summary(drawn, ["panel", "kind", "paths", "length"], "accuracy")
     about = DataFrame.from_dict(verdicts, orient="index").rename_axis("panel").reset_index()
     return by.merge(about, on="panel")

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rankfall.errors import RankfallError
+from rankfall.rank.residuals.rows import RESIDUAL, STATES
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
 from rankfall.report.lines import FLOOR, floored, legend_below, lines, summary
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of
+from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def residuals(
     table = among(table, "residuals", "architecture", architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     whole = asked(read("residuals"), where, task=task, architecture=architectures)
-    table = table[(table.place == "state") & (table.quantity == quantity)]
-    if quantity == "residual":
-        table = table[(table.matrix_norm == norm) & (table.centre == centre)]
+    table = select(table, STATES | {"quantity": quantity})
+    if quantity == RESIDUAL["quantity"]:
+        table = select(table, {"matrix_norm": norm, "centre": centre})
     if table.empty:
         raise RankfallError(
             f"figure residuals: the table has no states' {quantity} by norm {norm!r} about centre {centre!r}"

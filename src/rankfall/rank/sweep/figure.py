@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankfall.errors import RankfallError
+from rankfall.rank.law.rows import clear, lacking
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
@@ -16,7 +17,7 @@ from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
 from rankfall.report.ranking import average, say_ends, say_first
-from rankfall.report.selection import asked, clear, finished, lacking, one_a_seed, said
+from rankfall.report.selection import asked, finished, one_a_seed, said
 from rankfall.report.style import Picture, power, spaced, tower
 
 if TYPE_CHECKING:

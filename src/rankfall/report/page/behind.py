@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.cell_numbers import OF_CELLS
-from rankfall.report.headlines import HEADLINES, Headline
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.rows import encoded
 from rankfall.report.part_numbers import by_parts, row_of
 
@@ -23,30 +22,28 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
     if scores is None:
         return {}
     kept = {name: table[table.status == "done"] if "status" in table else table for name, table in frames.items()}
-    parts = {name: by_parts(kept.get(name), name) for name in ("orders", "probe")}
     found: dict[str, Any] = {}
     selected: dict[Any, DataFrame] = {}
     keys_of: dict[str, set[str]] = {}
     places = {key: number for number, key in enumerate(cells.key)}
-    for headline in HEADLINES:
+    for headline in headlines():
         if headline.table not in frames:
             continue
         if headline.components:
-            found[headline.name] = {
-                "rows": [place(headline, parts[headline.table], row) for _, row in scores.iterrows()]
-            }
+            parts = by_parts(kept.get(headline.table), headline)
+            found[headline.name] = {"rows": [place(headline, parts, row) for _, row in scores.iterrows()]}
             continue
-        made = OF_CELLS[headline.name]
-        if made.rows not in selected:
-            selected[made.rows] = made.rows(kept[headline.table])
+        source = headline.table, headline.rows
+        if source not in selected:
+            selected[source] = headline.rows(kept[headline.table])
         if headline.table not in keys_of:  # once for each table: some have a row for each of a hundred thousand numbers
             keys_of[headline.table] = set(frames[headline.table].key)
         measured = cells.loc[[key in keys_of[headline.table] for key in cells.key], ["key", "trained"]]
         if headline.first == "only trained":
             measured = measured[measured.trained]
         keys = measured[["key"]]
-        numbers = keys.merge(made.number(selected[made.rows])[["key", "number", "why"]], on="key", how="left")
-        wanted, chosen = set(keys.key), selected[made.rows]
+        numbers = keys.merge(headline.number(selected[source])[["key", "number", "why"]], on="key", how="left")
+        wanted, chosen = set(keys.key), selected[source]
         rows = [at for at, key in zip(chosen.index.tolist(), chosen.key.tolist(), strict=True) if key in wanted]
         found[headline.name] = {"networks": encoded(numbers.fillna({"why": ""}), places), "rows": rows}
     return found

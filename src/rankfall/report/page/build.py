@@ -11,11 +11,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import colour
-from rankfall.report.headlines import HEADLINES
+from rankfall.report.headlines import describe as describe_headline
+from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_models
 from rankfall.report.page.behind import behind
-from rankfall.report.page.charts import CHARTS, MENUS, Chart
+from rankfall.report.page.chart import MENUS, Chart, charts, describe
 from rankfall.report.page.findings import findings, was_run
 from rankfall.report.page.glossary import linker, terms, write_glossary
 from rankfall.report.page.library import bundle
@@ -75,15 +76,15 @@ def page(given: Given, most: int = MOST) -> str:
     shown = relabel(cells.assign(apart=apart(cells)))
     shown = shown.assign(label=shown.architecture + variant)
     places = {key: place for place, key in enumerate(cells.key)}
-    charts = [
-        drawn(chart, with_chance(frames[chart.table], cells), places) for chart in CHARTS if chart.table in frames
+    drawn = [
+        draw(chart, with_chance(frames[chart.table], cells), places) for chart in charts() if chart.table in frames
     ]
-    charts = [chart for chart in charts if chart["data"]["rows"]]
+    drawn = [chart for chart in drawn if chart["data"]["rows"]]
     main = {
         "cells": encoded(shown[list(CELL_FIELDS)]),
-        "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), charts)},
-        "charts": charts,
-        "headlines": [asdict(headline) for headline in HEADLINES],
+        "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), drawn)},
+        "charts": drawn,
+        "headlines": [describe_headline(headline) for headline in headlines()],
         "scorecard": encoded(relabel(frames["scorecard"])) if "scorecard" in frames else None,
         "settings": [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
         if "scorecard" in frames
@@ -116,7 +117,8 @@ def page(given: Given, most: int = MOST) -> str:
         "was_run": html.escape(was_run(cells)) + lacking(given.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
-            choose_picture(charts), next((say_setting(one.setting) for one in first if one.study == "rank"), "")
+            choose_picture(drawn, [chart.name for chart in charts() if chart.opening]),
+            next((say_setting(one.setting) for one in first if one.study == "rank"), ""),
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
         "glossary": write_glossary(terms(cells)),
@@ -182,14 +184,13 @@ def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
     return table.assign(chance_of_cell=table.key.map(cells.set_index("key").chance)) if "key" in table else table
 
 
-def drawn(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
+def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
     """A chart with its rows, what they are compared with, what is lacking, and its specification."""
     rows = chart_rows(chart, table)
     networks = "key" in rows
     known = places if networks else None
     texts = {} if networks else name_texts(chart, table)
-    about = {name: value for name, value in asdict(chart).items() if name not in ("where", "most", "beside")}
-    about |= {"measured": chart.measured, "measured_title": chart.measured_title, "networks": networks}
+    about = describe(chart) | {"networks": networks}
     about["beside"] = [
         {"name": level.name, "column": level.column, "shared": level.shared}
         | ({"rows": encoded(level_rows(chart, table, level.where).replace(texts), known)} if level.where else {})

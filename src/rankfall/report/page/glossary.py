@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.report.headlines import HEADLINES
+from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
 from rankfall.report.page.words import WORDS
 from rankfall.report.parts import MADE_OF
@@ -54,7 +54,7 @@ def terms(cells: DataFrame) -> list[Term]:
         if kind in components.KINDS:
             names = sorted({parts(value)[0] for value in cells[kind].dropna()} - {"none"})
             found += [Term(name, kind.replace("_", " "), say_component(kind, name)) for name in names]
-    found += [Term(headline.title, "number", headline.meaning) for headline in HEADLINES]
+    found += [Term(headline.title, "number", headline.meaning) for headline in headlines()]
     return found + [Term(name, "word", meaning) for name, meaning in WORDS.items()]
 
 

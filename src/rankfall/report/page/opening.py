@@ -8,7 +8,6 @@ from typing import Any
 from rankfall.report.page.findings import Finding
 
 ASKED = ("rank", "position", "identity")  # the three questions
-PICTURES = ("residual", "law", "models", "accuracy")  # the first of these charts that there is
 
 
 def choose_findings(found: Sequence[Finding]) -> list[Finding]:
@@ -20,9 +19,9 @@ def choose_findings(found: Sequence[Finding]) -> list[Finding]:
     return (chosen + [one for one in found if one not in chosen])[:3]
 
 
-def choose_picture(charts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """A chart of lines or points that the run has."""
+def choose_picture(charts: Sequence[Mapping[str, Any]], opening: Sequence[str]) -> Mapping[str, Any] | None:
+    """The first of these that the run has, or else a chart of lines or points."""
     by_name = {chart["name"]: chart for chart in charts}
-    return next((by_name[name] for name in PICTURES if name in by_name), None) or next(
+    return next((by_name[name] for name in opening if name in by_name), None) or next(
         (chart for chart in charts if chart["kind"] != "grid"), None
     )

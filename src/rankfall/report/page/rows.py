@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.page.charts import Chart
-from rankfall.report.selection import clear
+from rankfall.report.page.chart import Chart
+from rankfall.report.selection import select
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -16,64 +16,13 @@ CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")
 UNREAD = {"mask": "none", "normaliser": "not read"}
 
 
-def own(table: DataFrame) -> Series:
-    """Maps on the layer that they were trained on."""
-    return (table.trained_layer.isna() | (table.trained_layer == table.layer)).astype(bool)
-
-
-def trained(table: DataFrame) -> Series:
-    return table.epochs > 0
-
-
-def curve(table: DataFrame) -> Series:
-    """What an influence is of: a formula, or a network with a position encoding."""
-    network = table.network.where(table.network == "none", " of " + table.network + ", position " + table.position)
-    return table.source + network.where(table.network != "none", "")
-
-
-def equal_shares(table: DataFrame) -> Series:
-    """Where every token of a sample has the same share."""
-    if "length" not in table:
-        return table.samples / table.tokens
-    return 1 / (
-        table["length"] - (table.kept_tokens == "without first")
-    )  # of models, of whose tokens only some are asked
-
-
-def equal_places(table: DataFrame) -> Series:
-    return 1 / table["places" if "places" in table else "length"]
-
-
-def kept_by_chance(table: DataFrame) -> Series:
-    """Of the accuracy at the trained length, by naming the most frequent word."""
-    return table.chance / table.accuracy_trained.where(table.accuracy_trained > 0)
-
-
-def chance_of_metric(table: DataFrame) -> Series:
-    """Of the test's accuracy; other metrics have none."""
-    return table.chance_of_cell.where((table.split == "test") & (table.metric == "accuracy"))
-
-
-DERIVED: dict[str, Callable[[Any], Any]] = {
-    "own": own, "trained": trained, "curve": curve, "clear": clear, "equal_shares": equal_shares, "equal_places": equal_places,
-    "kept_by_chance": kept_by_chance, "chance_of_metric": chance_of_metric,
-}  # fmt: skip
-
-
 def prepare(chart: Chart, table: DataFrame) -> DataFrame:
     """The rows of networks that are done, with what is derived from them."""
     if "status" in table:
         table = table[table.status == "done"]
     if "key" not in table:  # of components: what does not read masks stands where there is none
         table = table.assign(**{name: table[name].fillna(word) for name, word in UNREAD.items() if name in table})
-    wanted = {*chart.where, chart.line, *(level.column for level in chart.beside)}
-    return table.assign(**{name: made for name, made in DERIVED.items() if name in wanted})
-
-
-def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
-    for column, wanted in where.items():
-        table = table[(table[column] == wanted).fillna(False).astype(bool)]
-    return table
+    return table.assign(**chart.derive)
 
 
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:

@@ -6,10 +6,10 @@ import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.headlines import STUDIES
-from rankfall.report.page.charts import CHARTS
+from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import Finding
 from rankfall.report.page.words import SOURCES
+from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import schema
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
 
 def uncharted(names: Iterable[str]) -> str:
     """A sentence on the tables that nothing on the page is drawn from."""
-    shown = {"cells", "scorecard", "reproduction", *(chart.table for chart in CHARTS)}
+    shown = {"cells", "scorecard", "reproduction", *(chart.table for chart in charts())}
     left = sorted(set(names) - shown)
     return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
 

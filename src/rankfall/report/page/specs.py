@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
-from rankfall.report.page.charts import Chart
+from rankfall.report.page.chart import Chart
 
 HEIGHT = 320
 TITLES = ("x", "y", "value", "line")  # of which a kind's specification has places

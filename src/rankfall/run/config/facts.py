@@ -53,6 +53,10 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a mapping of options to lists of words that stand for no file",
     ),
     "TABLES": (_words, "a list of tables"),
+    "FINDS": (
+        lambda value: _words(value) and set(value) <= components.LISTS.keys(),
+        f"a list of what quantities declare ({', '.join(components.LISTS)})",
+    ),
     "PROVIDES": (_listed, "a list of what it has for measures, such as weights"),
     "BREAKS": (_listed, "a list of what attention has that is not the whole of it with this position, such as values"),
     "USES": (

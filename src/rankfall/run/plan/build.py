@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rankfall.report.quantities import lend
 from rankfall.run.config.looks import check_colours, check_labels
 from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
@@ -18,7 +19,7 @@ from rankfall.run.plan import uses
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
-from rankfall.run.plan.entries import CELL_TABLES, FigurePlan, MeasurePlan, fed, figure_plan, measure_plan
+from rankfall.run.plan.entries import CELL_TABLES, FigurePlan, MeasurePlan, fed, figure_plan, measure_plan, modules_of
 from rankfall.run.plan.grid import SECTIONS, Grid, resolved
 from rankfall.run.plan.selection import select
 from rankfall.run.plan.slices import Addresses, Slice, addresses_of, sliced
@@ -60,6 +61,11 @@ class Plan:
         for measure in self.measures.values():
             found.setdefault(measure.table, []).append(measure.name)
         return dict(sorted(found.items()))
+
+    @property
+    def modules(self) -> list[str]:
+        """The quantities of users that it has."""
+        return [table for table in self.tables if "." in table]
 
     def shards_of(self, task: str) -> list[str]:
         """The shards of a task."""
@@ -116,8 +122,10 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     config = resolved(written)
     labels, colours = check_labels(written), check_colours(written)
     sources, grid = Sources(), Grid(config)
-    measures = fed({name: measure_plan(config, name, sources) for name in config.measures})
-    figures = {name: figure_plan(config, name, sources, measures.values()) for name in config.figures}
+    modules = modules_of(config)
+    lend(modules)  # whoever has planned knows the quantities of users that the plan has
+    measures = fed({name: measure_plan(config, name, sources, modules) for name in config.measures})
+    figures = {name: figure_plan(config, name, sources, measures.values(), modules) for name in config.figures}
     left_out: Mapping[str, Counter[str]] = {}
     addresses: Addresses = {}
     if only is not None:

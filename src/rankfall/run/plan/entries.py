@@ -7,6 +7,8 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Component
+from rankfall.errors import RankfallError
+from rankfall.report.quantities import sources as sources_of
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, shown
 from rankfall.run.config.types import Config
@@ -65,17 +67,28 @@ class FigurePlan:
         return self.component.options
 
 
-def measure_plan(config: Config, name: str, sources: Sources) -> MeasurePlan:
+def modules_of(config: Config) -> list[str]:
+    """The quantities of users whose tables a configuration has filled: such a table is named by its module."""
+    components_of = {f"measures.{name}": entry.component for name, entry in config.measures.items()}
+    tables = {str(_facts("measure", component, path).get("TABLE")) for path, component in components_of.items()}
+    return sorted(table for table in tables if "." in table)
+
+
+def found_by(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:
+    """The modules that a component loads which FINDS what quantities declare: all that there are, and those of users."""
+    modules = list(modules)
+    located = [components.locate(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
+    return [location.module for location in located if location is not None]
+
+
+def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[str] = ()) -> MeasurePlan:
     component, path = config.measures[name].component, f"measures.{name}"
     facts = _facts("measure", component, path)
-    table, needs = facts.get("TABLE"), facts.get("NEEDS", "cells")
-    if table not in components.names("table"):
-        raise problem(
-            path, f"its component says TABLE = {shown(table)}", allowed=components.names("table"), given=table
-        )
+    needs = facts.get("NEEDS", "cells")
+    table = _declared_table(facts.get("TABLE"), path, "TABLE = {}")
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs]]
+    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *found_by(facts, modules)]
     files = files_of("measure", component, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
@@ -91,6 +104,9 @@ def measure_plan(config: Config, name: str, sources: Sources) -> MeasurePlan:
         roots, files = _with(sources, roots, files, uses.chosen(component.options, facts, builds), path)
     code, fingerprint = _code(sources, roots, files)
     wanted = _tables(facts, path) if needs == "tables" else ()
+    wanted += tuple(
+        sorted({table for kind in facts.get("FINDS", ()) for table in sources_of(kind, modules)} - {*wanted})
+    )
     return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
 
 
@@ -118,7 +134,9 @@ def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple
     return code, digest(fingerprint, files) if files else fingerprint
 
 
-def figure_plan(config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan]) -> FigurePlan:
+def figure_plan(
+    config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan], modules: Iterable[str] = ()
+) -> FigurePlan:
     component, path = config.figures[name].component, f"figures.{name}"
     facts = _facts("figure", component, path)
     if "USES" in facts:
@@ -135,18 +153,31 @@ def figure_plan(config: Config, name: str, sources: Sources, measures: Iterable[
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
     files = files_of("figure", component, path)
-    return FigurePlan(name, component, tables, *_code(sources, [module_of("figure", component, sources)], files))
+    roots = [module_of("figure", component, sources), *found_by(facts, modules)]
+    return FigurePlan(name, component, tables, *_code(sources, roots, files))
 
 
 def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
     """What a measure of tables or a figure reads."""
-    declared = components.names("table")
-    for table in facts.get("TABLES", ()):
-        if table not in declared:
-            raise problem(path, f"its component says TABLES = [{shown(table)}]", allowed=declared, given=table)
+    tables = tuple(_declared_table(table, path, "TABLES = [{}]") for table in facts.get("TABLES", ()))
     if not facts.get("TABLES"):
-        raise problem(path, "its component does not say which TABLES it reads", allowed=declared)
-    return tuple(facts["TABLES"])
+        raise problem(path, "its component does not say which TABLES it reads", allowed=components.names("table"))
+    return tables
+
+
+def _declared_table(table: Any, path: str, said: str) -> str:
+    """That a table is declared: here, or by a module of a user, which names it."""
+    why, known = "", components.names("table")
+    if isinstance(table, str) and "." in table:
+        try:
+            components.locate("table", table)
+        except RankfallError as error:
+            why = f": {error}"
+    elif table not in known:
+        why = " "
+    if why:
+        raise problem(path, f"its component says {said.format(shown(table))}{why.strip()}", allowed=known, given=table)
+    return str(table)
 
 
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from rankfall.errors import RankfallError
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import CELL_TABLES, Plan
 from rankfall.run.plan.cell import Cell, alike, digest, digest_of
+from rankfall.run.plan.entries import found_by
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 
@@ -166,7 +167,8 @@ class Statements:
         """The page of all tables; figures are linked from it, with their captions."""
 
         def make() -> Statement:
-            code = self._sources.code_files(PAGE_ROOTS) | page_files()
+            found = found_by({"FINDS": [*components.LISTS]}, self.plan.modules)
+            code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
             given = [self.table(table).digest for table in self.tables]
             drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
             what = f"{len(given)} tables and {len(drawn)} figures"
@@ -214,9 +216,10 @@ class Statements:
 
     def _table_code(self, table: str) -> dict[str, str]:
         if table not in self._row_codes:
-            declared = components.locate("table", table)
+            declared = components.describe("table", table)
             assert declared is not None
-            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.module])
+            found = found_by(declared.facts, self.plan.modules)
+            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
         return self._row_codes[table]
 
     def _rows(self, cells: Sequence[Cell]) -> str:

@@ -1,4 +1,5 @@
-"""What a chart of the page is: a table's rows, and what a reader may choose.
+"""What an interactive chart of the page is: a table's rows, and what a reader may choose. A quantity declares its own in `chart.py` of its
+folder, as `CHARTS`; a chart is there where its table is.
 
 `lines`: y over x, a line a value of `line`, mean and deviation over seeds. `points`: one value a line.
 `grid`: a colour for each pair of x and y.
@@ -6,9 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from rankfall.report.quantities import declared
 
 NETWORK = ("task", "training", "depth", "apart")  # what networks of one architecture differ in
 MODEL = ("model", "phase", "definition", "text", "length", "dtype")  # what measurements of models differ in
@@ -43,8 +46,8 @@ POSITIVE: Ends = (0.0, None)
 
 @dataclass(frozen=True)
 class Level:
-    """What numbers of a chart are compared with, such as chance: a `column` of the same rows, or one of rankfall.report.page.rows.DERIVED,
-    or the same number of the rows `where`. `shared`: one for all lines, or one for each."""
+    """What numbers of a chart are compared with, such as chance: a `column` of the same rows, or one that the chart derives, or the same
+    number of the rows `where`. `shared`: one for all lines, or one for each."""
 
     name: str
     column: str = ""
@@ -54,14 +57,13 @@ class Level:
 
 @dataclass(frozen=True)
 class Chart:
-    """`line`: a column, or one of rankfall.report.page.rows.DERIVED; `choose`: columns with a menu each, of which one value is shown;
-    `where`: rows that it is drawn from; `most`: of these columns only the greatest value of each network."""
+    """`line`: a column; `choose`: columns with a menu each, of which one value is shown; `where`: rows that it is drawn from; `most`: of
+    these columns only the greatest value of each network; `derive`: columns that the table has not, and how each is made of it; `opening`:
+    it may be the page's first picture; `place`: among those of its study, the lowest first."""
 
     name: str
-    study: str  # one of rankfall.report.headlines.STUDIES
     title: str
     text: str
-    table: str
     x: str
     y: str
     x_title: str
@@ -79,6 +81,11 @@ class Chart:
     within: Ends = (None, None)  # what is possible: no band goes beyond, and squares are coloured from end to end
     better: Literal["high", "low"] | None = None  # of a grid: the end that keeps more
     beside: tuple[Level, ...] = ()
+    derive: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    opening: bool = False
+    place: int = 1000
+    study: str = ""  # one of STUDIES; by default that of its folder
+    table: str = ""  # that of its folder
 
     @property
     def measured(self) -> str:
@@ -88,3 +95,18 @@ class Chart:
     @property
     def measured_title(self) -> str:
         return self.value_title or self.y_title
+
+
+def charts() -> tuple[Chart, ...]:
+    """Of every study and of modules of users, in the order of the page."""
+    found: tuple[Chart, ...] = declared("chart")
+    return found
+
+
+SHOWN = ("name", "study", "title", "text", "table", "x", "y", "x_title", "y_title", "kind", "line", "choose", "scale", "value",
+         "value_title", "named_by", "start", "within", "better", "measured", "measured_title")  # fmt: skip
+
+
+def describe(chart: Chart) -> dict[str, Any]:
+    """For the page."""
+    return {name: getattr(chart, name) for name in SHOWN}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.cell_numbers import STILL
+from rankfall.rank.residuals.headline import STILL
 from rankfall.report.headlines import by_name
 from rankfall.report.labels import join
+from rankfall.report.page.question import Question
 from rankfall.report.page.sentences import at, count_seeds, listed, name, write_number, write_tie
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
@@ -182,3 +183,13 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
         reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))
     said += " ".join(f"Of {join(names)} nobody can say: {why}." for why, names in reasons.items())
     return at(setting, settings) + said.strip()
+
+
+KNOWN = ("residual_last", "log_residual")
+SENTENCES = (
+    Question("Which architecture collapses fastest?", KNOWN, say_fastest, brief=True, place=10),
+    Question("Which order has each block?", KNOWN, say_orders, place=20),
+    Question(
+        "At which layer does the residual fall below 0.1?", ("depth_below_tenth",), say_tenth, whole=True, place=30
+    ),
+)

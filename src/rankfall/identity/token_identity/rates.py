@@ -5,10 +5,12 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
 from rankfall.report.lines import SHARE, below, labelled, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_ends
+from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, canvas
 
 if TYPE_CHECKING:
@@ -28,8 +30,7 @@ NUMBERS = ["network", "candidates", "distance", "map", "layer"]
 
 def own(table: "DataFrame") -> "DataFrame":
     """Maps on the layer that they were trained on, with the loss that is the distance they are asked by, and maps without training."""
-    there = table.trained_layer.isna() | (table.trained_layer == table.layer)
-    return table[there & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
+    return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
 
 def panels(table: "DataFrame", networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> "Figure":
@@ -62,7 +63,7 @@ def rates(panel: "Axes", table: "DataFrame", **band: Any) -> None:
     table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
     on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
        style="distance", style_order=list(DASHES), dashes=DASHES, bounds=SHARE, **band)  # fmt: skip
-    place = table[(table["map"] == "position") & (table.distance == "cosine")]
+    place = select(table, {"map": "position", "distance": "cosine"})
     if len(place):
         panel.axhline(place.rate.mean(), color=PINK, linewidth=1.2, linestyle="-.", label="position alone, cosine")
     panel.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
@@ -72,8 +73,7 @@ def between(panel: "Axes", table: "DataFrame") -> None:
     """Rates of linear maps on the states of other layers, by cosine within the sentence."""
     import seaborn as sns
 
-    chosen = (table["map"] == "linear") & (table.loss == "cosine") & (table.distance == "cosine")
-    part = table[chosen & (table.candidates == "sentence")]
+    part = select(table, ASKED)
     grid = part.assign(rate=part.rate.astype(float)).pivot_table(index="trained_layer", columns="layer", values="rate")
     few = len(grid) <= 8
     sns.heatmap(
@@ -93,7 +93,7 @@ def numbers(table: "DataFrame") -> "DataFrame":
 
 def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
     """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth."""
-    part = own(table[(table.candidates == candidates) & (table.distance == "cosine") & (table["map"] == "linear")])
+    part = own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]
     said = [

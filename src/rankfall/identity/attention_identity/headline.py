@@ -1,0 +1,39 @@
+"""In how many directions attention weights can change without a change of the output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankfall.identity.attention_identity.rows import FREE, TOLERANCE, of_heads
+from rankfall.report.cell_numbers import at_last, plain
+from rankfall.report.headlines import Headline
+from rankfall.report.selection import select
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def free(table: DataFrame) -> DataFrame:
+    return at_last(of_heads(select(table, {**FREE, "tolerance": TOLERANCE})))
+
+
+def null_dimension(rows: DataFrame) -> DataFrame:
+    heads = rows.groupby("key").value
+    return plain(heads.mean().where(heads.count() == heads.size()).reset_index(), "value")
+
+
+HEADLINES = (
+    Headline(
+        "null_dimension",
+        "free directions of attention weights",
+        "dimensions in which a row of attention weights of the last layer can change without a change of the output, at tolerance 1e-6; "
+        "mean over heads, at the longest sequence",
+        ("layer", "attention_head", "tokens", "left_out", "quantity", "tolerance", "value"),
+        free,
+        null_dimension,
+        unit="dimensions",
+        first="trained",
+        good="low",
+        place=10,
+    ),
+)

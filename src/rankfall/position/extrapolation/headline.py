@@ -1,0 +1,40 @@
+"""How much accuracy is kept on longer text."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rankfall.position.extrapolation.rows import kept_by_chance
+from rankfall.report.cell_numbers import plain
+from rankfall.report.headlines import Headline
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+LONGER = 4.0  # trained lengths
+
+
+def longer(table: DataFrame) -> DataFrame:
+    away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
+    found = table[away == away.groupby(table.key).transform("min")]
+    return found[found.times == found.groupby("key").times.transform("max")]  # twice and 8 times are as near to 4
+
+
+def kept(rows: DataFrame) -> DataFrame:
+    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=kept_by_chance(rows))
+
+
+HEADLINES = (
+    Headline(
+        "kept",
+        "accuracy kept on longer text",
+        "accuracy on text 4 times as long as in training (or the tested length nearest to that), over that at the trained length",
+        ("times", "kept"),
+        longer,
+        kept,
+        first="only trained",
+        beside={"chance": "what is kept by always naming the most frequent word"},
+        place=30,
+    ),
+)

@@ -1,0 +1,21 @@
+"""How small the residual becomes, in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankfall.report.labels import many
+from rankfall.report.page.question import Question, say_range
+from rankfall.report.settings import Setting
+from rankfall.report.style import power
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def say_law(rows: DataFrame, setting: Setting, settings: int) -> str:
+    text = f"after {many(setting.depth, 'layer')} the residual is largest in"
+    return say_range(rows, setting, settings, number="log_residual", text=text, write=power)
+
+
+SENTENCES = (Question("How small does the residual become?", ("log_residual",), say_law, place=60),)

@@ -1,0 +1,84 @@
+"""The order of contraction of an architecture's attention, and of its block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankfall import components
+from rankfall.rank.orders.rows import BARE, BLOCKS, ORDER, PLAIN
+from rankfall.report.headlines import Headline, OfParts, PartNumber
+from rankfall.report.part_numbers import notation, parts_of
+from rankfall.report.selection import select
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+def with_biases(table: DataFrame) -> DataFrame:
+    return select(table, ORDER)
+
+
+def of_attention(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A position that enters the states is no part of the attention."""
+    about = parts_of(row) | {"block": BARE}
+    return about | {"position": "none"} if in_states(row["position"]) else about
+
+
+def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
+    about, block = of_attention(row), block_of(row)
+    if not block:
+        return "no block of the table orders is made of these parts"
+    if block != BARE and any(about[part] not in (none, None) for part, none in PLAIN.items()):
+        return "blocks are measured without position, mask and special tokens"
+    return about | {"block": block}
+
+
+def in_states(position: str) -> bool:
+    """Whether a position enters the states alone."""
+    found = components.describe("position", position.partition("(")[0])
+    return found is not None and tuple(found.facts.get("TOUCHES", ())) == ("states",)
+
+
+def block_of(row: Mapping[str, Any]) -> str | None:
+    """The name that the table `orders` has for what surrounds the attention."""
+    names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
+    alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
+    usual = all(
+        notation(part, row[part]) == notation(part, name) for part, name in names.items()
+    )  # orders are of these
+    if row["block"] != "attention" or not alike or not usual:
+        return None
+    stands = "" if names["norm"] == "none" else row["norm_placement"]
+    return BLOCKS.get((names["residual"], names["norm"], stands, names["mlp"]))
+
+
+def order(one: Series) -> PartNumber:
+    return PartNumber(one.order, f"{one.block}, {one.draws} draws", one.uncertainty)
+
+
+HEADLINES = (
+    Headline(
+        "order",
+        "order of its attention",
+        "p in out ~ C in^p for nearly identical tokens, of the attention layer by itself: 3 collapses doubly exponentially with depth, "
+        "1 exponentially, 0 not at all; deviation: uncertainty of the fit",
+        ("order", "uncertainty"),
+        with_biases,
+        order,
+        good="low",
+        parts=OfParts(of_attention, "heads"),
+        place=10,
+    ),
+    Headline(
+        "block_order",
+        "order of its block",
+        "the same of the whole block, with its skip connection, norm and MLP, but without position, mask and special tokens",
+        ("order", "uncertainty"),
+        with_biases,
+        order,
+        good="low",
+        parts=OfParts(of_block, "heads"),
+        place=11,
+    ),
+)

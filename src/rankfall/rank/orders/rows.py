@@ -1,0 +1,18 @@
+"""Which rows of the table are of attention by itself, and by which block a network's is known."""
+
+BARE = "attention alone"
+ORDER = {"quantity": "res", "biases": True}
+OF_ATTENTION = {**ORDER, "block": BARE}
+PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # without any of them
+BLOCKS = {  # residual, norm, where it stands, mlp -> the block of the table `orders`
+    ("none", "none", "", "none"): BARE,
+    ("none", "none", "", "gelu"): "MLP",
+    ("none", "layer", "post", "none"): "post-norm",
+    ("none", "layer", "pre", "none"): "pre-norm",
+    ("none", "rms", "post", "none"): "RMS norm",
+    ("none", "column", "post", "none"): "column norm",
+    ("add", "none", "", "none"): "skip",
+    ("add", "layer", "post", "none"): "skip, post-norm",
+    ("add", "layer", "pre", "none"): "skip, pre-norm",
+    ("add", "layer", "post", "gelu"): "transformer",
+}

@@ -1,0 +1,37 @@
+"""What the page draws of it."""
+
+from typing import TYPE_CHECKING
+
+from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level
+from rankfall.use.cells.rows import is_trained
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+TESTED = {"split": "test", "metric": "accuracy"}
+
+
+def chance_of_metric(table: "DataFrame") -> "Series":
+    """Of the test's accuracy; other metrics have none."""
+    return table.chance_of_cell.where((table.split == TESTED["split"]) & (table.metric == TESTED["metric"]))
+
+
+CHARTS = (
+    Chart(
+        "training",
+        "In training",
+        "Loss and accuracy by epoch.",
+        "epoch",
+        "value",
+        "epoch",
+        "value",
+        choose=(*NETWORK, "split", "metric"),
+        derive={"trained": is_trained, "chance_of_metric": chance_of_metric},
+        where={"trained": True},
+        named_by="metric",
+        start=TESTED,
+        within=POSITIVE,
+        beside=(Level("chance", "chance_of_metric"),),
+        place=40,
+    ),
+)
