@@ -1,6 +1,8 @@
 """Guards that a quantity of a user is as whole as ours: a folder or a file outside the package gives a table, a column of the scorecard, a
 figure, a chart and a sentence, and an edit of one of its files makes stale what is made of that file."""
 
+import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import own_quantity
 import pytest
-from checkout import CONFIG, Checkout
+from checkout import CONFIG, ROOT, Checkout
 
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import headlines
@@ -43,6 +45,14 @@ def test_it_is_found_by_its_module(write: Callable[[Path], Path], tmp_path: Path
     assert declared("sentence")[-1].name == "Who looks at most tokens?"
     make_plan(CONFIG)  # which has no such measure
     assert "entropy_last" not in {headline.name for headline in headlines()}
+
+
+def test_the_documentation_shows_these_files() -> None:
+    page = (ROOT / "docs" / "components.md").read_text()
+    shown = dict(re.findall(r"`mylab/entropy/(\w+\.py)`[^\n]*\n\n```python\n(.*?)```", page, re.DOTALL))
+    assert set(shown) == {"headline.py", "chart.py", "sentence.py"}
+    for name, text in shown.items():
+        assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(own_quantity.FILES[name])), name
 
 
 def digests() -> dict[str, str]:
