@@ -102,32 +102,12 @@ def locate(kind: str, name: str) -> Location | None:
     raise RankfallError(f"unknown {kind} {name!r}")
 
 
-def declares(kind: str, quantity: str) -> bool:
-    """Whether a quantity of a user has the file of a kind; of one that is a single file, whether it defines what the kind is."""
-    try:
-        location = _locate_in_quantity(kind, quantity)
-    except RankfallError:
-        return False
-    text = _planned(location.module)
-    tree = ast.parse(location.file.read_bytes() if text is None else text.content)
-    return location.module != quantity or any(
-        name in location.attributes for node in tree.body for name in _defined(node)
-    )
-
-
-def study_of(kind: str, name: str) -> str:
-    """The study whose folder a component lies in; empty for one outside the package."""
-    location = locate(kind, name)
-    top, *rest = location.module.split(".") if location else [""]
-    return rest[0] if top == __package__ else ""
-
-
 def describe(kind: str, name: str) -> Description | None:
     """Options and facts of a component, read from its syntax tree; None for `auto`."""
     location = locate(kind, name)
     if location is None:
         return None
-    text = _planned(location.module)
+    text = planned(location.module)
     if text is not None:  # in a job the file may have been edited since
         return _describe(location, text.content)
     stat = location.file.stat()
@@ -184,7 +164,7 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
         return spec
 
 
-def _planned(module: str) -> Any:
+def planned(module: str) -> Any:
     """What a job that runs has frozen of a module (`run/keys/loader.py`): its file and content; None without a job."""
     return next((finder.frozen[module] for finder in sys.meta_path if module in getattr(finder, "frozen", ())), None)  # type: ignore[attr-defined]
 
@@ -210,7 +190,7 @@ def _camel(name: str) -> str:
 
 def _locate_external(name: str) -> Location:
     module, _, attribute = name.partition(":")
-    text = _planned(module)
+    text = planned(module)
     if text is not None:
         return Location(module, Path(text.file), (attribute,))
     if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
@@ -227,7 +207,7 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
     word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
     in_file = (LISTS.get(kind, word),)
     in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
-    inside, whole = _planned(f"{quantity}.{word}"), _planned(quantity)
+    inside, whole = planned(f"{quantity}.{word}"), planned(quantity)
     if inside is not None:
         return Location(inside.module, Path(inside.file), in_folder)
     if whole is not None and not whole.is_package:
@@ -244,14 +224,6 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
     if file is None:
         raise RankfallError(f"{quantity!r} has no {kind}: there is no {word}.py in {folders[0]}")
     return Location(f"{quantity}.{word}", file, in_folder)
-
-
-def _defined(node: ast.stmt) -> list[str]:
-    """The names that a statement of a module defines."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 @functools.lru_cache(maxsize=4096)

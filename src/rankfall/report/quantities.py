@@ -6,6 +6,7 @@ tables of (`lend`); such a table is named by the module.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -29,7 +30,7 @@ def lend(modules: Iterable[str]) -> None:
 
 def lend_headlines(modules: Iterable[str]) -> None:
     """The same for headlines alone: a scorecard has been read, which has those of these modules."""
-    lend([*modules, *(module for module in lent() if not components.declares("headline", module))])
+    lend([*modules, *(module for module in lent() if not declares("headline", module))])
 
 
 def lent() -> tuple[str, ...]:
@@ -41,7 +42,7 @@ def declared(kind: str) -> tuple[Any, ...]:
     found: dict[str, Any] = {}
     for quantity in sources(kind, lent()):
         for item in components.load(kind, quantity):
-            item = replace(item, study=item.study or components.study_of(kind, quantity), table=quantity)
+            item = replace(item, study=item.study or study_of(kind, quantity), table=quantity)
             if item.name in found:
                 other = found[item.name].table
                 raise RankfallError(
@@ -54,4 +55,25 @@ def declared(kind: str) -> tuple[Any, ...]:
 
 def sources(kind: str, modules: Iterable[str]) -> list[str]:
     """The quantities that declare some: ours, and those of these modules."""
-    return [*components.names(kind), *(module for module in modules if components.declares(kind, module))]
+    return [*components.names(kind), *(module for module in modules if declares(kind, module))]
+
+
+def declares(kind: str, module: str) -> bool:
+    """Whether a quantity of a user has the file of a kind, or, where it is one file, the list."""
+    try:
+        location = components.locate(kind, module)
+    except RankfallError:
+        return False
+    if location is None or location.module != module:
+        return location is not None
+    text = components.planned(module)  # in a job as it was planned
+    tree = ast.parse(location.file.read_bytes() if text is None else text.content)
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    return any(isinstance(target, ast.Name) and target.id in location.attributes for target in targets)
+
+
+def study_of(kind: str, name: str) -> str:
+    """The study whose folder a quantity lies in; empty for one of a user."""
+    location = components.locate(kind, name)
+    top, study, *_ = f"{location.module}.".split(".") if location else ("", "")
+    return study if top == __name__.partition(".")[0] else ""

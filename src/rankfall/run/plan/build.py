@@ -21,6 +21,7 @@ from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
 from rankfall.run.plan.entries import CELL_TABLES, FigurePlan, MeasurePlan, fed, figure_plan, measure_plan, modules_of
 from rankfall.run.plan.grid import SECTIONS, Grid, resolved
+from rankfall.run.plan.own import check_own
 from rankfall.run.plan.selection import select
 from rankfall.run.plan.slices import Addresses, Slice, addresses_of, sliced
 
@@ -124,6 +125,8 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     sources, grid = Sources(), Grid(config)
     modules = modules_of(config)
     lend(modules)  # whoever has planned knows the quantities of users that the plan has
+    if modules and only is None:
+        check_own(modules)
     measures = fed({name: measure_plan(config, name, sources, modules) for name in config.measures})
     figures = {name: figure_plan(config, name, sources, measures.values(), modules) for name in config.figures}
     left_out: Mapping[str, Counter[str]] = {}

@@ -139,7 +139,7 @@ def figure_plan(
 ) -> FigurePlan:
     component, path = config.figures[name].component, f"figures.{name}"
     facts = _facts("figure", component, path)
-    if "USES" in facts:
+    if "USES" in facts and "TABLE" not in facts:  # a user's quantity may be one file, with the measure that uses it
         raise problem(
             path,
             "its component says what it USES of a network, but a figure is drawn from tables",

@@ -1,0 +1,60 @@
+"""Whether what quantities of users declare for the scorecard and the page can be shown: looked at before any work starts."""
+
+from collections.abc import Iterable
+
+from rankfall.errors import RankfallError, nearest, told
+from rankfall.report.headlines import headlines
+from rankfall.report.page.chart import Chart, charts
+from rankfall.report.page.question import Question
+from rankfall.report.quantities import STUDIES, declared
+from rankfall.report.schema import Table, schema
+
+BESIDE = ("setting", "apart", "chance_of_cell")  # what the page adds to tables of cells
+
+
+def check_own(modules: Iterable[str]) -> None:
+    """Raise if a declaration names a study, a column or a headline that there is not, or has a name that is taken."""
+    modules = list(modules)
+    try:
+        tables = {module: schema(module) for module in modules}
+        numbers, drawn, asked = headlines(), charts(), declared("sentence")
+    except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
+        raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {told(error)}") from error
+    for module, table in tables.items():
+        if table.name != module:
+            raise RankfallError(
+                f"{module} calls its table {table.name!r}: a table outside the package is named by its module, {module!r}"
+            )
+    for item in (one for one in (*numbers, *drawn) if one.table in tables):
+        kind = "chart" if isinstance(item, Chart) else "headline"
+        if item.study not in STUDIES:
+            raise RankfallError(
+                f"study {item.study!r} of {kind} {item.name!r} ({item.table}) is none; allowed: {', '.join(STUDIES)}"
+            )
+        named = columns_of(item) if isinstance(item, Chart) else item.columns
+        check_columns(f"{kind} {item.name!r}", named, tables[item.table])
+    known = [headline.name for headline in numbers]
+    for question in (one for one in asked if one.table in tables and isinstance(one, Question)):
+        for number in question.numbers:
+            if number not in known:
+                near = nearest(number, known)
+                hint = f"; did you mean {near!r}?" if near else ""
+                raise RankfallError(
+                    f"sentence {question.name!r} ({question.table}): there is no headline {number!r}{hint}"
+                )
+
+
+def columns_of(chart: Chart) -> list[str]:
+    """Of its table; what it derives is none of these."""
+    named = [chart.x, chart.y, chart.line, chart.measured, *chart.choose, *chart.where, *chart.most]
+    named += [level.column for level in chart.beside if level.column]
+    return [name for name in named if name not in (*chart.derive, *BESIDE)]
+
+
+def check_columns(what: str, named: Iterable[str], table: Table) -> None:
+    known = [column.name for column in table.columns]
+    for name in named:
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise RankfallError(f"{what}: its table {table.name} has no column {name!r}{hint}")

@@ -1,0 +1,106 @@
+"""A quantity of a user, as a folder of files that nothing of the package names: what `docs/components.md` shows."""
+
+from pathlib import Path
+
+FILES = {
+    "__init__.py": '"""Entropy of attention."""\n',
+    "measure.py": '''
+"""Entropy of attention: 0 where every token looks at one other, log T where all look everywhere alike."""
+
+import torch
+
+TABLE = "mylab.entropy"
+USES = ("weights",)
+
+
+@torch.no_grad()
+def entropy(context, *, samples: int = 4):
+    rows = []
+    x = context.network.lift(context.data.test.inputs[:, :samples])
+    for layer, block in enumerate(context.network.blocks, 1):
+        weights = block.attention.weights(x if block.placement == "post" else block.norm1(x))
+        rows.append({"layer": layer, "entropy": float(torch.special.entr(weights.double()).sum(-1).mean())})
+        x = block(x)
+    return rows
+''',
+    "columns.py": '''
+from rankfall.report.schema import Column, Table
+
+
+def entropy() -> Table:
+    return Table(
+        "mylab.entropy",
+        "a cell x layer",
+        (Column("layer", "int", "1 is the first block"), Column("entropy", "float", "of a row of attention weights", unit="nats")),
+        key=("layer",),
+    )
+''',
+    "headline.py": '''
+from rankfall.report.cell_numbers import at_last, plain
+from rankfall.report.headlines import Headline
+
+
+def last(rows):
+    return plain(rows, "entropy")
+
+
+HEADLINES = (
+    Headline("entropy_last", "entropy at the last layer", "entropy of attention weights in the last block", ("layer", "entropy"),
+             at_last, last, unit="nats", good=None, study="rank"),
+)
+''',
+    "figure.py": '''
+"""Entropy of attention by layer."""
+
+from rankfall.report.colours import colours
+from rankfall.report.lines import lines
+from rankfall.report.style import Picture
+
+TABLES = ["mylab.entropy"]
+
+
+def entropy(read) -> Picture:
+    """A line an architecture."""
+    table = read("mylab.entropy")
+    grid = lines(table, "layer", "entropy", "architecture", colours(sorted(table.architecture.unique())))
+    return Picture(grid.figure, "Entropy of attention by layer.")
+''',
+    "chart.py": '''
+from rankfall.report.page.chart import POSITIVE, Chart
+
+CHARTS = (
+    Chart("entropy", "Entropy of attention by layer", "How many tokens a token looks at.", "layer", "entropy", "layer", "entropy (nats)",
+          within=POSITIVE, study="rank"),
+)
+''',
+    "sentence.py": '''
+from rankfall.report.page.question import ask_range
+
+SENTENCES = (ask_range("Who looks at most tokens?", "entropy_last", "entropy at the last layer is largest in", "{:.2f} nats".format),)
+''',
+}  # fmt: skip
+CONFIG = {
+    "measures": {"entropy": {"measure": "mylab.entropy"}, "scorecard": {}},
+    "figures": {"entropy": {"figure": "mylab.entropy"}},
+}
+
+
+def write(folder: Path) -> Path:
+    """As `mylab.entropy` in a folder."""
+    place = folder / "mylab" / "entropy"
+    place.mkdir(parents=True)
+    for name, text in FILES.items():
+        (place / name).write_text(text)
+    return place
+
+
+def write_as_one_file(folder: Path) -> Path:
+    """The same in `mylab/entropy.py`, where functions are named by their kind."""
+    (folder / "mylab").mkdir()
+    place = folder / "mylab" / "entropy.py"
+    kinds = {"measure.py": "measure", "columns.py": "columns", "figure.py": "figure"}
+    texts = [
+        text.replace("def entropy(", f"def {kinds[name]}(") if name in kinds else text for name, text in FILES.items()
+    ]
+    place.write_text("\n".join(texts))
+    return place
