@@ -6,12 +6,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from score_rows import row as score_row
 
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import style, tables
+from rankfall.report.conform import conform
 from rankfall.report.headlines import by_name, headlines
 from rankfall.report.ranking import find_extreme, shade
 from rankfall.report.schema import CELL_COLUMNS
@@ -311,3 +313,26 @@ def test_table_and_figure(tmp_path: Path) -> None:
     assert "0.125±0.106" in written and "–" in written
     assert FLAT in picture.figure.get_suptitle() and FLAT in picture.caption
     assert "0 of 2 end with a residual of at least 0.5. 2 other settings are in the table." in picture.caption
+
+
+def test_networks_of_one_stack_share_one_reading_of_the_clock() -> None:
+    """It was copied to each of its seeds, whose deviation was 0: nothing tied, and single readings were ranked."""
+    cells = [cell(f"a{seed}", "one", seed, **TIMED, step_ms=10.0, engine="plain") for seed in range(5)]
+    cells += [
+        cell(f"b{seed}", "two", seed, **TIMED, step_ms=10.0 + 2 * (seed > 2), engine="plain") for seed in range(5)
+    ]
+    rows = rows_of("sorting, short, depth 6", cells=cells)
+    one, two = rows["one", ""], rows["two", ""]
+    assert (one["step_ms"], one["step_ms_deviation"], one["step_ms_seeds"], one["step_ms_of"]) == (10.0, None, 1, 5)
+    assert (two["step_ms"], two["step_ms_seeds"]) == (11.0, 2) and two["step_ms_deviation"] == pytest.approx(2**0.5)
+
+
+def test_a_tie_is_no_order_of_shades() -> None:
+    """Four that tie within their deviations were shaded from the least to the most."""
+    values = {"a": (0.880, 0.036), "b": (0.879, 0.01), "c": (0.863, 0.02), "d": (0.2, 0.01)}
+    made = [
+        score_row(name, residual_last=one, residual_last__deviation=spread) for name, (one, spread) in values.items()
+    ]
+    rows = conform("scorecard", made).to_pandas()
+    shades = shade(rows, by_name("residual_last"), settings_in(rows)[0]).tolist()
+    assert shades[0] == shades[1] == shades[2] > shades[3]

@@ -147,7 +147,7 @@ def test_findings_are_computed(folder: Path) -> None:
     assert "at least 0.5 is left at the last layer of 2 of 2 with skip connections and of 0 of 2 without." in fastest
     assert re.search(r"layer (2\.\d|3): [^;]*SAN", said["At which layer does the residual fall below 0.1?"])
     assert (
-        "In 2 of 4 architectures at least one seed never falls below it"
+        'Of SAN+skip and net <3> & "more" at least one seed never falls below it'
         in said["At which layer does the residual fall below 0.1?"]
     )
     assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
@@ -255,6 +255,7 @@ def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> N
         for score in scores[scores[name].notna()].itertuples():
             setting = pd.Series([cells.setting[place] for place in numbers.cell])
             own = numbers[(numbers.label == score.architecture) & (setting == score.setting)].number.dropna()
+            own = own.drop_duplicates() if name == "step_ms" else own  # one reading of a stack
             assert len(own) == getattr(score, f"{name}_seeds")
             assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
     rows = residuals.loc[made["residual_last"]["rows"]]

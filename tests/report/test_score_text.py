@@ -15,7 +15,8 @@ from score_rows import row
 from rankfall import cli
 from rankfall.report import tables
 from rankfall.report.conform import conform
-from rankfall.report.score_text import as_latex, as_lines, escape
+from rankfall.report.headlines import by_name
+from rankfall.report.score_text import as_latex, as_lines, escape, say_seeds
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [
@@ -102,3 +103,40 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ):
         assert cli.main([*words, *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_setting_whose_networks_have_all_diverged_says_so() -> None:
+    """An empty frame was printed as pandas prints one."""
+    why = "2 diverged of 2 seeds: loss not finite"
+    gone = [
+        row(name) | {"accuracy_of": 2, "accuracy_lost": why, "accuracy_reason": why, "done": 0, "cells": 2}
+        for name in "ab"
+    ]
+    scores = conform("scorecard", gone).to_pandas()
+    for text in ("\n".join(as_lines(scores)), as_latex(scores)):
+        assert f"a: {why}" in text and f"b: {why}" in text and "Empty" not in text
+
+
+def test_seeds_are_said_where_they_differ() -> None:
+    def of(name: str, accuracy: int, own: int) -> dict[str, Any]:
+        return row(name, accuracy=0.5, own_share=0.5) | {"accuracy_seeds": accuracy, "own_share_seeds": own}
+
+    def said(*rows: dict[str, Any]) -> str:
+        return say_seeds(conform("scorecard", list(rows)).to_pandas(), [by_name("accuracy"), by_name("own_share")])
+
+    assert said(of("a", 5, 5), of("b", 5, 5)) == "mean ± deviation over 5 seeds"
+    assert said(of("a", 5, 5), of("b", 3, 3), of("c", 5, 5)) == "mean ± deviation over 5 seeds (b 3)"
+    by_column = "mean ± deviation over 5 seeds (own share at the last layer 3)"
+    assert said(of("a", 5, 3), of("b", 5, 3), of("c", 5, 3)) == by_column
+    assert (
+        said(of("a", 5, 5), of("b", 5, 4), of("c", 5, 5))
+        == "mean ± deviation over 5 seeds (own share at the last layer of b 4)"
+    )
+    assert said(of("a", 1, 1)) == "of one seed"
+
+
+def test_a_column_asked_for_twice_is_written_once_and_no_row_begins_with_an_option() -> None:
+    scores = conform("scorecard", [row("*D*", accuracy=0.5), row("[x]", accuracy=0.25)]).to_pandas()
+    text = as_latex(scores, ["accuracy", "accuracy"])
+    assert text.count("test accuracy") == 1
+    assert "{}*D* &" in text and "{}[x] &" in text  # LaTeX reads a star or a bracket behind \\ as its option

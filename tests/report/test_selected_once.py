@@ -46,8 +46,8 @@ def mapped(node: ast.Dict) -> Iterator[Pair]:
 
 
 def conditions(text: str) -> Iterator[frozenset[Pair]]:
-    """Those of a function as one: they may be joined under a name. Of mappings those that select: named `where`, given to `select`, or by
-    themselves in a file and no fact of a component."""
+    """Those of a function as one: they may be joined under a name. Of mappings those that select: named `where`, given to `select`, or
+    by themselves in a file and no fact of a component."""
     tree = ast.parse(text)
     named = [node for node in tree.body if isinstance(node, ast.Assign)]
     chosen: list[ast.AST] = [node.value for node in named if ast.unparse(node.targets[0]) not in FORMS]

@@ -83,7 +83,7 @@ def by_name(name: str) -> Headline:
 
 
 SHOWN = ("name", "title", "study", "meaning", "table", "columns", "unit", "first", "good", "digits", "provenance", "beside",
-         "compared_within")  # fmt: skip
+         "compared_within", "counted", "near")  # fmt: skip
 
 
 def describe(headline: Headline) -> dict[str, Any]:

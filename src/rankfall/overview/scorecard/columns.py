@@ -66,13 +66,13 @@ def columns_of(headline: Headline) -> Iterator[Column]:
     source = f"{headline.table}: {', '.join(headline.columns)}"
     repeated = "; the same in every row with these components" if headline.components else ""
     yield Column(name, "float", f"{headline.meaning} (from {source}){repeated}", unit, nullable=True, provenance=timed)
-    of = "uncertainty of the fit" if headline.components else "standard deviation over seeds; null: one seed"
+    of = "uncertainty of the fit" if headline.components else f"standard deviation over {headline.counted}s; null: one"
     yield Column(f"{name}_deviation", "float", f"of `{name}`: {of}", unit, nullable=True, provenance=timed)
     if headline.components:
         yield Column(f"{name}_at", "text", f"what `{name}` was measured on; null: it was not", nullable=True)
     else:
         asked = f"seeds that `{name}` was asked of; null: it was not measured here"
-        mean_of = f"seeds that `{name}` is the mean of; null: there is none"
+        mean_of = f"{headline.counted}s that `{name}` is the mean of; null: there is none"
         lost = f"how many of these seeds diverged, failed or are missing, and why; empty where none; `{name}` is then of the others"
         yield Column(f"{name}_seeds", "int", mean_of, nullable=True, provenance=timed)
         yield Column(f"{name}_of", "int", asked, nullable=True)

@@ -80,7 +80,7 @@ HEADLINES = (
         provenance=True,
         compared_within="engine, device, threads, number of networks in the stack and processor that `step_ms` belongs to; only equal "
         "ones are compared",
-        counted="reading of a stack",
+        counted="reading",
         near=0.25,
         place=30,
     ),

@@ -97,7 +97,7 @@ function showScores(every, rows, setting, heads, search) {
       const lines = [
         spread !== null && value !== null && Number(spread.toFixed(one.digits)) ? `± ${fixed(spread, one.digits)}` : null,
         ...Object.keys(one.beside).filter((kind) => !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => levelWords(kind, row[`${one.name}_${kind}`])),
-        lost ? `${row[one.name + "_seeds"] ?? 0} of ${row[one.name + "_of"]} seeds` : null,
+        lost && one.counted === "seed" ? `${row[one.name + "_seeds"] ?? 0} of ${row[one.name + "_of"]} seeds` : null,
       ].filter(Boolean);
       const mark = value !== null && by !== null && engines.length > 1 ? make("sup", {}, String(engines.indexOf(by) + 1)) : null;
       const said = `${one.title} of ${titled(row)}: ${[value === null ? "none" : text, ...lines].join(", ")}`;
@@ -136,7 +136,8 @@ async function showNumber(every, one, row, setting) {
   add("value", value === null ? "none" : inUnits(value, one.unit));
   add("standard deviation", spread === null ? null : written(spread, 4));
   for (const [kind, about] of Object.entries(one.beside)) if (row[`${one.name}_${kind}`] !== null) add(kind === "floor" ? "at the floor" : kind, `${written(row[`${one.name}_${kind}`], 4)} (${about})`);
-  add("seeds", (of ?? null) === null ? null : seeds === of ? of : `${seeds ?? 0} of ${of}`);
+  if (one.counted !== "seed") add(`${one.counted}s`, seeds ?? null);
+  else add("seeds", (of ?? null) === null ? null : seeds === of ? of : `${seeds ?? 0} of ${of}`);
   add("seeds lost", row[one.name + "_lost"] ?? null);
   add("measured on", row[one.name + "_at"] ?? setting);
   add("computed by", row[one.name + "_by"] ?? null);
