@@ -1,14 +1,16 @@
 """Colours are those of a second refinement, by tuples and multisets of Python; and what a network sees of places is what it declares."""
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
 from rankfall.position.colours import Sight, layers
-from rankfall.position.sight import declarations, labels, sight
+from rankfall.position.sight import Undecided, declarations, labels, sight
 
 
 def numbered(states: Sequence[Hashable]) -> list[int]:
@@ -37,6 +39,7 @@ def drawn(rng: np.random.Generator) -> Sight:
     if rng.integers(2):  # many then see equal states alone, more or fewer of them
         alike = visible & (start[rng.integers(n, size=n)][:, None] == start)
         visible = np.where(alike.any(1, keepdims=True), alike, visible)
+        values = values if rng.integers(2) else np.full_like(values, rng.integers(4))
     return Sight(start + rng.integers(3), visible, scores, values, bool(rng.integers(2)))
 
 
@@ -119,3 +122,27 @@ def test_what_a_decision_takes_on_trust_is_named() -> None:
         "SEES = 'offsets' of normaliser 'urpe'",
     ]
     assert declarations(design(attention="linear"))[0] == "ROWS = 'one' of attention 'linear'"
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ('TOUCHES = ("scores",)', "does not say what of places it depends on (SEES)"),
+        ('SEES = "offsets"', "does not say where it acts (TOUCHES)"),
+        ('TOUCHES = ("scores", "keys")\nSEES = "offsets"', "acts on keys"),
+        ('TOUCHES = ("states",)\nSEES = "offsets"', "acts on states, but sees offsets"),
+        ('TOUCHES = ("values",)\nSEES = "distances"', ""),
+    ],
+)
+def test_what_a_position_does_not_say_is_named(
+    facts: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_said.py").write_text(
+        f"from rankfall.nets.positions._base import Position as Mine\n{facts}\n\n\nclass Half(Mine):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    if said:
+        with pytest.raises(Undecided, match=re.escape(said)):
+            sight(design(position="half_said:Half"), 3)
+    else:
+        assert sight(design(position="half_said:Half"), 3)[0].values.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]

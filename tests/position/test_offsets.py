@@ -83,3 +83,10 @@ def test_no_terms_is_one_line() -> None:
         RankfallError, match=r"architecture 'net' has position rope\(.*\) and normaliser softmax, which have no terms"
     ):
         measured(*made(position="rope"))
+    network, two = made(position="rope")
+    with pytest.raises(RankfallError, match="architecture 'net' has position rope"):
+        measured(network, two[:1])  # as a job has it
+
+
+def test_one_head_has_terms_of_one_head() -> None:
+    assert {row["of_head"] for row in measured(*made(position="toeplitz", heads=1))} == {1}
