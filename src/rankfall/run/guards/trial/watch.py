@@ -64,7 +64,8 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor | np.ndarray):
         if type(one) is not type(other) or one.shape != other.shape:
             return False
-        return bool(((one == other) | (one != one) & (other != other)).all())
+        same: Any = (one == other) | (one != one) & (other != other)
+        return bool(same.all())
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
     if isinstance(one, list):
