@@ -173,3 +173,24 @@ def test_a_plan_accepts_it_on_text_alone() -> None:
     raw["grid"] = [{"task": "text", "architecture": "net", "training": "short", "seed": [0, 1]}]
     plan = make_plan(raw)
     assert plan.selected["extrapolation"] == {cell.key for cell in plan.cells}
+
+
+def test_windows_joined_and_divided_by_hand() -> None:
+    """Three tokens of each window of four are asked for: in the long window of two, and in the half that they lie in."""
+    seen, places = torch.arange(12).view(1, 3, 4), torch.tensor([[[0, 2, 3], [1, 2, 3], [0, 1, 2]]])
+    text = module.HiddenText(seen, places, 100 + seen.gather(2, places))
+    long = text.joined(2)
+    assert long.seen.tolist() == [[[0, 1, 2, 3, 4, 5, 6, 7]]]
+    assert long.places.tolist() == [[[0, 2, 3, 5, 6, 7]]] and long.wanted.tolist() == [[[100, 102, 103, 105, 106, 107]]]
+    half = text.divided(2)
+    assert half.seen.tolist() == [[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]]
+    halves = zip(half.places[0].tolist(), half.wanted[0].tolist())
+    asked = [[(place, wanted) for place, wanted in zip(*one) if wanted >= 0] for one in halves]
+    assert asked == [
+        [(0, 100)],
+        [(0, 102), (1, 103)],
+        [(1, 105)],
+        [(0, 106), (1, 107)],
+        [(0, 108), (1, 109)],
+        [(0, 110)],
+    ]
