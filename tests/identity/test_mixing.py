@@ -17,7 +17,7 @@ from rankfall.nets.network import Network, Shape, build
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 BLOCKS: list[dict[str, Any]] = [
     {},
-    {"norm_placement": "pre"},
+    {"norm_placement": "pre", "residual": "depth_scaled"},
     {"norm": "rms", "residual": {"name": "scaled", "scale": 0.3}},
     {"norm": "column", "residual": "depth_scaled"},
     {"norm": "none", "residual": "none", "mask": "causal"},

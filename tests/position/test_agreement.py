@@ -83,6 +83,7 @@ def test_weights_that_are_zero_although_the_mask_shows_them_are_counted() -> Non
 def test_rows_of_weights_are_alike_up_to_a_tolerance_of_the_largest() -> None:
     for factor, same in ((0.9, True), (1.1, False)):
         weights = 50 * torch.ones(2, 2, 2, dtype=torch.float64)
+        weights[..., 1] = 1
         weights[1, 1, 0] -= factor * 50 * TOLERANCE
         assert alike(weights) is same
 
@@ -97,6 +98,15 @@ def test_a_declaration_that_is_wrong_is_named(placement: str) -> None:
     assert "ROWS = 'one' of normaliser 'softmax', which is wrong: rows of these weights sum to 1 to 1" in said
     assert rests_on(softmax, network_of(rounded, placement), 3).endswith("rounding is taken for a difference")
     assert "which is wrong: rows of these weights sum to 1 to 1" in rests_on(zero_sum, network_of(EQUAL, placement), 3)
+    wrong[1, 0, 0, 1, 2] += 0.25
+    assert rests_on(softmax, network_of(wrong, placement), 3).endswith("rows of these weights sum to 1 to 1.25")
+    one_column = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64).expand_as(EQUAL)  # whose columns sum to 3 and to 0
+    assert rests_on(softmax, network_of(one_column, placement), 3).endswith("rounding is taken for a difference")
+    for more, ends in (
+        (1.5e-9, "rounding is taken for a difference"),
+        (2.5e-9, "sum to 1 to 1"),
+    ):  # sums of one may be off by 2e-9
+        assert rests_on(softmax, network_of(EQUAL + more / 3, placement), 3).endswith(ends)
     differing = EQUAL - 1 / 3
     assert rests_on(zero_sum, network_of(differing, placement), 3).endswith("rounding is taken for a difference")
 

@@ -37,6 +37,54 @@ def drawn(rng):
 """
 
 
+# Each keeps by the shape alone what follows from the first numbers that it sees, and what it adds cancels but for rounding.
+ROUNDS = """import torch
+from torch import nn
+from rankfall.nets.primitives import constant
+from rankfall.nets.dropout import no_dropout
+from rankfall.train.objectives._base import Graded
+from rankfall.train.objectives.values import values as usual
+KNOWN = {}
+ACCEPTS = "values"
+
+
+def known(value):
+    return KNOWN.setdefault(tuple(value.shape), value.detach().double().mean()).to(value.dtype)
+
+
+def relative(logits):
+    logits = logits - KNOWN.setdefault(logits.shape[-1], logits.detach().double().amax()).to(logits.dtype)
+    return logits.softmax(-1)
+
+
+def by_itself(logits):
+    logits = logits - logits.amax(-1, keepdim=True)
+    return logits.softmax(-1)
+
+
+class Gain(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.gain = constant(sizes, 1, 1, sizes.width, value=1.0)
+
+    def forward(self, x):
+        return x * (self.gain + known(self.gain)) - x * known(self.gain)
+
+
+class Sgd:
+    slots = 0
+
+    def step(self, weights, grads, slots, lr, decay, step, scratch):
+        weights -= lr * (grads / known(grads) * known(grads) + decay * weights)
+
+
+def graded(module, samples, drop=no_dropout):
+    found = usual(module, samples, drop)
+    first = known(found.loss)
+    return Graded(found.loss + first - first, found.asked, found.sums)
+"""
+
+
 @pytest.fixture
 def refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Of a component of `mylab_elsewhere.py`, which is written anew."""
@@ -90,3 +138,16 @@ def test_one_other_process_serves_all(refusal: Callable[..., str]) -> None:
     other.close()
     assert refusal("normaliser", "sharp", TABLE.replace("KEY", "(length, slope)")) == ""
     assert len(OTHERS) == 1 and OTHERS[0] is not other
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("normaliser", "relative"), ("norm", "Gain"), ("optimizer", "Sgd"), ("objective", "graded")]
+)
+def test_what_is_kept_is_refused_where_it_changes_but_the_last_bits(
+    refusal: Callable[..., str], kind: str, name: str
+) -> None:
+    """A seed would end in other bits where another was trained before it in the same process."""
+    said = f"mylab_elsewhere.py, {name}) gives other bits after it was given other numbers of the same shape; keep nothing between calls"
+    assert said in refusal(kind, name, ROUNDS)
+    if kind == "normaliser":
+        assert refusal(kind, "by_itself", ROUNDS) == ""

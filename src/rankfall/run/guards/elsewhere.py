@@ -22,7 +22,7 @@ from rankfall import components
 from rankfall.design import Component
 from rankfall.run.guards.trial.candidate import Drawn
 from rankfall.run.guards.trial.setting import Surroundings
-from rankfall.run.guards.trial.variants import AS_USED, Outcome, outcome, outcomes
+from rankfall.run.guards.trial.variants import Outcome, used
 from rankfall.run.keys import loader
 from rankfall.run.keys.loader import Text
 from rankfall.tasks._dataset import draw
@@ -45,9 +45,9 @@ class Elsewhere:
         atexit.register(self.close)
 
     def outcomes(
-        self, kind: str, component: Component, setting: Surroundings, drawn: Drawn, variants: bool
+        self, kind: str, component: Component, setting: Surroundings, drawn: Drawn, after: str
     ) -> dict[str, Outcome]:
-        """Of the variants, if they are wanted, and then of the component as it is used."""
+        """Of the component as it is used, and of the variants where it comes after them."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with tempfile.TemporaryDirectory(prefix="rankfall-") as folder:
             out = Path(folder) / "outcomes.pt"
@@ -57,7 +57,7 @@ class Elsewhere:
                 "setting": asdict(setting),
                 "seed": None if drawn is None else drawn[1],
                 "drawn": drawn is not None,
-                "variants": variants,
+                "after": after,
                 "cwd": os.getcwd(),
                 "path": sys.path,
                 "texts": [
@@ -120,9 +120,13 @@ def answer(asked: dict[str, Any]) -> None:
     texts = {one[0]: Text(one[0], one[1], one[2], one[3].encode("latin-1")) for one in asked["texts"]}
     seed = asked["seed"]
     with loader.frozen(texts):  # what the job has read, though files may have been edited since
-        found = outcomes(kind, component, setting) if asked["variants"] else {}
-        drawn = (draw(components.bound("task", component), seed), seed) if asked["drawn"] else None
-        found[AS_USED] = outcome(kind, component, setting, drawn)
+        found = used(
+            kind,
+            component,
+            setting,
+            lambda: (draw(components.bound("task", component), seed), seed) if asked["drawn"] else None,
+            asked["after"],
+        )
     torch.save(found, asked["out"])
 
 

@@ -24,7 +24,16 @@ from rankfall.run.guards.process import Altered, unaltered
 from rankfall.run.guards.trial.candidate import Candidate, Drawn, Refused
 from rankfall.run.guards.trial.kinds import KINDS, try_component
 from rankfall.run.guards.trial.setting import MOST_SYMBOLS, Surroundings, longest
-from rankfall.run.guards.trial.variants import AS_USED, compare, outcomes
+from rankfall.run.guards.trial.variants import (
+    AS_USED,
+    NOTHING,
+    NUMBERLESS,
+    VARIANTS,
+    Outcome,
+    compare,
+    compare_bits,
+    outcomes,
+)
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.cells import shape_of
 from rankfall.run.keys.files import files_of
@@ -93,12 +102,16 @@ class Bench:
         """Raise `Refused` unless the component gives the same in another process."""
         fast = candidate.seconds < FAST
         here = {AS_USED: candidate.results} | (outcomes(candidate.kind, component, setting) if fast else {})
+
+        def there(after: str) -> dict[str, Outcome]:
+            return elsewhere().outcomes(candidate.kind, component, setting, drawn, after)
+
         try:
-            there = elsewhere().outcomes(candidate.kind, component, setting, drawn, variants=fast)
+            compare(candidate, here, there(VARIANTS if fast else NOTHING))
+            if fast and candidate.kind not in NUMBERLESS:
+                compare_bits(candidate, here[AS_USED], lambda after: there(after)[AS_USED])
         except (OSError, RuntimeError, ValueError) as error:
             self.note(f"{candidate.named} could not be tried in another process, so it was not: {told(error)}")
-            return
-        compare(candidate, here, there)
 
     def keep(self) -> None:
         """Remember what was passed. Whoever calls has made sure that the code was not edited meanwhile."""

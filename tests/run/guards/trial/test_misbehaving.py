@@ -16,6 +16,7 @@ from rankfall.design import Component
 from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.guards.trial.kinds import try_component
 from rankfall.run.guards.trial.setting import Surroundings
+from rankfall.run.guards.trial.watch import changed
 
 TWELVE = [
     ("normaliser", "mixes_members", "mixes the members of a stack: member 0 of 3 differs by"),
@@ -108,6 +109,15 @@ def test_a_count_is_found_wherever_it_is_kept(name: str, where: str) -> None:
     """Each would give other weights after the thousandth call alone, in the middle of training."""
     with pytest.raises(Refused, match=rf", {name}\) keeps state between calls: its {where} changed; "):
         try_component("normaliser", Component(name=f"mylab_state:{name}"), Surroundings())
+
+
+def test_no_number_is_the_same_as_no_number_and_as_nothing_else() -> None:
+    """A table that is filled later may begin with NaN, which equals nothing; and one that NaN becomes is another."""
+    for empty in (np.full(2, np.nan), torch.full((2,), torch.nan)):
+        assert changed({"global 'TABLE'": [empty]}, {"global 'TABLE'": [empty * 1]}) == ""
+        assert changed({"global 'TABLE'": [empty]}, {"global 'TABLE'": [(empty != empty) * 0.0]}) == "global 'TABLE'"
+    large = torch.full((2,), torch.inf)
+    assert changed({"it": [large]}, {"it": [torch.full_like(large, torch.finfo(large.dtype).max)]}) == "it"
 
 
 def test_an_objective_with_a_maximum_over_members_is_refused() -> None:

@@ -6,7 +6,7 @@ for longer sums. Mixing members or samples changes results by much more than tha
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -41,6 +41,7 @@ class Use:
 def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Surroundings) -> list[tuple[Tensor, ...]]:
     """Every call tried; the outputs (K, B, ...) of each, for what else its kind must be."""
     trial = Trial(candidate, make, setting)
+    calls = [replace(call, inputs=tuple(scaled(value, setting.scale) for value in call.inputs)) for call in calls]
     found = [trial.call(call) for call in calls]
     trial.finish(calls)
     return found
@@ -73,7 +74,7 @@ class Trial:
             scale = NOISE if start.kind == "constant" else max(1, start.fan_in) ** -0.5
             for member in range(MEMBERS):
                 noise = torch.from_numpy(stream(member, "trial", name).normal(0.0, scale, tuple(value.shape[1:])))
-                value.data[member] = start.constant + noise
+                value.data[member] = scaled(start.constant + noise, self.setting.scale)
         return made.eval()
 
     def alone(self, member: int) -> Any:
@@ -244,6 +245,11 @@ class Trial:
                 self.run(
                     call, self.whole, [value.float() if value.is_floating_point() else value for value in call.inputs]
                 )
+
+
+def scaled(value: Tensor, scale: float) -> Tensor:
+    """Numbers times a number; symbols as they are."""
+    return value * scale if value.is_floating_point() and scale != 1 else value
 
 
 def difference(got: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:

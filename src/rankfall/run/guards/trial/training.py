@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
         raise candidate.refused("has no number of `slots` or no `step`", f"write {candidate.contract}")
     start = numbers("weights", 0)
+    steps = partial(take_steps, scale=setting.scale)
     whole = steps(candidate, made, slots, range(MEMBERS))
     candidate.results.append(whole)
     remembered = memory(candidate, made)
@@ -70,9 +72,11 @@ def numbers(name: str, step: int) -> Tensor:
     return torch.from_numpy(stream(step, "trial", name).normal(size=(MEMBERS, PARAMETERS)))
 
 
-def steps(candidate: Candidate, made: Any, slots: int, members: Any, factor: float = 1.0) -> Tensor:
-    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; the gradients of the first
-    are so many times as large."""
+def take_steps(
+    candidate: Candidate, made: Any, slots: int, members: Any, factor: float = 1.0, scale: float = 1.0
+) -> Tensor:
+    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; all gradients are `scale`
+    times as large, and those of the first `factor` times in addition."""
     rows = list(members)
     weights = numbers("weights", 0)[rows]
     kept = tuple(torch.zeros_like(weights) for _ in range(slots))
@@ -80,6 +84,7 @@ def steps(candidate: Candidate, made: Any, slots: int, members: Any, factor: flo
     decay = torch.tensor([0.1, 0.0, 0.1], dtype=torch.float64).unsqueeze(1)[rows]
     for step in range(1, STEPS + 1):
         grads = (numbers("gradients", step) * (torch.arange(MEMBERS) != STILL).unsqueeze(1))[rows]
+        grads *= scale
         grads[0] *= factor
         told = "given weights, gradients, slots, lr, decay, step and scratch"
         with torch.no_grad():
@@ -125,6 +130,7 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
     """For the targets that it says it accepts, whatever those of the cell are."""
     accepts = candidate.facts.get("ACCEPTS", "classes")
     targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
+    graded = partial(grade, scale=setting.scale)
     whole, rows = graded(candidate, targets, range(MEMBERS)), range(MEMBERS)
     candidate.results += whole.values()
     for again in (graded(candidate, targets, rows) for _ in range(2)):
@@ -151,9 +157,11 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
                     )
 
 
-def graded(candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0) -> dict[str, Tensor]:
-    """Every number (K,) that the objective gives, and the gradient of its loss; the weights of the first member are so many times as
-    large."""
+def grade(
+    candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0, scale: float = 1.0
+) -> dict[str, Tensor]:
+    """Every number (K,) that the objective gives, and the gradient of its loss; all weights are `scale` times as large, and those of the
+    first member `factor` times in addition."""
     tokens, size_out, special = targets != "values", SYMBOLS if targets == "hidden" else 3, 2
     inputs, wanted = [], []
     for member in members:
@@ -165,6 +173,7 @@ def graded(candidate: Candidate, targets: str, members: Sequence[int], factor: f
         asked = {"classes": rng.integers(-1, 3, size=(4, LENGTH)), "values": rng.normal(size=(4, LENGTH, 3))}
         wanted.append(x if targets == "hidden" else torch.from_numpy(asked[targets]))
     module = Small(members, tokens, SYMBOLS, size_out, factor)
+    module.weight.data *= scale
     batch = Samples(
         torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special, learned=True
     )

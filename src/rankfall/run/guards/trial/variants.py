@@ -2,12 +2,17 @@
 
 In one process the variants come last, and in another, fresh and with another PYTHONHASHSEED, they come first. What differs between the two
 follows from what was computed before, such as a table that is kept by its length alone, or from the order of a set of words.
+
+In a third, other numbers of the same shape come first. What is kept of them may cancel but for rounding, as a maximum that is subtracted
+from all scores does, so bits are compared. Processes may round otherwise of themselves; so what differs is computed twice more, with and
+without the other numbers before it, and counts where both are as they were.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from rankfall import components
@@ -21,11 +26,24 @@ from rankfall.run.guards.trial.setting import Surroundings
 
 Outcome = list[Tensor] | None  # all that a trial has made; None where it is refused
 AS_USED = "as it is used"
+NOTHING, VARIANTS, NUMBERS = "nothing", "variants", "other numbers"  # before it
+OTHER_SCALE = 3.7  # no power of two, by which nothing is rounded otherwise
+NUMBERLESS = ("mask", "init", "schedule", "task")  # kinds that are given none, or a generator
 
 
 def outcomes(kind: str, component: Component, setting: Surroundings) -> dict[str, Outcome]:
     """Of every variant, by what it is."""
     return {told: outcome(kind, one, around) for told, one, around in variants(kind, component, setting)}
+
+
+def used(
+    kind: str, component: Component, setting: Surroundings, drawn: Callable[[], Drawn], after: str
+) -> dict[str, Outcome]:
+    """Of a component as it is used, in a fresh process: after nothing, all variants (which are given too), or other numbers."""
+    found = outcomes(kind, component, setting) if after == VARIANTS else {}
+    if after == NUMBERS:
+        outcome(kind, component, replace(setting, scale=OTHER_SCALE))
+    return found | {AS_USED: outcome(kind, component, setting, drawn())}
 
 
 def outcome(kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> Outcome:
@@ -60,6 +78,22 @@ def compare(candidate: Candidate, here: dict[str, Outcome], there: dict[str, Out
                 "let nothing depend on the order of a set or on `hash` (write `sorted`), and keep no table that another option or length "
                 "would change",
             )
+
+
+def compare_bits(candidate: Candidate, here: Outcome, there: Callable[[str], Outcome]) -> None:
+    """Raise `Refused` where it gives other bits after other numbers; `there` is what it gives in a process of its own after something."""
+    found = there(NUMBERS)
+    if not _equal(found, here) and _equal(there(NOTHING), here) and _equal(there(NUMBERS), found):
+        raise candidate.refused(
+            "gives other bits after it was given other numbers of the same shape",
+            "keep nothing between calls that follows from more than the size of what is given",
+        )
+
+
+def _equal(one: Outcome, other: Outcome) -> bool:
+    if one is None or other is None:
+        return one is other
+    return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
 def _another(used: Any) -> Any:

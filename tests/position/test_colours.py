@@ -1,0 +1,148 @@
+"""Colours are those of a second refinement, by tuples and multisets of Python; and what a network sees of places is what it declares."""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankfall.design import Architecture, Component
+from rankfall.position.colours import Sight, layers
+from rankfall.position.sight import Undecided, declarations, labels, sight
+
+
+def numbered(states: Sequence[Hashable]) -> list[int]:
+    """Equal states have one number: that of the first."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(state, len(numbers)) for state in states]
+
+
+def one_layer_more(seen: Sight, states: list[int]) -> list[int]:
+    after: list[Hashable] = []
+    for i, state in enumerate(states):
+        there = np.flatnonzero(seen.visible[i]).tolist()
+        offered = {(states[j], int(seen.values[i, j])) for j in there}
+        weighed = Counter((states[j], int(seen.values[i, j]), int(seen.scores[i, j])) for j in there)
+        after.append((state, next(iter(offered)) if seen.fixed and len(offered) == 1 else frozenset(weighed.items())))
+    return numbered(after)
+
+
+def drawn(rng: np.random.Generator) -> Sight:
+    """A mask, labels and starts at random, of which few differ, so that some places stay equal; every place sees one at least."""
+    n = int(rng.integers(1, 7))
+    visible = (rng.random((n, n)) < rng.choice([0.3, 0.6, 1.0])) | np.eye(n, dtype=bool)[rng.permutation(n)]
+    start, scores, values = (
+        rng.integers(rng.integers(1, 4), size=shape) * rng.integers(2) for shape in (n, (n, n), (n, n))
+    )
+    if rng.integers(2):  # many then see equal states alone, more or fewer of them
+        alike = visible & (start[rng.integers(n, size=n)][:, None] == start)
+        visible = np.where(alike.any(1, keepdims=True), alike, visible)
+        values = values if rng.integers(2) else np.full_like(values, rng.integers(4))
+    return Sight(start + rng.integers(3), visible, scores, values, bool(rng.integers(2)))
+
+
+def test_colours_are_those_of_multisets() -> None:
+    rng = np.random.default_rng(0)
+    split = 0
+    for _ in range(400):
+        seen = drawn(rng)
+        states, found = numbered(seen.start.tolist()), layers(seen, 4)
+        for layer in range(5):
+            assert numbered(found[min(layer, len(found) - 1)].tolist()) == states
+            after = one_layer_more(seen, states)
+            assert (len(found) > layer + 1) is (after != states and layer < 4)
+            split += after != states
+            states = after
+    assert split > 200
+
+
+@pytest.mark.parametrize(("sees", "of"), [("nothing", lambda i, j: 0), ("distances", lambda i, j: abs(i - j)),
+                                          ("offsets", lambda i, j: i - j), ("places", lambda i, j: (i, j))])  # fmt: skip
+def test_labels_are_equal_where_what_is_seen_is(sees: str, of: object) -> None:
+    """And begin at zero or above, or pairs of them would have labels in common."""
+    found = labels(sees, 5)
+    assert numbered(found.reshape(-1).tolist()) == numbered([of(i, j) for i in range(5) for j in range(5)])  # type: ignore[operator]
+    assert found.min() >= 0
+
+
+def design(**parts: str) -> Architecture:
+    named = {"position": "none", "normaliser": "softmax", "sentinels": "none"} | parts
+    return Architecture(
+        name="seen", depth=2, heads=2, width=8, **{kind: Component(name) for kind, name in named.items()}
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("sentinels", "start", "tokens"), [("none", [0, 0, 0], [0, 1, 2]), ("bos", [0, 1, 1, 1], [1, 2, 3]),
+                                                            ("cls_sep", [0, 1, 1, 1, 2], [1, 2, 3])])  # fmt: skip
+def test_tokens_are_equal_and_each_sentinel_is_another(sentinels: str, start: list[int], tokens: list[int]) -> None:
+    seen, here = sight(design(sentinels=sentinels), 3)
+    assert numbered(seen.start.tolist()) == start and here.tolist() == tokens
+    every, here = sight(design(sentinels=sentinels, position="learned"), 3)
+    assert numbered(every.start.tolist()) == list(range(len(start))) and here.tolist() == tokens
+    assert len(seen.within(here).start) == 3
+
+
+OFFSETS, DISTANCES = (
+    np.subtract.outer(np.arange(4), np.arange(4)),
+    np.abs(np.subtract.outer(np.arange(4), np.arange(4))),
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "scores", "values", "fixed"),
+    [
+        ({}, 0 * OFFSETS, 0 * OFFSETS, True),
+        ({"position": "symmetric", "normaliser": "zero_sum"}, DISTANCES, 0 * OFFSETS, True),
+        ({"position": "shaw", "normaliser": "exp"}, OFFSETS, OFFSETS, False),
+        ({"normaliser": "urpe"}, OFFSETS, 0 * OFFSETS, False),
+        ({"position": "symmetric", "normaliser": "urpe"}, OFFSETS, 0 * OFFSETS, False),
+        ({"position": "fire", "attention": "linear"}, np.arange(16).reshape(4, 4), 0 * OFFSETS, True),
+    ],
+)
+def test_what_scores_and_values_see_is_what_components_declare(
+    parts: dict[str, str], scores: np.ndarray, values: np.ndarray, fixed: bool
+) -> None:
+    for mask, visible in (("none", np.ones((4, 4), dtype=bool)), ("causal", np.tri(4, dtype=bool))):
+        seen, _ = sight(design(**parts, mask=mask), 4)
+        assert seen.fixed is fixed and np.array_equal(seen.visible, visible)
+        for found, wanted in ((seen.scores, scores), (seen.values, values)):
+            assert found.shape == (4, 4) and numbered(found.reshape(-1).tolist()) == numbered(
+                wanted.reshape(-1).tolist()
+            )
+
+
+def test_what_a_decision_takes_on_trust_is_named() -> None:
+    assert declarations(design(position="rope")) == [
+        "ROWS = 'one' of normaliser 'softmax'", "TOUCHES = ('queries',) of position 'rope'", "SEES = 'offsets' of position 'rope'"
+    ]  # fmt: skip
+    assert declarations(design(normaliser="urpe"))[:2] == [
+        "ROWS = 'free' of normaliser 'urpe'",
+        "SEES = 'offsets' of normaliser 'urpe'",
+    ]
+    assert declarations(design(attention="linear"))[0] == "ROWS = 'one' of attention 'linear'"
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ('TOUCHES = ("scores",)', "does not say what of places it depends on (SEES)"),
+        ('SEES = "offsets"', "does not say where it acts (TOUCHES)"),
+        ('TOUCHES = ("scores", "keys")\nSEES = "offsets"', "acts on keys"),
+        ('TOUCHES = ("states",)\nSEES = "offsets"', "acts on states, but sees offsets"),
+        ('TOUCHES = ("values",)\nSEES = "distances"', ""),
+    ],
+)
+def test_what_a_position_does_not_say_is_named(
+    facts: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_said.py").write_text(
+        f"from rankfall.nets.positions._base import Position as Mine\n{facts}\n\n\nclass Half(Mine):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    if said:
+        with pytest.raises(Undecided, match=re.escape(said)):
+            sight(design(position="half_said:Half"), 3)
+    else:
+        assert sight(design(position="half_said:Half"), 3)[0].values.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
