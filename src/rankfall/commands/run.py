@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def prepare(own: "Driver", config: Path, again: str) -> None:
-    """Where results go. A file that cannot be read is an error here, since Snakemake would end in a traceback; what is wrong in it is told by
-    Snakemake's own process, to which it may be given with values on the command line.
+    """Where results go. A file that cannot be read is an error here, since Snakemake would end in a traceback; what is wrong in it is told
+    by Snakemake's own process, to which more values may be given.
     """
     import pyarrow.parquet  # noqa: F401  # for the last lines
 
