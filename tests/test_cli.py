@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,24 @@ def test_no_number_depends_on_what_is_imported_before_the_loader_is_installed() 
     files = {name for code in codes for name in code}
     assert "rankfall/report/tables.py" in files and "rankfall.cli" in names
     assert not [name for name in names if f"{name.replace('.', '/')}.py" in files]
+
+
+@pytest.mark.parametrize("words", [[], ["--", "-n"], ["--", "--unlock"]])
+@pytest.mark.parametrize("what", ["missing", "a folder", "no YAML"])
+def test_a_run_says_of_a_configuration_that_cannot_be_read_what_a_plan_says(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], what: str
+) -> None:
+    config = tmp_path / "given.yaml"
+    if what == "a folder":
+        config.mkdir()
+    elif what == "no YAML":
+        config.write_text("tasks: [")
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("Snakemake was started"))
+    said = []
+    for command in (["plan", "--config", str(config)], ["run", "--config", str(config), *words]):
+        assert cli.main(command) == 2
+        said.append("".join(capfd.readouterr()))
+    assert said[0] == said[1] and said[0].count("\n") == 1 and said[0].startswith(f"error: {config}")
 
 
 STEERS = "a\x1b]0;title\x07\x1b[2J\x9b1m\u202eb\r"

@@ -17,6 +17,7 @@ TALKS = re.compile(
     r"-[a-zA-Z]*n[a-zA-Z]*|-[hvlSD]|--(dry-?run|unlock|touch|lint|dag|rulegraph|filegraph|d3dag|report|summary|detailed-summary"
     r"|archive|cleanup|delete|print|help|version|list|conda-create|conda-cleanup|containerize|draft-notebook|edit-notebook)\b.*"
 )
+ASKED = frozenset({"-h", "--help", "-v", "--version"})  # of these, what needs no configuration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +32,10 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.run.screen import driver
 
     if any(TALKS.fullmatch(word) for word in args.snakemake):
+        if not ASKED.intersection(args.snakemake):
+            from rankfall.run.config.types import read
+
+            read(args.config)  # Snakemake would end in a traceback where it cannot
         command = driver.command(args.config, args.profile, args.snakemake)
         sys.stdout.flush()
         os.execv(command[0], command)
@@ -52,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def prepare(own: "Driver", config: Path, again: str) -> None:
-    """Where results go; an error in the configuration is told by Snakemake's own process, which reads all of it."""
+    """Where results go. A file that cannot be read is an error here, since Snakemake would end in a traceback; what is wrong in it is told
+    by Snakemake's own process, to which more values may be given.
+    """
     import pyarrow.parquet  # noqa: F401  # for the last lines
 
     import rankfall.commands.status
@@ -63,8 +70,9 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
     from rankfall.run.screen.record import RunRecord
 
     tidy()
+    raw = read(config)
     try:
-        found = parse(read(config))
+        found = parse(raw)
     except RankfallError:
         return
     own.title, own.results = found.name, Path(found.results)

@@ -1,7 +1,7 @@
 """A training job: find what the store has, train what is missing in stacks, keep every finished stack at once."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.network import Shape
+from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.agreement import check_agreement
 from rankfall.run.jobs.cells import check_code, dataset_of, datasets_of, shape_of, stacked
@@ -130,9 +131,11 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     with recipe.products(trainings[0], device):
         train(members, data, objective, cells, history, checkpoint, job.progress, clock)
     with large_blocks_apart(), recipe.products(trainings[0], device):
-        final = {
-            split: final_means(members, data, objective, split) for split in told(data.splits, trainings[0].epochs)
-        }
+        splits = told(data.splits, trainings[0].epochs)
+        sums = {split: evaluate(members, data, objective, split) for split in splits}
+    for split, of in {**sums, "": history.tensors}.items():
+        check_shares(trainings[0].objective.name, of, split)
+    final = {split: means_of(of) for split, of in sums.items()}
     shared = {
         "seconds": checkpoint.seconds / len(cells),
         "megabytes": peak_megabytes(),
@@ -227,9 +230,8 @@ def told(splits: Iterable[str], epochs: int) -> list[str]:
     return [name for name in names if name != TRAIN or epochs or TEST not in names]
 
 
-def final_means(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
-    """Every metric (K,) on a split."""
-    sums = evaluate(members, data, objective, split)
+def means_of(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Every metric (K,) of a split."""
     return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 
 

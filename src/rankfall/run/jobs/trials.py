@@ -24,6 +24,7 @@ from rankfall.run.guards.process import Altered, unaltered
 from rankfall.run.guards.trial.candidate import Candidate, Drawn, Refused
 from rankfall.run.guards.trial.kinds import KINDS, try_component
 from rankfall.run.guards.trial.setting import MOST_SYMBOLS, Surroundings, longest
+from rankfall.run.guards.trial.steps import try_steps
 from rankfall.run.guards.trial.variants import (
     AS_USED,
     NOTHING,
@@ -42,6 +43,7 @@ from rankfall.run.plan.cell import digest
 from rankfall.run.plan.cells import module_of
 from rankfall.run.store.trials import Trials
 from rankfall.tasks._dataset import Dataset
+from rankfall.train.data import steps_per_epoch
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -57,7 +59,7 @@ class Bench:
     def __init__(self, store: "Store", note: Callable[[str], None]) -> None:
         self.store, self.note = Trials(store.root), note
         self.sources = Sources()
-        self.own = self.sources.fingerprint(["rankfall.run.guards.trial.variants"])
+        self.own = self.sources.fingerprint(["rankfall.run.guards.trial.steps", "rankfall.run.guards.trial.variants"])
         self.code: dict[tuple[str, str], str] = {}
         self.known: dict[str, str] = {}  # key -> the line that refuses it, or nothing
         self.passed: dict[str, dict[str, Any]] = {}
@@ -80,6 +82,7 @@ class Bench:
         try:
             with unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
                 candidate = try_component(kind, component, setting, drawn)
+                try_steps(candidate, setting)
                 if not candidate.is_ours:
                     self.compare_elsewhere(candidate, component, setting, drawn)
         except (Refused, Altered) as refused:  # the process was put back, or nothing more is computed in it
@@ -144,7 +147,7 @@ def refused_cells(
         found = bench.refusal("task", cell.task.task, Surroundings(), known)
         if found or known is None:
             return found
-        setting = setting_of(cell, shape_of(cell, known[0]))
+        setting = setting_of(cell, shape_of(cell, known[0]), len(known[0].train.inputs))
         used = parts(cell.task, cell.architecture, cell.training)
         return next(filter(None, (bench.refusal(kind, part, setting) for kind, part in used)), "")
 
@@ -162,8 +165,8 @@ def refused_cells(
     return refused
 
 
-def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
-    """The network of a cell, with sequences and vocabularies cut where they cost much."""
+def setting_of(cell: "Cell", shape: Shape, samples: int) -> Surroundings:
+    """The network of a cell, with sequences and vocabularies cut where they cost much; `samples` are in an epoch."""
     a = cell.architecture
     sentinels = components.describe("sentinels", a.sentinels.name)
     heads, mlp_width = a.heads or 1, a.mlp_width or 4 * a.width  # null where nothing reads them
@@ -183,6 +186,7 @@ def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
         placement=a.norm_placement,
         mlp=a.mlp.name != "none",
         epochs=cell.training.epochs,
+        steps=cell.training.epochs * steps_per_epoch(samples, cell.training.batch),
     )
 
 

@@ -20,7 +20,7 @@ from rankfall.disk import StoreError, atomic, cache_home, odd
 from rankfall.run.keys.imports import Imports
 from rankfall.run.keys.loader import executed
 
-ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", __name__)
+ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", "rankfall.run.keys.outside", __name__)
 MOST = 5000  # entries of a cache file, the latest
 Analysis = tuple[str, Imports]  # the digest, and what is imported and read
 Written = list[Any]  # the same as JSON
@@ -87,7 +87,6 @@ def _written(found: Analysis) -> Written:
 
 
 def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic, reads_text, needed = entry
-    return digest, Imports(
-        sure, {*maybe}, {*starred}, listed, [(line, text) for line, text in dynamic], reads_text, needed
-    )
+    digest, sure, maybe, starred, listed, dynamic, reads_text, needed, outside = entry
+    calls, uses = [(line, text) for line, text in dynamic], [(line, name, how) for line, name, how in outside]
+    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, reads_text, needed, uses)

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rankfall.run.keys.outside import outside, starred
+
 # Ways to run code that no import statement names. find_spec and similar functions run nothing and are allowed.
 LOADERS = frozenset(
     {
@@ -74,6 +76,7 @@ class Imports:
     dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
     reads_text: bool = False  # docstrings, comments or line numbers may be data here
     needed: dict[str, int] = field(default_factory=dict)  # of `sure` and `maybe`, what is imported under no condition
+    outside: list[tuple[int, str, str]] = field(default_factory=list)  # what is read that no key holds: line, name, how
 
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
@@ -189,6 +192,7 @@ class _Reader(ast.NodeVisitor):
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
                 self.add_use(node)
         self.found.reads_text = any(map(self.reads_text, nodes))
+        self.found.outside = outside(tree, self.meaning)
         return self.found
 
     def add_import(self, node: ast.Import) -> None:
@@ -203,6 +207,7 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             if alias.name == "*":
                 self.found.starred.add(base)
+                self.aliases |= starred(base)
             else:
                 self.found.maybe.add(f"{base}.{alias.name}")
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"

@@ -10,6 +10,7 @@ from rankfall.run.guards.trial.watch import global_random_numbers
 
 SIZES = frozenset({"width", "heads", "head_width", "mlp_width", "tokens", "sentinels", "size_in", "size_out"})
 MAP = SIZES | {"trained"}
+STEPS = frozenset({"steps"})
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ KINDS: Mapping[str, Kind] = {
         MAP | {"masked"},
     ),
     "block": Kind("class", "a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
-    "objective": Kind("function", "f(module, samples, drop) to a Graded", training.objective),
-    "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer),
+    "objective": Kind("function", "f(module, samples, drop) to a Graded", training.objective, STEPS),
+    "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer, STEPS),
     "schedule": Kind("function", "f(epoch, epochs) to a factor", training.schedule, frozenset({"epochs"})),
     "task": Kind("either", "f(rng) to a Dataset", data.task),
 }

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from rankfall.nets.primitives import Initial, Sizes
 from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.extremes import check_extremes
+from rankfall.run.guards.trial.modes import check_modes
 from rankfall.run.guards.trial.setting import MEMBERS, SAMPLES, Surroundings
 from rankfall.run.guards.trial.watch import changed, global_random_numbers, memory
 from rankfall.streams import stream
@@ -108,6 +109,7 @@ class Trial:
         self.check_finite(call, first)
         settled = [value.detach().clone() for value in first]
         self.check_repeats(call, settled)
+        check_modes(self, call, settled)
         with torch.no_grad():
             for one in range(MEMBERS):
                 self.check_alone(call, settled, one)

@@ -1,25 +1,22 @@
 """How objectives, optimisers and schedules are tried: a batch or some steps for all members at once, against each member alone."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import one_hot
+from torch import Tensor
 
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.extremes import LARGE, TOLD
+from rankfall.run.guards.trial.grading import check_sums, grade, targets_of
 from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
 from rankfall.run.guards.trial.watch import changed, memory
 from rankfall.streams import stream
-from rankfall.train.objectives._base import Graded, Samples
 
 PARAMETERS = 7  # of a member
-SYMBOLS, LENGTH = 5, 6  # of the batch that objectives are given
 STEPS = 3
 STILL = MEMBERS - 1  # a member that has stopped: its learning rate and gradients are zero
 
@@ -73,22 +70,34 @@ def numbers(name: str, step: int) -> Tensor:
 
 
 def take_steps(
-    candidate: Candidate, made: Any, slots: int, members: Any, factor: float = 1.0, scale: float = 1.0
+    candidate: Candidate,
+    made: Any,
+    slots: int,
+    members: Iterable[int],
+    factor: float = 1.0,
+    scale: float = 1.0,
+    times: Iterable[int] = range(1, STEPS + 1),
+    at: tuple[Tensor, ...] = (),
 ) -> Tensor:
     """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; all gradients are `scale`
-    times as large, and those of the first `factor` times in addition."""
+    times as large, and those of the first `factor` times in addition. `at`: weights and slots to go on from, changed in place."""
     rows = list(members)
-    weights = numbers("weights", 0)[rows]
-    kept = tuple(torch.zeros_like(weights) for _ in range(slots))
+    weights, *more = at or (numbers("weights", 0)[rows],)
+    kept = tuple(more) if at else tuple(torch.zeros_like(weights) for _ in range(slots))
     lr = torch.tensor([0.1, 0.01, 0.0], dtype=torch.float64).unsqueeze(1)[rows]  # (K, 1)
     decay = torch.tensor([0.1, 0.0, 0.1], dtype=torch.float64).unsqueeze(1)[rows]
-    for step in range(1, STEPS + 1):
+    given = lr.clone(), decay.clone()
+    for step in times:
         grads = (numbers("gradients", step) * (torch.arange(MEMBERS) != STILL).unsqueeze(1))[rows]
         grads *= scale
         grads[0] *= factor
         told = "given weights, gradients, slots, lr, decay, step and scratch"
         with torch.no_grad():
             candidate.call(made.step, told, weights, grads, kept, lr, decay, step, torch.empty_like(weights))
+        if not (torch.equal(lr, given[0]) and torch.equal(decay, given[1])):
+            raise candidate.refused(
+                f"edits lr or decay in place, at step {step}", "write to nothing but weights, slots, grads and scratch"
+            )
     return weights
 
 
@@ -104,32 +113,9 @@ def schedule(candidate: Candidate, setting: Surroundings) -> None:
         candidate.results.append(torch.tensor(first, dtype=torch.float64))
 
 
-class Small(nn.Module):
-    """A network of each member's own in a few lines: what is put in, and one linear map."""
-
-    def __init__(self, members: Sequence[int], tokens: bool, size_in: int, size_out: int, factor: float) -> None:
-        super().__init__()
-        self.tokens, self.size_in = tokens, size_in
-        drawn = [
-            torch.from_numpy(stream(member, "trial", "head").normal(size=(size_in, size_out))) for member in members
-        ]
-        drawn[0] = drawn[0] * factor
-        self.weight = nn.Parameter(torch.stack(drawn))  # (K, D, C)
-
-    def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        return drop(one_hot(inputs, self.size_in).double() if self.tokens else inputs.double(), "features")
-
-    def head(self, x: Tensor) -> Tensor:
-        return torch.einsum("kbtd,kdc->kbtc", x, self.weight)
-
-    def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        return self.head(self.features(inputs, drop))
-
-
 def objective(candidate: Candidate, setting: Surroundings) -> None:
     """For the targets that it says it accepts, whatever those of the cell are."""
-    accepts = candidate.facts.get("ACCEPTS", "classes")
-    targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
+    targets = targets_of(candidate)
     graded = partial(grade, scale=setting.scale)
     whole, rows = graded(candidate, targets, range(MEMBERS)), range(MEMBERS)
     candidate.results += whole.values()
@@ -155,40 +141,4 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
                         f"mixes the members of a stack: {name} of member {member} changes where the weights of member 0 are {told}",
                         "no operation, such as a maximum, may run over the first axis, K",
                     )
-
-
-def grade(
-    candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0, scale: float = 1.0
-) -> dict[str, Tensor]:
-    """Every number (K,) that the objective gives, and the gradient of its loss; all weights are `scale` times as large, and those of the
-    first member `factor` times in addition."""
-    tokens, size_out, special = targets != "values", SYMBOLS if targets == "hidden" else 3, 2
-    inputs, wanted = [], []
-    for member in members:
-        rng = stream(member, "trial", "batch")
-        x = torch.from_numpy(
-            rng.integers(SYMBOLS, size=(4, LENGTH)) if tokens else rng.normal(size=(4, LENGTH, SYMBOLS))
-        )
-        inputs.append(x)
-        asked = {"classes": rng.integers(-1, 3, size=(4, LENGTH)), "values": rng.normal(size=(4, LENGTH, 3))}
-        wanted.append(x if targets == "hidden" else torch.from_numpy(asked[targets]))
-    module = Small(members, tokens, SYMBOLS, size_out, factor)
-    module.weight.data *= scale
-    batch = Samples(
-        torch.stack(inputs), torch.stack(wanted), list(members), ("train", 0), SYMBOLS, special, learned=True
-    )
-    found = candidate.call(candidate.bound(), f"given a module and samples with {targets}", module, batch)
-    if not isinstance(found, Graded):
-        raise candidate.refused(
-            f"returns a {type(found).__name__}", "it must return a Graded of rankfall.train.objectives"
-        )
-    numbers: dict[str, Tensor] = {"loss": found.loss, "asked": found.asked, **found.sums}
-    for name, value in numbers.items():
-        if not isinstance(value, Tensor) or value.shape != (len(members),):
-            raise candidate.refused(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
-        if factor == 1 and not value.isfinite().all():
-            raise candidate.refused(f"gives {name} that is not finite", "every number must be one")
-    if not found.loss.requires_grad:
-        raise candidate.refused("gives a loss without a gradient", "it must follow from the module's outputs")
-    (gradient,) = torch.autograd.grad(found.loss.sum(), [module.weight])
-    return {name: value.detach().double() for name, value in numbers.items()} | {"the gradient": gradient}
+    check_sums(candidate, targets)
