@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rankfall.errors import RankfallError, nearest, told
-from rankfall.report.headlines import headlines
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.page.question import Question
 from rankfall.report.quantities import STUDIES, declared
@@ -25,7 +25,8 @@ def check_own(modules: Iterable[str]) -> None:
             raise RankfallError(
                 f"{module} calls its table {table.name!r}: a table outside the package is named by its module, {module!r}"
             )
-    for item in (one for one in (*numbers, *drawn) if one.table in tables):
+    shown: list[Headline | Chart] = [*numbers, *drawn]
+    for item in (one for one in shown if one.table in tables):
         kind = "chart" if isinstance(item, Chart) else "headline"
         if item.study not in STUDIES:
             raise RankfallError(
