@@ -7,7 +7,7 @@ raises where they have several.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
@@ -85,6 +85,15 @@ def say_mean(mean: float, deviation: float, digits: int) -> str:
     """A mean with its deviation over seeds, where there are several and it can be seen."""
     spread = f"{deviation:.{digits}f}" if deviation == deviation else ""
     return f"{mean:.{digits}f}" + (f" ± {spread}" if spread.strip("0.") else "")
+
+
+def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
+    """The one value of all as written, or the least and the largest: `0.42 to 0.80`. Nothing where there is none."""
+    known = sorted(float(value) for value in values if value == value)
+    if not known:
+        return ""
+    least, most = write(known[0]), write(known[-1])
+    return least if least == most else f"{least} to {most}"
 
 
 def say_first(found: DataFrame, write: Callable[[float], str], *, most: bool) -> tuple[list[str], str]:
