@@ -7,13 +7,13 @@ raises where they have several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
-from rankfall.report.labels import join
+from rankfall.report.labels import join, many
 from rankfall.report.looks import label
-from rankfall.report.settings import Setting, check_one
+from rankfall.report.settings import NAMED, Setting, check_one
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -73,6 +73,17 @@ def say_extreme(
     """For a caption: the names that have the most (or least), and in words with what they have, `A (0.41)` or `A and B (0.40 to 0.41, a
     tie)`. `rows`: one a name and seed."""
     return say_first(average(rows, value, by), write, most=most)
+
+
+def by_setting(
+    rows: DataFrame, settings: Mapping[str, str], say: Callable[[DataFrame], str], by: str = "architecture"
+) -> str:
+    """What `say` says of rows: of those of one setting at a time, where lines have several (`settings.differences`)."""
+    words = rows[by].astype(str).map(settings).fillna("")
+    if words.nunique() <= 1:
+        return say(rows)
+    said = [f"with {setting}: {say(part)}" for setting, part in rows.groupby(words)]
+    return "; ".join(said[:NAMED] + [f"{many(len(said) - NAMED, 'other setting')}"] * (len(said) > NAMED))
 
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:
