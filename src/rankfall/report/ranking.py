@@ -79,7 +79,7 @@ def by_setting(
     rows: DataFrame, settings: Mapping[str, str], say: Callable[[DataFrame], str], by: str = "architecture"
 ) -> str:
     """What `say` says of rows: of those of one setting at a time, where lines have several (`settings.differences`)."""
-    words = rows[by].astype(str).map(settings).fillna("")
+    words = rows[by].astype(str).map(lambda name: settings.get(name, ""))
     if words.nunique() <= 1:
         return say(rows)
     said = [f"with {setting}: {say(part)}" for setting, part in rows.groupby(words)]
