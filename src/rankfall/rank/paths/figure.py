@@ -154,7 +154,7 @@ def found(verdicts: dict[str, dict[str, Any]]) -> str:
         (one,) = verdicts.values()
         said = one["published shape"]
         return f"{shape}{said}: {SAID[said] or say_shares(one)}{f' ({say_shares(one)})' * (said == UNSURE)}."
-    parts = []
+    parts: list[str] = []
     for outcome, why in SAID.items():
         there = {title: one for title, one in verdicts.items() if one["published shape"] == outcome}
         names = [title if outcome == UNSEEN else f"{title}: {say_shares(one)}" for title, one in there.items()]
