@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankfall.rank.models.figure import models
+from rankfall.rank.models.figure import down, models
 
 
-def table(dtype: str = "float64", spread: float = 0.1) -> pd.DataFrame:
+def table(dtype: str = "float64", spread: float = 0.1, model: str = "bert", **sizes: int) -> pd.DataFrame:
     rows = [
-        {"model": "bert", "phase": "init", "definition": "clean", "dtype": dtype, "variant": variant, "seed": seed, "layer": layer}
+        {"model": model, "phase": "init", "definition": "clean", "dtype": dtype, "variant": variant, "seed": seed, "layer": layer}
         | {"sample": sample, "metric": "composite", "centre": "mean", "floor": value < 1e-14, "value_reason": ""}
         | {"value": value * (1 + spread * (2 * sample - 1) + 0.01 * seed)}
         for variant, values in (("SAN", [1.0, 1e-5, 1e-15]), ("transformer", [1.0, 0.9, 0.8]))
@@ -17,7 +17,7 @@ def table(dtype: str = "float64", spread: float = 0.1) -> pd.DataFrame:
         for seed in (0, 1)
         for sample in (0, 1)
     ]  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(**{"layers": 2, "heads": 2, "width": 64} | sizes)
 
 
 @pytest.mark.parametrize(("dtype", "height"), [("float64", 16 * 2.0**-52), ("float32", 16 * 2.0**-23)])
@@ -41,3 +41,33 @@ def test_where_bands_were_cut_is_said() -> None:
     said = "At 6 points a band or a dotted line would go below 0, where the quantity ends, and is cut there."
     assert all(said in caption for caption in wide.values())
     assert "below 0" not in models(lambda name: table()).caption
+
+
+@pytest.mark.parametrize(
+    ("sizes", "same"), [((12, 12, 768), True), ((2, 12, 768), False), ((12, 2, 768), False), ((12, 12, 64), False)]
+)
+def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[int, int, int], same: bool) -> None:
+    measured = table(model="bert-base-cased", **dict(zip(("layers", "heads", "width"), sizes)))
+    picture = models(lambda name: measured)
+    (panel,) = picture.figure.axes
+    assert any(line.get_linestyle() == "--" for line in panel.lines) is same
+    assert ("dashed lines published curves" in picture.caption) is same
+    assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
+    assert ("(not the published 12 x 12 x 768)" in picture.caption) is not same
+
+
+def test_what_is_kept_is_the_least_of_all_layers_and_never_rounded_up() -> None:
+    rows = table(spread=0.0)
+    kept = {0: 0.9, 1: 0.6951 / 1.005, 2: 0.8}  # two seeds, the second 1% above
+    whole = rows.variant == "transformer"
+    rows.loc[whole, "value"] = rows[whole].layer.map(kept) * (1 + 0.01 * rows[whole].seed)
+    assert "the whole model keeps at least 0.69 at every layer." in models(lambda name: rows).caption
+    assert [down(value) for value in (0.6951, 0.7, 0.0996, 1.0, 0.0, 12.96, 2e-9)] == [
+        0.69,
+        0.7,
+        0.099,
+        1.0,
+        0.0,
+        12.0,
+        2e-9,
+    ]

@@ -1,11 +1,13 @@
 """Guards the figure that the README opens with: what its bands are, and that its caption says what the numbers say."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from seen import line
 
 from rankfall.errors import RankfallError
 from rankfall.rank.paths.figure import draws, paths
+from rankfall.rank.paths.headline import LEAST, short_paths
 from rankfall.report.colours import BLUE
 
 
@@ -34,14 +36,35 @@ def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFram
     return pd.DataFrame(rows).assign(**about)
 
 
+SHORT = [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]  # short paths carry, long ones do not
 VERDICTS = {
-    "holds": (0.95, [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34], "and long ones none, holds."),
-    "long paths carry": (0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9], "and long ones none, does not hold."),
-    "short paths carry little": (0.95, [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34], "and long ones none, does not hold."),
-    "nothing learned": (
-        0.3,
-        [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34],
-        "cannot be seen: the network itself is no better than chance.",
+    "holds": (0.95, SHORT, "and long ones none, holds: short ones give 75%."),
+    "long paths carry": (
+        0.95,
+        [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9],
+        "none, does not hold: short ones give 43 ± 1%, long ones are 0.56 over chance.",
+    ),
+    "short paths carry little": (
+        0.95,
+        [0.4, 0.5, 0.5, 0.4, 0.4, 0.35, 0.34],
+        "and long ones none, does not hold: short ones give 26 ± 1%.",
+    ),
+    "nothing learned": (0.3, SHORT, "cannot be seen: the network itself is less than 0.05 above chance."),
+    "rounding above chance": (
+        float(np.float32(0.8)),
+        SHORT,
+        "cannot be seen: the network itself is less than 0.05 above chance.",
+    ),
+    "little above chance": (0.373, SHORT, "cannot be seen: the network itself is less than 0.05 above chance."),
+    "at the limit": (
+        0.95,
+        [0.5, 0.648, 0.6, 0.5, 0.4, 0.35, 0.34],
+        "cannot be told: a limit lies within the deviation over seeds, or that is not known (short ones give 50 ± 1%).",
+    ),
+    "long ones at the limit": (
+        0.95,
+        [0.5, 0.8, 0.6, 0.5, 0.4, 0.385, 0.34],
+        "cannot be told: a limit lies within the deviation over seeds, or that is not known (short ones give 75%).",
     ),
 }
 
@@ -49,9 +72,40 @@ VERDICTS = {
 @pytest.mark.parametrize("case", VERDICTS)
 def test_caption_says_whether_the_published_shape_holds(case: str) -> None:
     whole, curve, said = VERDICTS[case]
-    caption = paths(lambda name: table(whole, curve)).caption
+    chance = 0.8 if case == "rounding above chance" else 0.34
+    caption = paths(lambda name: table(whole, curve, chance)).caption
     assert caption.endswith(said)
     assert "over 3 seeds" in caption
+
+
+@pytest.mark.parametrize("above", [LEAST - 1e-6, LEAST + 1e-6])
+def test_what_a_network_has_to_learn_is_what_the_scorecard_asks(above: float) -> None:
+    rows = table(0.34 + above, SHORT)
+    rows.loc[rows.kind == "whole", "accuracy"] = 0.34 + above
+    seen = "cannot be seen" not in paths(lambda name: rows).caption
+    assert short_paths(rows).number.notna().all() == seen == (above > LEAST)
+
+
+def test_panels_are_counted_by_outcome_with_their_numbers() -> None:
+    names = {"rises": (0.95, SHORT, 0.34), "edge": (0.95, [0.5, 0.648, *SHORT[2:]], 0.34), "guess": (0.8, SHORT, 0.8)}
+    rows = [table(*about).assign(architecture=name, key=name) for name, about in names.items()]
+    rows = [one.assign(key=one.architecture + one.seed.astype(str)) for one in rows]
+    caption = paths(lambda name: pd.concat(rows)).caption
+    assert (
+        "holds in 1 of 3 panels (rises, converged, 6 layers: short ones give 75%); cannot be told in 1, where a limit lies within the "
+        "deviation over seeds, or that is not known (edge, converged, 6 layers: short ones give 50 ± 1%); cannot be seen in 1, where "
+        "the network itself is less than 0.05 above chance (guess, converged, 6 layers)."
+    ) in caption
+    assert "the best guess that sees no input (0.34 to 0.80, by panel)." in caption
+    assert "(0.34)." in paths(lambda name: rows[0]).caption
+
+
+def test_a_deviation_that_is_not_known_decides_nothing() -> None:
+    """Two of three networks have learned nothing: one seed is left, whose number has no deviation."""
+    rows = table(0.95, SHORT)
+    rows.loc[(rows.kind == "whole") & (rows.seed > 0), "accuracy"] = 0.35
+    assert "cannot be told" in paths(lambda name: rows).caption
+    assert "none, holds" in paths(lambda name: rows[rows.seed == 0]).caption
 
 
 def test_lines_and_bands_are_over_seeds_and_not_over_repeats() -> None:

@@ -66,6 +66,26 @@ def test_law(tmp_path: Path) -> None:
     assert "The local exponent of the last layer is 3 in 1 of 1 architectures (net)" in saved(picture, tmp_path)
 
 
+def test_the_law_compares_residuals_of_one_setting(tmp_path: Path) -> None:
+    rows = rows_of("law", residual="none", position="none")
+    deep = [row | {"architecture": "deep", "key": "d" * 64} for row in rows]
+    short = [
+        row | {"architecture": name, "key": name[0] * 64, "depth": 2, "width": width, "log10_residual": -row["layer"] - more}
+        for name, width, more in (("big", 64, 0.0), ("even", 64, 0.5), ("alone", 128, 0.0))
+        for row in rows
+        if row["layer"] <= 2
+    ]  # fmt: skip
+    said = components.load("figure", "law")(reader(tmp_path, "law", [*rows, *deep, *short])).caption
+    assert (
+        "at the last layer the residual is with depth 2, width 128: that of alone (0.01); with depth 2, width 64: "
+        in said
+    )
+    assert "smallest in even (0.00316) and largest in big (0.01); with depth 4, width " in said
+    assert "that of deep and net (" in said
+    of_one = components.load("figure", "law")(reader(tmp_path, "law", [*rows, *deep]))
+    assert "at the last layer the residual is that of deep and net (" in of_one.caption
+
+
 def test_sweep(tmp_path: Path) -> None:
     rows = [row for residual in ("none", {"name": "scaled", "scale": 0.5}, {"name": "scaled", "scale": 1.0})
             for row in rows_of("law", residual=residual, position="none")]  # fmt: skip

@@ -224,9 +224,47 @@ def test_depth_is_compared_where_nothing_else_differs() -> None:
     text = said(*rows)[question]
     assert text == (
         "At sorting, long: from depth 2 to 6 test accuracy falls from 90% ± 1% to 50% ± 1% in a; it changes by no more than its "
-        "deviation over seeds in b (3 seeds each)."
+        "deviation over seeds in b (3 seeds each). Not compared, without an accuracy at both depth 2 and 6: c."
     )
     assert question not in said(at("a", 2, 0.9, ", width 48"), at("a", 6, 0.5, ", width 64"))
+
+
+def test_what_depth_does_has_chance_beside_it_and_leaves_nobody_out_unsaid() -> None:
+    """It rose from 49.4% to 53.6%, below a guess; and of an architecture that was trained at one depth there was no word."""
+    rows = [
+        row(name, depth=depth, accuracy=value, accuracy__deviation=0.01, accuracy__chance=0.57)
+        for name, values in (("a", (0.494, 0.536)), ("b", (0.565, 0.9)), ("c", (0.8, 0.9)))
+        for depth, value in zip((2, 6), values)
+    ]
+    alone = [row("d", depth=6, accuracy=0.7), lost("e") | {"depth": 2, "setting": "sorting, long, depth 2"}]
+    question = "What does depth do to accuracy?"
+    text = said(*rows, *alone)[question]
+    assert text.endswith(
+        " The best guess that never sees an input has 57%; at depth 2 b is at that; at depth 2 a is below that; at depth 6 a is below "
+        "that. Not compared, without an accuracy at both depth 2 and 6: d and e."
+    )
+    better = said(*[row("c", depth=depth, accuracy=0.9, accuracy__chance=0.57) for depth in (2, 6)])[question]
+    assert better.endswith(" The best guess that never sees an input has 57%.")
+
+
+def test_a_tie_of_rounding_noise_is_said_to_be_one() -> None:
+    """2e-11 and 1e-16 tied "within their deviation", which was that of rounding."""
+    noise = (("a", 2e-11, 0.67), ("b", 1e-16, 1.0))
+    for order in (3.0, None):
+        rows = [residual(name, value, 3e-11, order, residual_last__floor=floor) for name, value, floor in noise]
+        text = said(*rows, residual("c", 0.5, 0.001, None if order is None else 1.0))[FASTEST]
+        assert "; of their samples these are rounding noise of float64: 67% of a and 100% of b." in text
+    assert "rounding" not in said(residual("a", 0.3, 0.2), residual("b", 0.31, 0.2))[FASTEST]
+
+
+def test_a_mean_of_layers_is_not_a_layer() -> None:
+    rows = [row(name, depth_below_tenth=value, depth_below_tenth__deviation=spread)
+            for name, value, spread in (("a", 0.5, 0.7), ("b", 2.0, 1.0), ("c", 2.0, 0.0))]  # fmt: skip
+    text = said(*rows)["At which layer does the residual fall below 0.1?"]
+    assert (
+        "layers 0.5 ± 0.7 (mean over seeds): a; layers 2 ± 1.0 (mean over seeds): b; layer 2: c (means over 3 seeds)."
+        in text
+    )
 
 
 def test_kinds_of_attention_are_all_counted() -> None:

@@ -33,14 +33,20 @@ class Account:
         return f"{self.seeds}, {bands}" if self.several else self.seeds
 
 
-def account(whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = "") -> Account:
+def account(
+    whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = "", only_depth: int | None = None
+) -> Account:
     """`whole`: all rows that were asked for, of networks with any fate; `drawn`: those of them that are drawn, with their `key`; `by`: the
-    columns that tell lines apart; `value`: the column that is drawn, null where a number does not exist."""
+    columns that tell lines apart; `value`: the column that is drawn, null where a number does not exist; `only_depth`: of all
+    networks that are drawn, where a figure has one."""
     by = list(by)
     shown = drawn[drawn[value].notna()] if value else drawn
     cells = whole.drop_duplicates("key")
     varied = [column for column in by if cells[column].nunique(dropna=False) > 1] or by[:1]
-    gone = [*absent(cells, drawn, varied), *(valueless(drawn[drawn[value].isna()], value, varied) if value else ())]
+    gone = [
+        *absent(cells, drawn, varied, only_depth),
+        *(valueless(drawn[drawn[value].isna()], value, varied) if value else ()),
+    ]
     listed = together(gone)
     listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
     kinds = describe_mixture(shown)
@@ -78,7 +84,9 @@ def count_seeds(drawn: DataFrame, by: Sequence[str]) -> Series:
     return drawn.groupby(list(by), observed=True).seed.nunique()
 
 
-def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[str, str, str]]:
+def absent(
+    cells: DataFrame, drawn: DataFrame, by: list[str], only_depth: int | None = None
+) -> Iterator[tuple[str, str, str]]:
     """Networks without a row among those that are drawn: by line and fate, and by depth where a line's networks differ in it."""
     gone = cells[~cells.key.isin(drawn.key)]
     fates = gone.assign(fate=gone.status.map(FATES).fillna(""))
@@ -87,13 +95,14 @@ def absent(cells: DataFrame, drawn: DataFrame, by: list[str]) -> Iterator[tuple[
         line, depth = dict(zip(by, names)), part.depth.iloc[0]
         same = cells[(cells[by] == list(line.values())).all(axis=1)]
         among = same[same.depth == depth]
-        other = same.depth.nunique() > 1
+        elsewhere = only_depth not in (None, depth)
+        other = elsewhere or same.depth.nunique() > 1
         name, what = name_of(line, by), "network" if len(among) == 1 else "networks"
         how_many = f"all {len(part)}" if len(part) == len(among) else f"{len(part)} of {len(among)}"
         at_depth = f" of depth {depth}" if other else ""
         if fate:
             yield f"{how_many} {what}{at_depth}", name, f"({fate})"
-        elif other and depth not in set(drawn[drawn.key.isin(same.key)].depth):
+        elif elsewhere or (other and depth not in set(drawn[drawn.key.isin(same.key)].depth)):
             yield f"{len(part)} {what}{at_depth}", name, "(another depth is drawn)"
         else:
             yield f"{how_many} {what}{at_depth}", name, "(nothing of it can be drawn)"

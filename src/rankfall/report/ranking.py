@@ -7,13 +7,13 @@ raises where they have several.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
-from rankfall.report.labels import join
+from rankfall.report.labels import join, many
 from rankfall.report.looks import label
-from rankfall.report.settings import Setting, check_one
+from rankfall.report.settings import NAMED, Setting, check_one
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -82,6 +82,17 @@ def say_extreme(
     return say_first(average(rows, value, by), write, most=most)
 
 
+def by_setting(
+    rows: DataFrame, settings: Mapping[str, str], say: Callable[[DataFrame], str], by: str = "architecture"
+) -> str:
+    """What `say` says of rows: of those of one setting at a time, where lines have several (`settings.differences`)."""
+    words = rows[by].astype(str).map(lambda name: settings.get(name, ""))
+    if words.nunique() <= 1:
+        return say(rows)
+    said = [f"with {setting}: {say(part)}" for setting, part in rows.groupby(words)]
+    return "; ".join(said[:NAMED] + [f"{many(len(said) - NAMED, 'other setting')}"] * (len(said) > NAMED))
+
+
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:
     """`mean` and `std` of each name over its seeds. `rows`: one a name and seed."""
     known = rows.assign(**{value: rows[value].astype(float)})
@@ -92,6 +103,15 @@ def say_mean(mean: float, deviation: float, digits: int) -> str:
     """A mean with its deviation over seeds, where there are several and it can be seen."""
     spread = f"{deviation:.{digits}f}" if deviation == deviation else ""
     return f"{mean:.{digits}f}" + (f" ± {spread}" if spread.strip("0.") else "")
+
+
+def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
+    """The one value of all as written, or the least and the largest: `0.42 to 0.80`. Nothing where there is none."""
+    known = sorted(float(value) for value in values if value == value)
+    if not known:
+        return ""
+    least, most = write(known[0]), write(known[-1])
+    return least if least == most else f"{least} to {most}"
 
 
 def say_first(found: DataFrame, write: Callable[[float], str], *, most: bool) -> tuple[list[str], str]:

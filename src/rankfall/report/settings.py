@@ -28,6 +28,7 @@ SIZES = ("width", "heads", "head_width", "mlp_width")
 PARTS = (*ALWAYS, "task_component", *SIZES, *names(Training))
 OPEN = tuple(size for size in SIZES if size in {field for unread in UNREAD.values() for field in unread})
 COMPONENTS = ("task_component", "objective", "optimizer", "schedule")
+NAMED = 6  # settings that a caption names
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,27 @@ def differing(column: str, values: Sequence[str]) -> dict[str, str]:
         value: ", ".join(f"{option.replace('_', ' ')} {options.get(option, 'none')}" for option in differ) or value
         for value, (_, options) in found.items()
     }
+
+
+def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] = ()) -> dict[str, str]:
+    """Of each line of a figure, `by` whose names they are told apart, the parts of its setting in which lines differ: `depth 2, width 8`.
+    All are empty where there is one setting. `but`: parts that the figure shows itself. A training is all of its fields."""
+    cells = table.drop_duplicates("key").reset_index(drop=True)
+    known = fill_sizes(cells.reindex(columns=list(PARTS)))
+    shown = {by, *but} | ({*names(Training)} if "training" in (by, *but) else set())
+    words: dict[str, list[str]] = {str(name): [] for name in cells[by].unique()}
+    for column in (part for part in PARTS if part not in shown and known[part].nunique() > 1):
+        said = differing(column, known[column].unique())
+        for name, values in known[column].groupby(cells[by].astype(str)):
+            words[name].append(" or ".join(sorted(said[value] for value in values.unique())))
+    return {name: ", ".join(each) for name, each in words.items()}
+
+
+def say_differ(table: DataFrame, by: str = "architecture", but: Sequence[str] = ("training",)) -> str:
+    """Where numbers of several settings are said together: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
+    found = sorted({words for words in differences(table, by, but).values() if words})
+    more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
+    return f", which differ in setting too ({'; '.join(found[:NAMED] + more)})" if found else ""
 
 
 def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> list[Setting]:

@@ -3,7 +3,6 @@ in ranks.
 """
 
 from collections.abc import Callable
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
@@ -12,7 +11,9 @@ from rankfall.report.account import account
 from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
 from rankfall.report.lines import below, labelled, on
 from rankfall.report.looks import label
+from rankfall.report.ranking import say_mean, say_span
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
+from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def attribution(
     where: dict[str, Any] = {},
 ) -> Picture:
     """A row of panels for each architecture and training, of the task that most cells have unless one is named."""
-    table, _ = one_of(finished(read("attribution"), "attribution", where), "attribution", "task", task)
+    table, task = one_of(finished(read("attribution"), "attribution", where), "attribution", "task", task)
     table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
     one_a_seed(table, "attribution", ["architecture", "training"])
     known = account(
@@ -55,17 +56,23 @@ def attribution(
         "value",
     )
     sizes = read("datasets")
-    length = sizes[(sizes.task == task) & (sizes.split == "test")]["length"].max()
+    lengths = sizes[(sizes.task == task) & (sizes.split == "test")]["length"].dropna().unique()
+    settings = differences(table, but=["training"])
     networks = {
-        f"{label(name)}, {label(training)}": part
+        ", ".join(filter(None, (label(name), label(training), settings[str(name)]))): part
         for (name, training), part in table.groupby(["architecture", "training"])
     }
-    return drawn(networks, f" Means over {known.seeds}.{known.left_out}", None if isnan(length) else int(length))
+    equal = say_span((1 / length for length in lengths), "{:.1%}".format)
+    several = f" Equal shares of all tokens are {equal}, by the options of the task." if len(lengths) > 1 else ""
+    length = int(lengths[0]) if len(lengths) == 1 else None
+    return drawn(networks, f"{several} Means over {known.seeds}.{known.left_out}", length, on=f", on {label(task)}")
 
 
-def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False) -> Picture:
+def drawn(
+    networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False, on: str = ""
+) -> Picture:
     """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
-    of the texts; `published`: with the medians of Brunner et al."""
+    of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words."""
     from pandas import concat
 
     if not networks:
@@ -98,7 +105,7 @@ def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = Non
     below(figure, labelled([axes[0][1], axes[0][2], axes[0][3], axes[0][0]]), 5)
     equal = f"; dotted: equal shares of {length:g} tokens, {1 / length:.1%}" if length else ""
     caption = (
-        "Where each token's state comes from, by layer: share of its own input in norms of whole Jacobian blocks (box: "
+        f"Where each token's state comes from, by layer{on}: share of its own input in norms of whole Jacobian blocks (box: "
         "quartiles, whiskers: 5 "
         f"and 95% of tokens{'; crosses: published medians, second-hand' * published}{equal}), shares of other tokens by distance, how "
         "often another token has the largest share, and how alike methods and the Jacobian rank the other tokens. "
@@ -106,7 +113,7 @@ def drawn(networks: "dict[str, DataFrame]", about: str, length: int | None = Non
     parts = [part[part.quantity.isin(DRAWN)].assign(network=name) for name, part in networks.items()]
     by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
     means = concat(parts).groupby(by, dropna=False)[["value", *QUANTILES.values()]].mean().reset_index()
-    return Picture(figure, caption + finding(means) + about, means)
+    return Picture(figure, caption + finding(networks) + about, means)
 
 
 def quantity(table: "DataFrame", name: str) -> "DataFrame":
@@ -153,9 +160,13 @@ def ticks(layers: list[int]) -> list[int]:
     return layers if len(layers) <= 8 else [layer for layer in layers if layer == 1 or layer % 3 == 0]
 
 
-def finding(means: "DataFrame") -> str:
-    """Median own share after the last layer, of each network."""
-    part = select(means, JACOBIAN | OWN)
-    last = part[part.layer == part.groupby("network").layer.transform("max")].set_index("network")["median"]
-    said = ", ".join(f"{value:.1%} ({name})" for name, value in last.items())
-    return f"The median own share after the last layer is {said}."
+def finding(networks: "dict[str, DataFrame]") -> str:
+    """Median own share after the last layer, of each network, with its deviation over seeds."""
+    said = []
+    for name, table in networks.items():
+        part = select(table, JACOBIAN | OWN)
+        last = part[part.layer == part.layer.max()]
+        each = last["median"].astype(float)
+        each = each.groupby(last.seed).mean() if "seed" in last else each
+        said.append(f"{say_mean(100 * each.mean(), 100 * each.std(), 1)}% ({name})")
+    return f"The median own share after the last layer is {', '.join(said)}."

@@ -9,6 +9,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def token_identity(
         "that no map was "
         f"trained on: means over {known.with_bands()}"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + finding(table, names, candidates[-1])
+        + finding(table, names, candidates[-1], differences(table, but=["depth"]))
         + say_cut(figure)
         + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
         + known.left_out,

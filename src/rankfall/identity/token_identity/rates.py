@@ -1,6 +1,6 @@
 """Rates of token identification as panels: a column a network, a row a set of candidates, and the transfer of maps between layers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
 from rankfall.report.lines import SHARE, below, labelled, on
 from rankfall.report.looks import label
-from rankfall.report.ranking import average, say_ends
+from rankfall.report.ranking import average, by_setting, say_ends
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, canvas
 
@@ -91,14 +91,17 @@ def numbers(table: "DataFrame") -> "DataFrame":
     return found.astype(float).reset_index()
 
 
-def finding(table: "DataFrame", networks: list[str], candidates: str) -> str:
-    """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth."""
+def finding(table: "DataFrame", networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
+    """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth and setting."""
     part = own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]
+
+    def say(there: "DataFrame") -> str:
+        return say_ends(average(there, "rate", "network"), "{:.2f}".format, "most often", "least")
+
     said = [
-        f"after layer {layer:g} {say_ends(average(there, 'rate', 'network'), '{:.2f}'.format, 'most often', 'least')}"
-        for layer, there in last.groupby("layer")
+        f"after layer {layer:g} {by_setting(there, settings, say, 'network')}" for layer, there in last.groupby("layer")
     ]
     among, guesses = CANDIDATES[candidates], part.chance.astype(float)
     least, most = (f"{guess:.2g}" for guess in (guesses.min(), guesses.max()))

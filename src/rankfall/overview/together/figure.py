@@ -16,6 +16,7 @@ from rankfall.report.lines import FLOOR, SHARE, SIZE, below, floored, labelled, 
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean
 from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.settings import say_differ
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def together(
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
     table = among(table, "together", "architecture", architectures)
-    table = table[table.depth == table.depth.max()]
+    depth = int(table.depth.max())
+    table = table[table.depth == depth]
     one_a_seed(table, "together", ["architecture", "training"])
     common = set.intersection(*(set(one.key) for one in tables.values()))
     table = table[table.key.isin(common)]
@@ -67,6 +69,7 @@ def together(
         asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures),
         table,
         ["architecture", "training"],
+        only_depth=depth,
     )
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
@@ -102,7 +105,7 @@ def together(
         f"mean, with 0 as the smallest value above it){', bands one standard deviation over seeds' * known.several}; "
         f"the rank of T, which a head's weights are multiplied "
         f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
-        f"below, a guess among the tokens, and equal shares ({level}). {finding(values, shown)}{say_cut(figure)}"
+        f"below, a guess among the tokens, and equal shares ({level}). {finding(values, shown, say_differ(table))}{say_cut(figure)}"
         f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
     )
     return Picture(figure, caption, numbers(values))
@@ -131,13 +134,13 @@ def halved(line: "Series") -> Any:
     return found[0] if len(found) else None
 
 
-def finding(values: "dict[str, DataFrame]", shown: list[str]) -> str:
-    """How closely the residual goes with the identity of tokens, by training."""
+def finding(values: "dict[str, DataFrame]", shown: list[str], differ: str = "") -> str:
+    """How closely the residual goes with the identity of tokens, by training; and in what else than architecture the networks differ."""
     found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
     said = " and ".join(
         f"{say_correlation(found.loc[training])} ({label(training)})" for training in shown if training in found.index
     )
-    return f"Rank correlation of residual and identity rate over layers and architectures: {said or 'there is no common layer'}."
+    return f"Rank correlation of residual and identity rate over layers and architectures{differ}: {said or 'there is no common layer'}."
 
 
 def say_correlation(one: "Series") -> str:

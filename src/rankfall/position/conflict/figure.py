@@ -17,6 +17,7 @@ from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
+from rankfall.report.settings import say_differ
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -90,7 +91,7 @@ def conflict(
     named(axis, points)
     keys(figure, {look(point["order"])[0]: point["order"] for point in points})
     numbers = DataFrame(found).drop(columns="each").sort_values("kept", ascending=False, na_position="last")
-    said = caption(found, times, best, task, known.seeds) + say_cut(figure, "a bar")
+    said = caption(found, times, best, task, known.seeds, say_differ(table)) + say_cut(figure, "a bar")
     return Picture(figure, said + unplaced(found) + known.left_out, numbers)
 
 
@@ -175,18 +176,21 @@ def unplaced(found: list[dict[str, Any]]) -> str:
     return f" Without a place here: {'; '.join(said)}." if said else ""
 
 
-def caption(found: list[dict[str, Any]], times: float, best: float, task: str, seeds: str) -> str:
+def caption(found: list[dict[str, Any]], times: float, best: float, task: str, seeds: str, differ: str = "") -> str:
     points = [point for point in found if not point["missing"]]
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = [point for point in points if point["rows"] < 0.5]
     spread = any(len(point["each"]) > 1 for point in points)
     bars = f"; bars: one standard deviation over {seeds}" if spread else f", of {seeds}"
     text = (
-        f"Which of {len(points)} architectures tells equal tokens apart at random weights (to the right) and keeps its masked "
+        f"Which of {len(points)} architectures{differ}{',' * bool(differ)} tells equal tokens apart at random weights (to the "
+        "right) and keeps its masked "
         f"accuracy on {label(task)} at {times:g} times "
         f"the trained length (up{bars}; colours: {DIRECTION}); larger points are further "
         f"below the best accuracy, {best:.3f}. "
     )
+    if differ:
+        return text + "They are not ranked: numbers of different settings are not compared."
     if not both:
         return text + f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best."
     names, top = say_most(both)

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
+from rankfall.report.chance import chances
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
-from rankfall.report.ranking import say_extreme
+from rankfall.report.ranking import by_setting, say_extreme, say_span
 from rankfall.report.selection import asked, finished, one_a_seed, one_of
+from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -45,8 +47,10 @@ def extrapolation(
     grid = drawn_in(shown, drawn, "length", quantity, bounds=SHARE if quantity == "accuracy" else SIZE)
     for length in trained:
         grid.refline(x=length, color="#bbbbbb", linestyle="-", label="trained length", zorder=1)
-    if quantity == "accuracy":
-        grid.refline(y=drawn.chance.mean(), color=CHANCE, linestyle="--", label="chance")
+    guesses = chances(drawn) if quantity == "accuracy" else []
+    guess = say_span(guesses, "{:.3f}".format)
+    if guess and " to " not in guess:
+        grid.refline(y=guesses[0], color=CHANCE, linestyle="--", label="chance")
     grid.set(xscale="log", xlabel="length of the tested windows (tokens)", ylabel=LABELS[quantity])
     for panel in grid.axes.flat:
         panel.set_xticks(lengths, [str(length) for length in lengths])
@@ -59,11 +63,12 @@ def extrapolation(
         ["architecture"],
         quantity,
     )
-    chance = f" (dashed: chance, {drawn.chance.mean():.3f})" if quantity == "accuracy" else ""
+    dashed, options = ("", ", by the options of the task") if " to " in guess else ("dashed: ", "")
+    chance = f" ({dashed}chance, {guess}{options})" if guess else ""
     text = (
         f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
         f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.with_bands()}. "
-        f"{finding(drawn, quantity)}{say_cut(grid.figure)}"
+        f"{finding(drawn, quantity, differences(table))}{say_cut(grid.figure)}"
         f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
     )
     points = summary(drawn, ["architecture", "length"], quantity)
@@ -71,7 +76,7 @@ def extrapolation(
     return Picture(grid.figure, text, points.merge(refused, how="outer", on=["architecture", "length"]))
 
 
-def finding(drawn: "DataFrame", quantity: str) -> str:
+def finding(drawn: "DataFrame", quantity: str, settings: dict[str, str]) -> str:
     """Which is best at the trained length, and at the longest that was tested."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
@@ -79,6 +84,12 @@ def finding(drawn: "DataFrame", quantity: str) -> str:
     for length in dict.fromkeys(asked):
         there = drawn[drawn.length == length]
         if len(there):
-            names, best = say_extreme(there, quantity, "{:.3f}".format, most=quantity != "loss")
-            said.append(f"{best} {'is' if len(names) == 1 else 'are'} best at {length:g} tokens")
-    return ", ".join(said) + "."
+            best = by_setting(there, settings, lambda rows: say_best(rows, quantity))
+            said.append(f"at {length:g} tokens best {best}")
+    text = "; ".join(said)
+    return text[:1].upper() + text[1:] + "."
+
+
+def say_best(there: "DataFrame", quantity: str) -> str:
+    names, best = say_extreme(there, quantity, "{:.3f}".format, most=quantity != "loss")
+    return f"{'is' if len(names) == 1 else 'are'} {best}"

@@ -1,6 +1,6 @@
 """Accuracy against the share of repeated tokens, one panel a task, one line an architecture: from independent tokens to identical ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from rankfall.report.lines import SHARE, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, said
+from rankfall.report.settings import differences
 from rankfall.report.shares import most_frequent
 from rankfall.report.style import Picture
 
@@ -70,7 +71,7 @@ def rho(
         f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
         f"{label(training)}{', ' + said(where) if where else ''}: means over "
         f"{known.with_bands()}; dashed, computed: what can be reached {dashed}. "
-        + finding(table, kinds, names)
+        + finding(table, kinds, names, differences(table, but=["task", "task_component"]))
         + say_cut(grid.figure)
         + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)
         + known.left_out
@@ -114,14 +115,15 @@ def ticked(panel: "Axes", part: "DataFrame") -> None:
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
 
 
-def finding(table: "DataFrame", kinds: list[str], names: list[str]) -> str:
+def finding(table: "DataFrame", kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
     """Who still answers where all tokens are one symbol, or nearly all."""
     parts = []
     for kind in kinds:
         part = table[table.kind == kind]
         end = average(part[part.rho == part.rho.max()], "value", "architecture")
         known = [name for name in names if name in end.index]
-        values = [f"{label(name)} {say_mean(end['mean'][name], end['std'][name], 3)}" for name in known]
+        said = {name: label(name) + f" ({settings[name]})" * bool(settings[name]) for name in known}
+        values = [f"{said[name]} {say_mean(end['mean'][name], end['std'][name], 3)}" for name in known]
         parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {', '.join(values)}")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."

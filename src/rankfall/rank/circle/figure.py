@@ -1,6 +1,6 @@
 """Two points that a network moves along a circle, or towards each other: paths in the plane, time as colour, and their distance below."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.account import account
@@ -8,6 +8,7 @@ from rankfall.report.colours import CHANCE
 from rankfall.report.lines import MIDDLE_HALF, SIZE, below, labelled, on, steps
 from rankfall.report.looks import label
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 TABLES = ["circle"]
 MARKERS = ("o", "s")  # first and second token
+ITS_OWN = ("task", "task_component", "width", "head_width", "mlp_width")  # parts of a setting that have panels or lines
 NAMED = 8  # architectures whose roll-outs are counted one by one
 MET = 0.05  # of the distance at the start: closer than this counts as having met
 
@@ -95,7 +97,8 @@ def circle(
         f"{first.min()} unless a title has another, light to dark with time (circle and square: open at the start, filled at the "
         "end, one in the other where "
         f"the points have met); below, their distance, median and quartiles over {known.seeds}. "
-        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs{each(last)}.{known.left_out}"
+        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs"
+        f"{each(last, differences(table, but=ITS_OWN))}.{known.left_out}"
     )
     return Picture(figure, caption, last)
 
@@ -115,11 +118,12 @@ def met(table: "DataFrame") -> "DataFrame":
     return found.reset_index()
 
 
-def each(last: "DataFrame") -> str:
+def each(last: "DataFrame", settings: Mapping[str, str]) -> str:
     """How many of each architecture do, and on which task where there are several; and how many have left all numbers."""
     by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
     counts = last.groupby(by)[["met", "roll_outs"]].sum()
-    names = [", ".join(map(label, at if isinstance(at, tuple) else (at,))) for at in counts.index]
+    places = [at if isinstance(at, tuple) else (at,) for at in counts.index]
+    names = [", ".join(map(label, at)) + f" ({settings[at[0]]})" * bool(settings[at[0]]) for at in places]
     said = [f"{one.met} of {one.roll_outs} of {name}" for name, one in zip(names, counts.itertuples())]
     more = [f"{len(said) - NAMED} more" for _ in range(len(said) > NAMED)]
     gone = int(last.gone.sum())

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.rank.decomposition.rows import PATHS
 from rankfall.report.account import account
+from rankfall.report.chance import chances
 from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
 from rankfall.report.labels import join
 from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import average, say_mean
+from rankfall.report.ranking import average, say_mean, say_span
 from rankfall.report.selection import asked, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ def decomposition(
         shared=(True, "row"),
     )  # fmt: skip
     cells = read("cells")
-    chance = float(cells[cells.key.isin(table.key)].chance.mean())
+    guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
+    chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
     ends = {"share": (min(0.0, long.value.min()), max(1.0, long.value.max())), "accuracy per token": SHARE}
     for (row, training), panel in grid.axes_dict.items():
         cut(panel, ends[row])
@@ -62,7 +65,8 @@ def decomposition(
             panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="of the number of paths")
         else:
             panel.axhline(chosen.accuracy.mean(), color=WHOLE, label="accuracy of the whole network")
-            panel.axhline(chance, color=CHANCE, linestyle=":", label="chance (no input seen)")
+            for guess in guesses[training] if len(guesses[training]) == 1 else ():
+                panel.axhline(guess, color=CHANCE, linestyle=":", label="chance (no input seen)")
         panel.set_title(label(training) if row == "share" else "")
     for row, panels in zip(grid.row_names, grid.axes):
         panels[0].set_ylabel(row)
@@ -70,12 +74,16 @@ def decomposition(
     legend_below(grid, 3)
     first = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().reset_index()
     first = average(first.assign(output_share=100 * first.output_share), "output_share", "training")
-    short = join(f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)})" for name in grid.col_names)
+    others = {name: f", {words}" if words else "" for name, words in differences(table, "training").items()}
+    short = join(
+        f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)}{others[name]})"
+        for name in grid.col_names
+    )
     known = account(asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"])
     return Picture(
         grid.figure,
         f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "
-        f"(dotted: chance, {chance:.2f}): means over {known.with_bands()}. "
+        f"(dotted: chance, {chance}): means over {known.with_bands()}. "
         f"Paths of length 0 and 1 make up {short} of the output.{say_cut(grid.figure)}{known.left_out}",
         summary(paths, ["training", "length"], *LINES, "error"),
     )

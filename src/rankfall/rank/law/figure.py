@@ -9,10 +9,12 @@ from rankfall.rank.law.rows import clear
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
+from rankfall.report.labels import many
 from rankfall.report.lines import below, labelled, on, say_cut, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import say_extreme
+from rankfall.report.ranking import by_setting, say_extreme
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def law(
         "log10(-log10 residual), on which doubly exponential collapse is a straight line "
         f"({'bands: one standard deviation over seeds; ' * known.several}{dashed}grey: where passes in float32 and float64 end); right: "
         "decades by which bounds on one layer are too high. "
-        + finding(seeded(resolved, "log10_residual", "exponent"), names)
+        + finding(seeded(resolved, "log10_residual", "exponent"), names, differences(table))
         + say_cut(figure, names={f"below {twice(0.0):g}": "above 1"})
         + coincide(
             resolved.assign(height=twice(resolved.log10_residual.astype(float))), "architecture", "layer", "height"
@@ -182,7 +184,7 @@ def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
 
 
-def finding(each: "DataFrame", names: list[str]) -> str:
+def finding(each: "DataFrame", names: list[str], settings: dict[str, str]) -> str:
     """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
     last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
     exponents = last.exponent.mean()
@@ -190,14 +192,23 @@ def finding(each: "DataFrame", names: list[str]) -> str:
     cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
     which = ", ".join(map(label, cubed)) or "none"
     said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({which})"
-    depths = each.groupby("architecture").layer.max()
     deepest = each[each.layer == each.groupby("architecture").layer.transform("max")]
+    return f"{said}; at the last layer the residual is {by_setting(deepest, settings, say_ends_of)}."
+
+
+def say_ends_of(deepest: "DataFrame") -> str:
+    """Whose residual is smallest and whose largest, of networks of one setting, each at its last layer that has one."""
     lowest, least = say_extreme(deepest, "log10_residual", power, most=False)
     highest, most = say_extreme(deepest, "log10_residual", power, most=True)
-    at = (" after " + depths.astype(int).astype(str) + " layers") if depths.nunique() > 1 else depths.map(lambda _: "")
+    layers = deepest.groupby("architecture").layer.max().astype(int)
+    at = (
+        (" after " + layers.map(lambda count: many(count, "layer")))
+        if layers.nunique() > 1
+        else layers.map(lambda _: "")
+    )
     low, high = (
-        at[names[0]] if depths[names].nunique() == 1 else " after their last layers" for names in (lowest, highest)
+        at[names[0]] if layers[names].nunique() == 1 else " after their last layers" for names in (lowest, highest)
     )
     if set(lowest) & set(highest):
-        return f"{said}; at the last layer the residual is that of {least}{low}."
-    return f"{said}; at the last layer the residual is smallest in {least}{low} and largest in {most}{high}."
+        return f"that of {least}{low}"
+    return f"smallest in {least}{low} and largest in {most}{high}"

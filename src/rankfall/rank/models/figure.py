@@ -1,9 +1,11 @@
 """The rank-collapse picture for real models: relative residual against layer, four variants, one panel a model and phase.
 
 Two bands, never mixed: the filled one is one standard deviation over seeds (of means over samples), the dotted lines are
-one standard deviation over samples (within a seed). A published curve, where there is one, is a thin dashed line of the same colour.
+one standard deviation over samples (within a seed). A published curve is a thin dashed line of the same colour, and only where the
+model that was measured has the sizes of the published one.
 """
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.lines import SIZE, legend_below, lines, note_cut, say_cut
 from rankfall.report.looks import label
-from rankfall.report.model_names import name_measurements
+from rankfall.report.model_names import name_measurements, name_models, short
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
 
@@ -22,7 +24,12 @@ if TYPE_CHECKING:
 TABLES = ["model_residuals"]
 DATA = ["report/published/rank_by_layer.csv"]
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
-PUBLISHED = {"bert-base-cased": "BERT", "albert-base-v2": "ALBERT", "xlnet-base-cased": "XLNet"}
+SIZES = ["layers", "heads", "width"]
+PUBLISHED = {  # name -> name of its curves, and the sizes of the model that they are of
+    "bert-base-cased": ("BERT", (12, 12, 768)),
+    "albert-base-v2": ("ALBERT", (12, 12, 768)),
+    "xlnet-base-cased": ("XLNet", (12, 12, 768)),
+}
 LOST = 0.01  # of a residual: what is below counts as lost
 
 
@@ -45,7 +52,7 @@ def models(
     table = table[table.model.isin(list(order))]
     table = table.assign(panel=name_measurements(table), seed=table.seed.fillna(-1), place=table.model.map(order))
     panels = (
-        table[["place", "phase", "definition", "panel", "model"]]
+        table[["place", "phase", "definition", "panel", "model", *SIZES]]
         .drop_duplicates()
         .sort_values(["place", "phase", "definition", "panel"])
     )
@@ -56,8 +63,8 @@ def models(
         each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=columns,
         log="y" if log else "", marker=None, shared=(False, True), bounds=SIZE,
     )  # fmt: skip
-    overlay = published()
-    for model, phase, title in zip(panels.model, panels.phase, panels.panel):
+    overlay, dashed = published(), False
+    for model, phase, title, *sizes in panels[["model", "phase", "panel", *SIZES]].itertuples(index=False, name=None):
         panel = grid.axes_dict[title]
         for variant, line in points[points.panel == title].groupby("variant"):
             for edge in (line["mean"] - line.samples, line["mean"] + line.samples):
@@ -78,8 +85,11 @@ def models(
                 marker="o",
                 markerfacecolor="white",
             )
-        known = overlay[(overlay.model == PUBLISHED.get(model, model)) & (overlay.phase == phase)]
-        for variant, line in known.groupby("variant") if metric == "composite" else ():
+        name, of_sizes = PUBLISHED.get(short(model), ("", ()))
+        comparable = metric == "composite" and tuple(sizes) == of_sizes
+        known = overlay[(overlay.model == name) & (overlay.phase == phase) & comparable]
+        for variant, line in known.groupby("variant"):
+            dashed = True
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
     top = float((points["mean"] + points.samples).max())
     grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, max(1.05, min(top, 1.5)))}))
@@ -90,8 +100,8 @@ def models(
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
     caption = (
         f"Relative residual ({metric} norm, from the {taken}) by layer, means over {seeds(each, ['panel'])}; "
-        "filled bands are one standard deviation over these, where there are several, dotted lines one over samples, and dashed "
-        "lines published curves. "
+        "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
+        f"{', and dashed lines published curves' * dashed}. {measured(panels)} "
     )
     if floors:
         heights = ", ".join(f"{name} {height:.0e}" for name, height in floors.items())
@@ -128,9 +138,31 @@ def finding(points: "DataFrame") -> str:
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
     parts = [f"{title} from layer {layer}" for title, layer in lost.items()]
     said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({', '.join(parts) or 'none'})"
-    whole = points[points.variant == "transformer"]
-    ends = whole[whole.layer == whole.groupby("panel").layer.transform("max")].set_index("panel")["mean"]
-    return said + (f"; the whole model keeps at least {ends.min():.2g}." if len(ends) else ".")
+    least = points[points.variant == "transformer"]["mean"].min()
+    return said + (
+        f"; the whole model keeps at least {down(float(least)):g} at every layer." if least == least else "."
+    )
+
+
+def down(value: float) -> float:
+    """With two digits, and never more than it is."""
+    if value <= 0:
+        return value
+    digits = 1 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    return rounded if rounded <= value else round(rounded - 10.0**-digits, digits)
+
+
+def measured(panels: "DataFrame") -> str:
+    """The sizes of each model as it was measured, and those of the published one where they are others."""
+    names = name_models(panels.model)
+    said = []
+    for model, *sizes in panels[["model", *SIZES]].drop_duplicates().itertuples(index=False, name=None):
+        layers, heads, width = sizes
+        _, of_sizes = PUBLISHED.get(short(model), ("", tuple(sizes)))
+        other = "" if tuple(sizes) == of_sizes else f" (not the published {' x '.join(map(str, of_sizes))})"
+        said.append(f"{names[model]} {layers} x {heads} x {width}{other}")
+    return f"Layers x heads x width: {', '.join(said)}."
 
 
 def published() -> "DataFrame":

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.rank.paths import rows
+from rankfall.rank.paths.headline import LEAST
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
+from rankfall.report.ranking import say_mean, say_span
 from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
 from rankfall.report.style import Picture
 
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 
 TABLES = ["paths"]
 POINT = ["panel", "paths", "length"]
+HALF = 0.5  # of the way from chance: what short paths make at least, where the published shape holds
+NAMED = 6  # panels of an outcome
+UNSEEN, UNSURE = "cannot be seen", "cannot be told"
+SAID = {  # outcome -> why, where it is the same of all panels
+    "holds": "",
+    "does not hold": "",
+    UNSURE: "a limit lies within the deviation over seeds, or that is not known",
+    UNSEEN: f"the network itself is less than {LEAST:g} above chance",
+}
 REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no input seen)", CHANCE, "--")}
 
 
@@ -65,11 +76,12 @@ def paths(
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
     whole = asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
     known = account(whole, table, ["architecture", "training", "depth"])
-    chance = select(table, rows.CHANCE).accuracy.mean()
+    chance = say_span((one["chance"] for one in verdicts.values()), "{:.2f}".format)
+    chance += ", by panel" * (" to " in chance)
     caption = (
         f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over "
         f"{known.with_bands(f'bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths)')}. "
-        f"Dashed: chance, the best guess that sees no input ({chance:.2f}). {found(verdicts)}{say_cut(grid.figure)}"
+        f"Dashed: chance, the best guess that sees no input ({chance}). {found(verdicts)}{say_cut(grid.figure)}"
         f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )
     return Picture(grid.figure, caption, numbers(table, each, verdicts))
@@ -100,37 +112,66 @@ def draws(table: "DataFrame") -> str:
 
 
 def verdict(table: "DataFrame", each: "DataFrame") -> dict[str, Any]:
-    """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance."""
+    """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance. It holds, or
+    does not, where both numbers are farther from their limits than their deviations over seeds."""
+    from pandas import DataFrame
+
+    found = shares(table, each)
+    whole, chance, short, long, carried = (found[name] for name in ("whole", "chance", "short", "long", "carried"))
+    seeds = DataFrame(
+        [shares(table[table.seed == seed], part) for seed, part in each.groupby("seed") if seed in set(table.seed)]
+    )
+    spread, rise = (float(seeds[name].std()) if len(seeds) > 1 else 0.0 for name in ("carried", "over"))
+    margins = ((carried - HALF, spread), (chance + LEAST - long, rise))
+    said = (
+        UNSEEN
+        if carried != carried
+        else "holds"
+        if all(margin >= deviation for margin, deviation in margins)
+        else "does not hold"
+        if any(margin < -deviation for margin, deviation in margins)
+        else UNSURE
+    )
+    return {"whole network": whole, "chance": chance, "best of short paths": short, "best of long paths": long,
+            "way from chance by short paths": carried, "its deviation over seeds": spread, "published shape": said}  # fmt: skip
+
+
+def shares(table: "DataFrame", each: "DataFrame") -> dict[str, float]:
+    """The best of short and of long paths, and how much of the way from chance to the whole network the short ones make: no number where
+    the network is less than LEAST above chance, as in the scorecard."""
     means = each[each.paths == each.paths.max()].groupby("length").accuracy.mean()
     whole, chance = (float(table[table.kind == kind].accuracy.mean()) for kind in REFERENCES)
     depth = int(means.index.max())
     third = max(1, depth // 3)
     short, long = float(means[means.index <= third].max()), float(means[means.index > depth - third].max())
-    carried = (short - chance) / (whole - chance) if whole > chance else float("nan")
-    holds = carried >= 0.5 and long <= chance + 0.05
-    said = "no better than chance" if whole <= chance else "holds" if holds else "does not hold"
-    return {"whole network": whole, "chance": chance, "best of short paths": short, "best of long paths": long,
-            "way from chance by short paths": carried, "published shape": said}  # fmt: skip
+    carried = (short - chance) / (whole - chance) if whole - chance >= LEAST else float("nan")
+    return {"whole": whole, "chance": chance, "short": short, "long": long, "over": long - chance, "carried": carried}
 
 
 def found(verdicts: dict[str, dict[str, Any]]) -> str:
-    """In how many panels the published shape holds, and in which."""
-    said = [one["published shape"] for one in verdicts.values()]
-    names = [title for title, one in verdicts.items() if one["published shape"] == "holds"]
-    guesses = said.count("no better than chance")
+    """In how many panels the published shape holds, in how many it does not, and where neither can be told; with the numbers."""
     shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, "
-    if len(said) == 1:
-        return (
-            shape
-            + {"no better than chance": "cannot be seen: the network itself is no better than chance"}.get(
-                said[0], said[0]
-            )
-            + "."
-        )
-    where = f" ({'; '.join(names)})" if names else ""
-    return f"{shape}holds in {len(names)} of {len(said)} panels{where}" + (
-        f"; in {guesses} the network itself is no better than chance." if guesses else "."
-    )
+    if len(verdicts) == 1:
+        (one,) = verdicts.values()
+        said = one["published shape"]
+        return f"{shape}{said}: {SAID[said] or say_shares(one)}{f' ({say_shares(one)})' * (said == UNSURE)}."
+    parts: list[str] = []
+    for outcome, why in SAID.items():
+        there = {title: one for title, one in verdicts.items() if one["published shape"] == outcome}
+        names = [title if outcome == UNSEEN else f"{title}: {say_shares(one)}" for title, one in there.items()]
+        names = names[:NAMED] + [f"{len(names) - NAMED} more"] * (len(names) > NAMED)
+        if names or outcome == "holds":
+            of = f" of {len(verdicts)} panels" if not parts else ""
+            listed = f" ({'; '.join(names)})" if names else ""
+            parts.append(f"{outcome} in {len(there)}{of}{f', where {why}' if why else ''}{listed}")
+    return f"{shape}{'; '.join(parts)}."
+
+
+def say_shares(one: dict[str, Any]) -> str:
+    """How much short paths give, and long ones where that is more than what counts as none."""
+    share = f"short ones give {say_mean(100 * one['way from chance by short paths'], 100 * one['its deviation over seeds'], 0)}%"
+    over = one["best of long paths"] - one["chance"]
+    return share + (f", long ones are {over:.2f} over chance" if over > LEAST else "")
 
 
 def numbers(table: "DataFrame", each: "DataFrame", verdicts: dict[str, dict[str, Any]]) -> "DataFrame":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.rank.residuals.headline import STILL
-from rankfall.report.headlines import by_name
+from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join
 from rankfall.report.page.question import Question
 from rankfall.report.page.sentences import at, count_seeds, listed, name, write_number, write_tie
+from rankfall.report.part_numbers import missing
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power
@@ -75,10 +76,21 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     of = "Of these " if len(rows) > 1 else ""
     if len(least) == 1:
         (row,) = (row for _, row in least.iterrows())
-        return f"{of}{name(row)} is left with a residual of {say_left(row)} at the last layer{seeds}."
+        return f"{of}{name(row)} is left with a residual of {say_left(row)} at the last layer{seeds}{say_noise(least, headline)}."
     named = listed(sorted(name(row) for _, row in least.iterrows()), FIRST)
     within = ", within their deviation over seeds" if least[f"{headline.name}_deviation"].notna().any() else ""
-    return f"{of}{named} tie at the last layer{within}{seeds}."
+    return f"{of}{named} tie at the last layer{within}{seeds}{say_noise(least, headline)}."
+
+
+def say_noise(rows: DataFrame, headline: Headline) -> str:
+    """In how many samples of each the residual is rounding noise, where it is in some; a law has no floor."""
+    if headline.name != "residual_last":
+        return ""
+    noisy = rows[rows.residual_last_floor.astype(float) > 0]
+    if not len(noisy):
+        return ""
+    each = [f"{row.residual_last_floor:.0%} of {name(row)}" for _, row in noisy.sort_values("architecture").iterrows()]
+    return f"; of their samples these are rounding noise of float64: {listed(each)}"
 
 
 def say_left(row: Series) -> str:
@@ -100,12 +112,13 @@ def say_unordered(rows: DataFrame, setting: Setting) -> str:
     if len(known) == 1:
         (row,) = (row for _, row in known.iterrows())
         what = "only one here" if len(rows) == 1 else "only one with this number"
-        return f"{name(row)} is the {what}, with a residual of {say_left(row)} at the last layer{count_seeds(known, headline)}."
+        left = f"with a residual of {say_left(row)} at the last layer"
+        return f"{name(row)} is the {what}, {left}{count_seeds(known, headline)}{say_noise(known, headline)}."
     least = find_extreme(known, headline, setting, most=False)
     said = (
         f"{name(least.iloc[0])} ({say_left(least.iloc[0])})" if len(least) == 1 else write_tie(least, headline, write)
     )
-    return f"the residual is smallest in {said}{count_seeds(least, headline)}."
+    return f"the residual is smallest in {said}{count_seeds(least, headline)}{say_noise(least, headline)}."
 
 
 def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
@@ -171,8 +184,8 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
     below = asked[asked.depth_below_tenth.notna()].sort_values(["depth_below_tenth", "architecture", "variant"])
     layers: dict[str, list[str]] = {}
     for _, row in below.iterrows():
-        layers.setdefault(f"{row.depth_below_tenth:.1f}".removesuffix(".0"), []).append(name(row))
-    each = [f"layer {layer}: {join(names)}" for layer, names in layers.items()]
+        layers.setdefault(say_layer(row), []).append(name(row))
+    each = [f"{layer}: {join(names)}" for layer, names in layers.items()]
     said = f"{'; '.join(each)}{count_seeds(below, by_name('depth_below_tenth'))}. " if each else ""
     others = asked.drop(below.index)
     stay = others[others.depth_below_tenth_reason.str.contains(STILL, regex=False)]
@@ -183,6 +196,13 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
         reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))
     said += " ".join(f"Of {join(names)} nobody can say: {why}." for why, names in reasons.items())
     return at(setting, settings) + said.strip()
+
+
+def say_layer(row: Series) -> str:
+    """The layer that all seeds have, or their mean, which is no layer."""
+    layer, deviation = f"{row.depth_below_tenth:.1f}".removesuffix(".0"), row.depth_below_tenth_deviation
+    several = not missing(deviation) and deviation > 0
+    return f"layers {layer} ± {deviation:.1f} (mean over seeds)" if several else f"layer {layer}"
 
 
 KNOWN = ("residual_last", "log_residual")

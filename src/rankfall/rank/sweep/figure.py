@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankfall.design import Training, names
 from rankfall.errors import RankfallError
 from rankfall.rank.law.rows import clear, lacking
 from rankfall.report.account import account
@@ -18,6 +19,7 @@ from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
 from rankfall.report.ranking import average, say_ends, say_first
 from rankfall.report.selection import asked, finished, one_a_seed, said
+from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, spaced, tower
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def sweep(
     dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
-        f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}{finding(each, x)}"
+        f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}"
+        f"{finding(each, x)}{others(data, [*lines, *panels, x])}"
         f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
         f"{known.left_out}"
     )
@@ -153,6 +156,17 @@ def finding(each: "DataFrame", x: str) -> str:
     most = max(counts.values())
     first = [name for name in sorted(counts, key=order) if counts[name] == most]
     return f"The residual at the end is smallest, or ties with the smallest, most often in {join(first)}: {most} of {len(ends)} panels."
+
+
+def others(data: "DataFrame", shown: list[str]) -> str:
+    """The parts of a setting in which lines of a panel differ, though nobody asked for them."""
+    parts = [
+        part
+        for part in PARTS
+        if part in data and part not in shown and not ("training" in shown and part in names(Training))
+    ]
+    differ = [part for part in parts if data.groupby("panel")[part].nunique().max() > 1]
+    return f" Lines of one panel differ in {join(part.replace('_', ' ') for part in differ)} too." if differ else ""
 
 
 def say_end(part: "DataFrame", x: str) -> tuple[list[str], str]:

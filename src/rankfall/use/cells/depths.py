@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import by_name
 from rankfall.report.labels import join
-from rankfall.report.page.sentences import name, percent, write_number
+from rankfall.report.page.sentences import find_side, is_are, listed, name, percent, write_number
+from rankfall.report.part_numbers import missing
+from rankfall.report.ranking import say_span
 from rankfall.report.settings import Setting, rows_at, say_setting
 
 if TYPE_CHECKING:
@@ -30,8 +32,35 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
     more = ", where most architectures have several depths" if len(known) > 1 else ""
     return (
         chosen,
-        f"At {say_setting(chosen)}{more}: from depth {first} to {last} test accuracy {say_pairs(known[chosen])}.",
+        f"At {say_setting(chosen)}{more}: from depth {first} to {last} test accuracy {say_pairs(known[chosen])}."
+        f"{say_chance(known[chosen], (first, last))}{say_others(scores, families[chosen], known[chosen])}",
     )
+
+
+def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> str:
+    """What a guess has, and which of these are no better, at each of the two depths."""
+    headline = by_name("accuracy")
+    guesses = [float(row.accuracy_chance) for pair in pairs for row in pair if not missing(row.accuracy_chance)]
+    if not guesses:
+        return ""
+    parts = [f"the best guess that never sees an input has {say_span(guesses, percent)}"]
+    for depth, rows in zip(depths, zip(*pairs)):
+        sides = {name(row): find_side(row, headline, percent) for row in rows if not missing(row.accuracy_chance)}
+        for side in ("at", "below"):
+            names = [one for one, found in sides.items() if found == side]
+            if names:
+                parts.append(f"at depth {depth} {listed(names)} {is_are(len(names))} {side} that")
+    text = "; ".join(parts)
+    return f" {text[0].upper()}{text[1:]}."
+
+
+def say_others(scores: DataFrame, settings: list[Setting], pairs: list[tuple[Series, Series]]) -> str:
+    """The architectures of these settings that are not compared, since one of the two depths has no accuracy of them."""
+    rows = (row for setting in settings for _, row in rows_at(scores, setting).iterrows())
+    compared = {name(row) for row, _ in pairs}
+    others = sorted({name(row) for row in rows} - compared)
+    ends = f"depth {settings[0].depth} and {settings[-1].depth}"
+    return f" Not compared, without an accuracy at both {ends}: {listed(others)}." if others else ""
 
 
 def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:

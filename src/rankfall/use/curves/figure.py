@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
+from rankfall.report.chance import chances
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
-from rankfall.report.ranking import say_extreme
+from rankfall.report.ranking import by_setting, say_extreme, say_span
 from rankfall.report.selection import asked, finished, one_a_seed, one_of
+from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -42,19 +44,21 @@ def curves(
         raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
     one_a_seed(table, "curves", ["architecture"])
     cells = read("cells")
-    chance = cells[cells.key.isin(table.key)].chance.mean() if metric == "accuracy" else float("nan")
+    guesses = chances(table, cells) if metric == "accuracy" else []
+    chance = say_span(guesses, "{:.3f}".format)
     grid = drawn_in(shown, table, "epoch", "value", bounds=SHARE if metric.startswith("accuracy") else SIZE)
-    if chance == chance:
-        grid.refline(y=chance, color=CHANCE, linestyle="--", label="chance")
+    if chance and " to " not in chance:
+        grid.refline(y=guesses[0], color=CHANCE, linestyle="--", label="chance")
     grid.set(ylabel=f"{split} {metric}")
     if table.epoch.nunique() < 8:
         grid.set(xticks=sorted(table.epoch.unique()))
     legend_below(grid)
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
     high = metric.startswith("accuracy")
-    first, best = say_extreme(ends, "value", "{:.3f}".format, most=high)
-    last, worst = say_extreme(ends, "value", "{:.3f}".format, most=not high)
-    apart = "" if set(first) & set(last) else f" and {worst} last"
+    best = by_setting(ends, differences(table), lambda rows: say_order(rows, high=high))
+    if chance:
+        dashed, options = ("", ", by the options of the task") if " to " in chance else (" (dashed)", "")
+        chance = f"; chance{dashed}, the best guess without the input, is {chance}{options}"
     names = [name for some in shown.values() for name in some]
     known = account(
         asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
@@ -65,12 +69,20 @@ def curves(
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
         f"{known.with_bands()}. "
-        f"At the end first {'is' if len(first) == 1 else 'are'} {best}{apart}"
-        + (f"; chance (dashed), the best guess without the input, is {chance:.3f}." if chance == chance else ".")
+        f"At the end {best}{chance}."
         + say_cut(grid.figure)
         + coincide(table, "architecture", "epoch", "value")
         + known.left_out
     )
     return Picture(
         grid.figure, text, summary(table, ["architecture", "epoch"], "value").assign(quantity=f"{split} {metric}")
+    )
+
+
+def say_order(ends: "DataFrame", *, high: bool) -> str:
+    """Which are first and which last, of networks of one setting."""
+    first, best = say_extreme(ends, "value", "{:.3f}".format, most=high)
+    last, worst = say_extreme(ends, "value", "{:.3f}".format, most=not high)
+    return f"first {'is' if len(first) == 1 else 'are'} {best}" + (
+        "" if set(first) & set(last) else f" and {worst} last"
     )
