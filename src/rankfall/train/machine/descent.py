@@ -19,12 +19,13 @@ from rankfall.train.machine.program.build import Program, finished
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode
 from rankfall.train.machine.program.fusion import reads_in_order
-from rankfall.train.machine.record import OfNumber, OfTensor, Operation, Recorded, record
+from rankfall.train.machine.record import OfNumber, OfTensor, OptimizerOperation, Recorded, record
 from rankfall.train.machine.trace import Untraceable
 from rankfall.train.members import Members, Optimizer
 
 NORM_EPS = 1e-6  # as `Members.update` has it
 LR, DECAY, CLIP = range(3)  # places in RATES
+OF_MEMBER = 3
 SLOTS = (FIRST_SLOT, FIRST_SLOT + 1, NORM + 1, NORM + 2)
 CHANGING, CHANGES = NORM + 3, 64  # the buffer of numbers that change with the step, and its size
 LOOKED_AT = (1, 2, 3, 1000)  # steps whose numbers are compared before the first
@@ -113,7 +114,7 @@ class Descent:
         return finished(draft, (PARAM, *SLOTS), check_order)
 
 
-def lowered(draft: ProgramDraft, operation: Operation, get: Any, dtype: torch.dtype) -> Any:
+def lowered(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:
     if operation.dtype not in (dtype, torch.bool):
         raise Unsupported(f"{operation.target} in {operation.dtype}")
     args = tuple(get(x) for x in operation.args)

@@ -22,7 +22,8 @@ from rankfall.train import recipe
 from rankfall.train.dropout import LEVELS
 from rankfall.train.fused import shares
 from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
-from rankfall.train.machine.descent import CHANGES, CHANGING, CLIP, DECAY, LR, SLOTS, Descent
+from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
+from rankfall.train.machine.memory import SPARE, Memory, addresses, move, rows
 from rankfall.train.machine.program.build import Program
 from rankfall.train.machine.runtime import Machine, room
 from rankfall.train.machine.step import GIVEN, StepProgram, step_program
@@ -30,8 +31,6 @@ from rankfall.train.machine.trace import Untraceable, held
 from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-SPARE = 64  # numbers behind each buffer that may be read
-OUTS = 64
 KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
 
 
@@ -79,20 +78,8 @@ def program_of(
     return step_program(module, function, form.samples(), dropout)
 
 
-@dataclass(eq=False)
-class Memory:
-    """What a step of one form reads and writes, beside the members' own rows."""
-
-    given: tuple[np.ndarray, ...]  # (K, N) of each tensor of a batch
-    out: np.ndarray  # (K, OUTS)
-    rates: np.ndarray  # (K, RATES)
-    changing: np.ndarray  # (CHANGES,)
-    step: np.ndarray  # (1,)
-    constants: np.ndarray
-
-
 @dataclass(frozen=True, eq=False)
-class Launch:
+class PreparedStep:
     """A step of all members, ready to be computed."""
 
     program: StepProgram
@@ -114,7 +101,7 @@ class Machined:
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
         move(members, self.numbers)
         self.keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64)  # (K, 2)
-        self.norms = self.rows(len(members), 1)
+        self.norms = rows(len(members), 1, self.numbers)
         self.memories: dict[StepForm, list[Memory]] = {}
         self.machines: list[Machine] = []
         self.arenas: list[np.ndarray] = []  # one a thread
@@ -137,7 +124,7 @@ class Machined:
                 found.append(self.passes(members, batch))
                 members.update(found[-1].loss)
             return found
-        launches: list[Launch] = []
+        launches: list[PreparedStep] = []
         for batch in batches:
             launches.append(self.launch(members, batch, members.step_count + len(launches), launches))
         began = time.perf_counter()
@@ -163,7 +150,7 @@ class Machined:
         if self.descent is None:
             members.update(torch.zeros(len(members)))
             return
-        memory = self.memory(len(members), None, ())
+        memory = Memory.of(len(members), None, (), self.numbers)
         program = self.prepare_descent(members, memory, members.step_count + 1)
         self.norms[:] = members.grads.norm(dim=1, keepdim=True).numpy()
         bases, strides = addresses(self.arrays(members, memory))
@@ -179,7 +166,9 @@ class Machined:
                 memory.rates[:, place] = column.squeeze(1).numpy()
         return program
 
-    def launch(self, members: Members, batch: Samples, step: int, before: Sequence[Launch] | None) -> Launch:
+    def launch(
+        self, members: Members, batch: Samples, step: int, before: Sequence[PreparedStep] | None
+    ) -> PreparedStep:
         """`before`: launches that will be computed with it, each of which needs its own memory; None: for the gradient alone."""
         batch = self.draw(batch)
         check_symbols(batch)
@@ -188,15 +177,15 @@ class Machined:
         free = self.memories.setdefault(form, [])
         used = sum(one.program is program for one in before or ())
         if used == len(free):
-            free.append(self.memory(len(members), program.program, form.shapes))
+            free.append(Memory.of(len(members), program.program, form.shapes, self.numbers))
         memory = free[used]
         for to, x in zip(memory.given, held(batch)):
             torch.from_numpy(to).copy_(x.flatten(1))
         memory.step[0] = step
         descent = None if before is None else self.prepare_descent(members, memory, step + 1)
-        return Launch(program, descent, memory, *addresses(self.arrays(members, memory)))
+        return PreparedStep(program, descent, memory, *addresses(self.arrays(members, memory)))
 
-    def compute(self, members: Members, launches: Sequence[Launch], alive: np.ndarray) -> Tensor:
+    def compute(self, members: Members, launches: Sequence[PreparedStep], alive: np.ndarray) -> Tensor:
         """Says which members were running after each of the steps (steps, K)."""
         count = len(members)
         given = shares.shares(count, len(launches), workers(count))
@@ -220,17 +209,6 @@ class Machined:
 
         shares.compute_shares(given, len(launches), compute)
         return torch.from_numpy(running)
-
-    def memory(self, count: int, program: Program | None, shapes: Sequence[tuple[int, ...]]) -> Memory:
-        fixed = np.zeros(0) if program is None else program.constants
-        constants = numbers(fixed.size, self.numbers)
-        constants[:] = fixed
-        given = tuple(self.rows(count, int(np.prod(shape))) for shape in shapes)
-        rates, changing = self.rows(count, len((LR, DECAY, CLIP))), numbers(CHANGES, self.numbers)
-        return Memory(given, self.rows(count, OUTS), rates, changing, np.zeros(1, np.uint64), constants)
-
-    def rows(self, count: int, each: int) -> np.ndarray:
-        return numbers(count * each, self.numbers).reshape(count, each)
 
     def make_room(self, threads: int, arena: int) -> None:
         while len(self.machines) < threads:
@@ -256,36 +234,6 @@ class Machined:
 
 def workers(members: int) -> int:
     return max(1, min(torch.get_num_threads(), members))
-
-
-def addresses(arrays: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Of each buffer of the first member, and the bytes from there to the next member's; 0 where all have one."""
-    bases, strides = np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64)
-    for buffer, array in arrays.items():
-        bases[buffer] = array.ctypes.data
-        strides[buffer] = array.strides[0] if array.ndim > 1 else 0
-    return bases, strides
-
-
-def numbers(count: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros (count,), behind which numbers may be read."""
-    found: np.ndarray = room(count + SPARE, dtype)[:count]
-    return found
-
-
-def move(members: Members, dtype: np.dtype) -> None:
-    """Has weights, gradients and what the optimiser remembers lie where numbers behind them may be read."""
-
-    def moved(rows: Tensor) -> Tensor:
-        return torch.from_numpy(numbers(rows.numel(), dtype)).view(rows.shape).copy_(rows)
-
-    members.weights, members.grads = moved(members.weights), moved(members.grads)
-    members.slots = tuple(moved(slot) for slot in members.slots)
-    start = 0
-    for value in members.parameters:
-        size = value[0].numel()
-        value.data = members.weights[:, start : start + size].view(value.shape)
-        start += size
 
 
 def check_symbols(batch: Samples) -> None:

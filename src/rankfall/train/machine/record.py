@@ -42,7 +42,7 @@ class OfNumber:
 
 
 @dataclass(frozen=True)
-class Operation:
+class OptimizerOperation:
     target: Any
     args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...]
@@ -54,7 +54,7 @@ class Operation:
 class Recorded:
     """Tensors are counted from those that are given on; each operation gives one."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[OptimizerOperation, ...]
     results: tuple[int, ...]  # which tensor each given one is in the end
 
 
@@ -66,7 +66,7 @@ def record(
     w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), one(), row()
     decay = one() if decays else None
     given = [w, grads, *slots, lr, scratch, *([] if decay is None else [decay])]
-    recorder = Recorder(given)
+    recorder = OptimizerRecorder(given)
     try:
         with recorder, torch.no_grad():
             optimizer.step(w, grads, slots, lr, decay, t, scratch)
@@ -77,13 +77,13 @@ def record(
     return Recorded(tuple(recorder.operations), tuple(recorder.now[id(x)] for x in given)), recorder.numbers
 
 
-class Recorder(TorchDispatchMode):
+class OptimizerRecorder(TorchDispatchMode):
     def __init__(self, given: Sequence[Tensor]) -> None:
         super().__init__()
         self.held = list(given)  # so that none is freed and another takes its name
         self.now = {id(x): i for i, x in enumerate(given)}
         self.first = len(given)
-        self.operations: list[Operation] = []
+        self.operations: list[OptimizerOperation] = []
         self.numbers: list[float] = []
         self.shared: set[int] = set()  # those that are parts of others, or have parts
 
@@ -128,7 +128,7 @@ class Recorder(TorchDispatchMode):
             self.shared |= {id(args[0]), id(value)}
         self.held.append(value)
         self.now[id(value)] = self.first + len(self.operations)
-        self.operations.append(Operation(target, noted, others, tuple(value.shape), value.dtype))
+        self.operations.append(OptimizerOperation(target, noted, others, tuple(value.shape), value.dtype))
         return value
 
     def noted(self, x: Any, is_number: bool) -> Any:

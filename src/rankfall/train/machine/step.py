@@ -13,6 +13,7 @@ from rankfall.train.machine.trace import Trace, Untraceable, held, trace
 from rankfall.train.objectives._base import Objective, Samples
 
 GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of inputs, targets and what an objective draws
+ROOM = 2**26  # numbers of an arena, at most, of which each thread has one
 OUTS = 60  # numbers that a step may give beside gradients, a few less than `engine.py` has room for
 
 
@@ -35,11 +36,14 @@ def step_program(module: nn.Module, objective: Objective, batch: Samples, dropou
     if len(traced.names) > OUTS:
         raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
     try:
-        return written(traced, batch)
+        found = written(traced, batch)
     except Unsupported as error:
         raise Untraceable(str(error)) from error
     except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
         raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
+    if found.program.arena > ROOM:
+        raise Untraceable(f"a step that holds {found.program.arena} numbers at once, more than {ROOM}")
+    return found
 
 
 def written(traced: Trace, batch: Samples) -> StepProgram:
