@@ -1,15 +1,20 @@
-"""Milliseconds of a member-step by autograd on the stack and by the machine, in turn in one process on one thread.
+"""Milliseconds of a member-step by autograd on the stack, by hand where the fused engine serves the network, and by the machine, in turn in
+one process on one thread.
 
 python -m benchmarks.machine [NETWORK ...]
 
-Sorting (8 tokens, 10 symbols), depth 6, width 48, batches of 30, Adam, no dropout, 16 members. The networks are kinds that the hand-written
-engine does not serve, and two attentions as somebody else would write them (`tests/train/machine/own.py`).
+Sorting (8 tokens, 10 symbols), depth 6, width 48, batches of 30, Adam, no dropout, 16 members: the two networks that are published, and
+kinds that the fused engine does not serve, with two attentions as somebody else would write them (`tests/train/machine/own.py`). Convex
+hull: 10 points. Masked text: depth 1, 32 tokens, 1,000 words.
 """
 
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -18,52 +23,83 @@ from rankfall.nets.network import Shape
 from rankfall.run.jobs.processor import processor
 from rankfall.streams import stream
 from rankfall.train import recipe
+from rankfall.train.fused.engine import Fused
 from rankfall.train.machine.engine import Machined
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
 MEMBERS, ROUNDS, SECONDS = 16, 7, 1.0
-SHAPE = Shape("tokens", "classes", 8, 10, 10)
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 6, "width": 48, "heads": 2}
 TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=30)
-NETWORKS = {
-    "l2 + rms": {"normaliser": "l2", "norm": "rms", "mlp": "gelu"},
-    "gau": {"attention": "gau", "norm": "rms"},
-    "linear attention": {"attention": "linear", "mlp": "gelu"},
-    "gate": {"attention": "own:Gated", "mlp": "gelu"},
-    "delta rule": {"attention": "own:Delta", "mlp": "gelu"},
-}
 OPTIONS = {"gau": {"key_width": 24}}
 
 
-def stack(parts: dict[str, str], machine: bool) -> tuple[Members, Samples]:
-    named = {kind: Component(name, OPTIONS.get(name, {})) for kind, name in parts.items()}
-    architecture = Architecture("a", **ENDS, **named)
-    members = recipe.initial(architecture, SHAPE, range(MEMBERS), [TRAINING] * MEMBERS, torch.device("cpu"))
-    if machine:
-        members.engine = Machined(members, architecture, SHAPE, TRAINING)
-    drawn = torch.from_numpy(stream(0, "benchmark").integers(10, size=(MEMBERS, 30, 8)))
-    return members, Samples(drawn, drawn.sort(-1).values, members.seeds, ("train", 0), 10, learned=True)
+SORTING = Shape("tokens", "classes", 8, 10, 10)
+POINTS, TEXT = Shape("vectors", "classes", 10, 2, 2), Shape("tokens", "classes", 32, 1000, 1000)
 
 
-def compare(parts: dict[str, str]) -> tuple[list[float], float]:
+@dataclass(frozen=True)
+class Case:
+    parts: dict[str, Any]
+    fused: bool = False
+    shape: Shape = SORTING
+    objective: str = "classes"
+
+
+NETWORKS = {
+    "SAN + skip": Case({"residual": "add"}, True),
+    "transformer": Case({"mlp": "gelu"}, True),
+    "hull": Case({"embedding": "linear", "position": "none"}, True, POINTS),
+    "mlm": Case({"mlp": "gelu", "depth": 1}, True, TEXT, "masked_tokens"),
+    "l2 + rms": Case({"normaliser": "l2", "norm": "rms", "mlp": "gelu"}),
+    "gau": Case({"attention": "gau", "norm": "rms"}),
+    "linear attention": Case({"attention": "linear", "mlp": "gelu"}),
+    "gate": Case({"attention": "own:Gated", "mlp": "gelu"}),
+    "delta rule": Case({"attention": "own:Delta", "mlp": "gelu"}),
+}
+
+
+def stack(case: Case, engine: str) -> Callable[[], Any]:
+    """Takes a step of all members."""
+    named = {k: Component(v, OPTIONS.get(v, {})) if isinstance(v, str) else v for k, v in case.parts.items()}
+    architecture, shape = Architecture("a", **{**ENDS, **named}), case.shape
+    training = replace(TRAINING, objective=Component(case.objective))
+    members = recipe.initial(architecture, shape, range(MEMBERS), [training] * MEMBERS, torch.device("cpu"))
+    if engine == "fused":
+        members.engine = Fused(members, architecture, training)
+    if engine == "machine":
+        members.engine = Machined(members, architecture, shape, training)
+    batch, objective = batch_of(shape, members), recipe.objective(training)
+    return lambda: members.step(objective, batch)
+
+
+def batch_of(shape: Shape, members: Members) -> Samples:
+    rng, sizes = stream(0, "benchmark"), (MEMBERS, TRAINING.batch, shape.length)
+    if shape.inputs == "vectors":
+        inputs = torch.from_numpy(rng.normal(size=(*sizes, shape.size_in))).float()
+        return Samples(
+            inputs, torch.from_numpy(rng.integers(2, size=sizes)), members.seeds, ("train", 0), 2, learned=True
+        )
+    drawn = torch.from_numpy(rng.integers(5, shape.size_in, size=sizes))
+    return Samples(drawn, drawn.sort(-1).values, members.seeds, ("train", 0), shape.size_in, 5, learned=True)
+
+
+def compare(case: Case) -> tuple[dict[str, float], float]:
     """Milliseconds of a member-step by each engine, and seconds until the machine's first step was taken."""
-    objective = recipe.objective(TRAINING)
-    stacks = [stack(parts, machine) for machine in (False, True)]
     began = time.process_time()
-    for members, batch in reversed(stacks):
-        members.step(objective, batch)
-        if members.engine:
-            first = time.process_time() - began
-    taken: list[list[float]] = [[], []]
+    steps = {"machine": stack(case, "machine")}
+    steps["machine"]()
+    first = time.process_time() - began
+    steps |= {engine: stack(case, engine) for engine in ("autograd", *(["fused"] if case.fused else []))}
+    taken: dict[str, list[float]] = {engine: [] for engine in steps}
     for _ in range(ROUNDS):
-        for times, (members, batch) in zip(taken, stacks):
-            began, steps = time.process_time(), 0
+        for engine, step in steps.items():
+            began, count = time.process_time(), 0
             while time.process_time() - began < SECONDS:
-                members.step(objective, batch)
-                steps += 1
-            times.append(1000 * (time.process_time() - began) / steps / MEMBERS)
-    return [median(times) for times in taken], first
+                step()
+                count += 1
+            taken[engine].append(1000 * (time.process_time() - began) / count / MEMBERS)
+    return {engine: median(times) for engine, times in taken.items()}, first
 
 
 def main() -> None:
@@ -71,10 +107,10 @@ def main() -> None:
     torch.set_num_threads(1)
     print(processor())
     for name in sys.argv[1:] or NETWORKS:
-        (plain, machine), first = compare(NETWORKS[name])
-        print(
-            f"{name:18} autograd {plain:6.2f} ms, machine {machine:6.2f} ms, {plain / machine:.1f} times; first step after {first:.1f} s"
-        )
+        found, first = compare(NETWORKS[name])
+        machine = found.pop("machine")
+        others = ", ".join(f"{engine} {ms:6.2f} ms ({ms / machine:.2f} times)" for engine, ms in found.items())
+        print(f"{name:18} machine {machine:6.2f} ms, {others}; first step after {first:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """From a design to members in training: members and hyperparameters for `fit`, from a cell's architecture and training."""
 
-from collections.abc import Sequence
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 import torch
@@ -12,7 +15,7 @@ from rankfall.train import precision
 from rankfall.train.captured import Captured, unserved
 from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
-from rankfall.train.objectives._base import Objective
+from rankfall.train.objectives._base import Objective, Samples
 from rankfall.train.schedules.constant import constant
 
 
@@ -61,3 +64,13 @@ def course(training: Training) -> Course:
 def objective(training: Training) -> Objective:
     found: Objective = components.bound("objective", training.objective)
     return found
+
+
+def drawing(training: Training) -> Callable[[Samples], Samples]:
+    """Draws for a batch what the objective draws, which then draws nothing itself."""
+    found = components.load("objective", training.objective.name)
+    draw = getattr(sys.modules[found.__module__], f"draw_{found.__name__}", None)
+    if draw is None:
+        return lambda batch: batch
+    options = inspect.signature(draw).parameters
+    return functools.partial(draw, **{k: v for k, v in training.objective.options.items() if k in options})

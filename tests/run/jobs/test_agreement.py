@@ -62,6 +62,13 @@ def test_cells_are_trained_by_the_machine_and_resumed_to_the_bit(tmp_path: Path)
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 
 
+def test_an_objective_that_draws_is_trained_by_the_machine(tmp_path: Path) -> None:
+    changes = {"training": {"epochs": 2, "objective": {"name": "prefixes", "shortest": 3}}, "grid": {"seed": "0..1"}}
+    plan, store = make_plan(config(compute={"engine": "auto"}, **changes)), Store(tmp_path)
+    assert {cell.engine for cell in plan.cells} == {"machine"}
+    assert {(one["status"], one["engine"]) for one in train(plan, store).values()} == {("done", "machine")}
+
+
 def check_ended(plan: Plan, store: Store, line: str) -> None:
     with pytest.raises(RankfallError, match=line) as error:
         train(plan, store)

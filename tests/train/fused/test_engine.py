@@ -447,7 +447,7 @@ def test_a_member_is_the_same_to_the_bit_in_any_stack_and_with_any_number_of_thr
     objective: str, meeting: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of five members on two threads the one in the middle changes threads from step to step, or in the middle of several."""
-    monkeypatch.setattr("rankfall.train.fused.engine.MEETING", meeting)
+    monkeypatch.setattr("rankfall.train.fused.shares.MEETING", meeting)
     alone = trained("fused", [7], objective=objective)[0].weights[0]
     one, history, _ = trained("fused", [1, 2, 7, 3, 4], objective=objective)
     with threads(2):
@@ -461,7 +461,7 @@ def test_a_member_is_the_same_to_the_bit_in_any_stack_and_with_any_number_of_thr
 @OBJECTIVES
 def test_training_goes_on_to_the_bit_from_any_step(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is hidden in a step follows from seed and step."""
-    monkeypatch.setattr("rankfall.train.fused.engine.MEETING", 0.0)
+    monkeypatch.setattr("rankfall.train.fused.shares.MEETING", 0.0)
     whole, history, kept = trained("fused", [3, 4], objective=objective)
     for step in (1, 7, 9):
         again, other, _ = trained("fused", [3, 4], state=kept[step], objective=objective)

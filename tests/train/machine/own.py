@@ -1,5 +1,8 @@
 """Components as a stranger writes them."""
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -100,3 +103,94 @@ def seeded(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Gra
     """An objective that draws in Python, by the member."""
     graded = classes(module, batch, drop)
     return Graded(graded.loss * stream(batch.seeds[0], "drawn").random(), graded.asked)
+
+
+def weighted(module: nn.Module, batch: Samples, drop: Dropout = no_dropout, *, least: float = 0.5) -> Graded:
+    """An objective whose targets count by weights that are drawn for each member and step."""
+    batch = draw_weighted(batch, least=least)
+    assert batch.drawn is not None
+    scores = module(batch.inputs, drop)
+    errors = (scores.square().mean(-1) * batch.drawn[0].to(scores.dtype)).flatten(1)
+    return Graded(errors.mean(1), batch.targets.flatten(1).ne(-1).sum(1))
+
+
+def draw_weighted(batch: Samples, *, least: float = 0.5) -> Samples:
+    if batch.drawn is not None:
+        return batch
+    shape = batch.inputs.shape[1:3]
+    drawn = [stream(seed, "weights", *batch.place).uniform(least, 1, tuple(shape)) for seed in batch.seeds]
+    return replace(batch, drawn=(torch.tensor(np.array(drawn)).to(torch.get_default_dtype()),))
+
+
+class Lion:
+    """The sign of a mean of gradients (Chen et al. 2023)."""
+
+    slots = 1
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        (mean,) = slots
+        if decay is not None:
+            weights.mul_(1 - lr * decay)
+        weights.sub_(lr * torch.lerp(mean, grads, 0.1).sign())
+        mean.lerp_(grads, 0.01)
+
+
+class Trusting:
+    """A step as long as the weights are, of three slots, whose form and numbers change with the step."""
+
+    slots = 3
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        first, second, slow = slots
+        first.mul_(0.9).add_(grads, alpha=0.1)
+        second.copy_(torch.maximum(second * (1 - t**-0.8), grads.square()))
+        step = first.div(1 - 0.9**t).div_(second.sqrt().add_(1e-6))
+        norms = weights.square().sum(1, keepdim=True).sqrt(), step.square().sum(1, keepdim=True).sqrt()
+        weights.addcmul_(step, lr * norms[0] / norms[1].clamp_min(1e-6), value=-1)
+        if t % 3 == 0:
+            slow.add_(weights.sub(slow), alpha=0.5)
+            weights.copy_(slow)
+
+
+class Halved:
+    """Changes a part of the weights: no operation on whole rows."""
+
+    slots = 0
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        weights[:, ::2].sub_(lr * grads[:, ::2])
+
+
+class Swapping:
+    """Two slots change places: one is read after the other was written."""
+
+    slots = 2
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        one, other = slots
+        old = one.clone()
+        one.copy_(other)
+        other.copy_(old).add_(grads)
+        weights.sub_(lr * one)
+
+
+class Deciding:
+    """Decides by a number of the data."""
+
+    slots = 0
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        weights.sub_(lr * grads * (2.0 if float(grads.max()) > 0 else 1.0))
+
+
+class Counting:
+    """Keeps a number between steps, which no optimiser may."""
+
+    slots = 0
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        self.count += 1
+        weights.sub_(lr * grads * self.count)

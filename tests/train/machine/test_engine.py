@@ -68,7 +68,12 @@ def members_of(
 
 
 def batch_of(
-    members: Members, shape: Shape = TOKENS, samples: int = 6, constant: int | None = None, draw: int = 0
+    members: Members,
+    shape: Shape = TOKENS,
+    samples: int = 6,
+    constant: int | None = None,
+    draw: int = 0,
+    special: int = 0,
 ) -> Samples:
     rows = []
     for seed in members.seeds:
@@ -85,7 +90,8 @@ def batch_of(
             )
         rows.append((inputs, targets))
     inputs, targets = (torch.stack(each) for each in zip(*rows))
-    return Samples(inputs, targets, members.seeds, ("train", draw), shape.size_in, constant=constant, learned=True)
+    about = shape.size_in, special, constant, True
+    return Samples(inputs, targets, members.seeds, ("train", draw), *about)
 
 
 def passes(members: Members, batch: Samples) -> Graded:
@@ -294,14 +300,38 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
     [
         ("own:drawn", "place of a batch"),
         ("own:seeded", "member's seed"),
-        ("prefixes", "place"),
-        ("masked_tokens", "[a-z]"),
     ],
 )
 def test_an_objective_that_draws_in_python_is_refused(name: str, why: str) -> None:
     members = members_of(L2, replace(TRAINING, objective=Component(name)))
     with pytest.raises(Untraceable, match=why):
-        passes(members, replace(batch_of(members), special=2))
+        passes(members, batch_of(members))
+
+
+WORDS = Shape("tokens", "classes", 9, 12, 12)
+DRAWING = {
+    "masked_tokens": Component("masked_tokens", {"rate": 0.4, "hidden": 0.5, "random": 0.3}),
+    "prefixes": Component("prefixes", {"shortest": 3}),
+    "own:weighted": Component("own:weighted", {"least": 0.25}),
+}
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_what_an_objective_draws_is_the_plain_engines_at_every_step(name: str) -> None:
+    """Draws are inputs, of the same streams: a program that was written at one step is right at the others."""
+    training = replace(TRAINING, objective=DRAWING[name])
+    for draw in range(3):
+        check(L2, training, WORDS, special=3, draw=draw)
+
+
+def test_prefixes_of_every_length_are_drawn() -> None:
+    drawn = [recipe.drawing(replace(TRAINING, objective=DRAWING["prefixes"]))(batch) for batch in batches_of(20)]
+    assert {one.inputs.shape[2] for one in drawn} == {3, 4, 5, 6, 7, 8, 9} and all(one.drawn == () for one in drawn)
+
+
+def batches_of(count: int) -> list[Samples]:
+    members = members_of(L2, TRAINING, WORDS, machine=False)
+    return [batch_of(members, WORDS, draw=draw) for draw in range(count)]
 
 
 def test_a_symbol_that_is_none_ends_training() -> None:

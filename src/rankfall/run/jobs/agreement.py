@@ -12,6 +12,7 @@ from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stacked
 from rankfall.run.plan.engines import MACHINE
 from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.recipe import drawing
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -60,8 +61,9 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
 
 
 def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
-    """The first batch of the first epoch for two members, and the last one if it is smaller."""
+    """The first batch of the first epoch for two members, and the last one if it is smaller or the objective draws something of each."""
     size, shuffle, seeds = cell.training.batch, cell.training.shuffle, [cell.seed, cell.seed + 1]
     last = steps_per_epoch(data.samples, size) - 1
     found = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]
-    return found[:1] if found[0].inputs.shape == found[-1].inputs.shape else found
+    draws = drawing(cell.training)(found[0]).drawn is not None
+    return found[:1] if found[0].inputs.shape == found[-1].inputs.shape and not draws else found

@@ -39,8 +39,6 @@ from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
-MEETING = 0.1  # seconds that threads compute before they wait for each other, so that a signal is soon heard; longer steps: `shares.py`
-MOST = 16  # steps in that time
 EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 NO_KEYS = np.zeros((1, 2), np.uint64)
 NO_ROWS = np.zeros((1, 0), np.uint8)
@@ -78,7 +76,7 @@ class Fused:
 
     def together(self, members: int) -> int:
         """Steps that `steps` should be given at once. Numbers do not depend on it."""
-        return shares.together(members, workers(members), min(MOST, int(MEETING / self.pace)))
+        return shares.steps_between(members, workers(members), self.pace)
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
         """One batch after another for every member, shared among as many threads as torch would use; a step of a network is computed by

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
+MEETING = 0.1  # seconds that threads compute before they wait for each other, so that a signal is soon heard; longer steps as above
+MOST = 16  # steps in that time
 Compute = Callable[[int, int, int, int], None]  # (first member, after the last, step, thread)
 
 
@@ -23,6 +25,11 @@ class Share:
     last: int
     before: range  # steps of member first - 1, taken before all else
     behind: range  # steps of member `last`, taken when the next thread has taken those before them
+
+
+def steps_between(members: int, threads: int, pace: float) -> int:
+    """Steps until threads meet, each of which takes about `pace` seconds for all members."""
+    return together(members, threads, min(MOST, int(MEETING / pace)))
 
 
 def together(members: int, threads: int, most: int = 1) -> int:

@@ -3,7 +3,8 @@
 Two members take the first batch and, if it is smaller, the last one of an epoch, at two steps of dropout. Numbers that are asked for are
 the same. Loss and gradient are as near to those of float64 as autograd's float32 is, within FACTOR times its distance or LEAST of their
 size. Some networks amplify rounding, so that one rounding says little of another: there the bound is taken of the farthest of float32 and
-of steps in float64 whose weights are off by up to half a last bit of float32.
+of steps in float64 whose weights are off by up to half a last bit of float32. Then both take two steps of the optimiser along the same
+gradients, after which weights and what the optimiser remembers are the same but for rounding.
 """
 
 from collections.abc import Iterable, Iterator
@@ -50,6 +51,32 @@ def disagreement(architecture: Architecture, shape: Shape, training: Training, b
             )
             if what:
                 return f"{what} (batch of {batch.inputs.shape[1]}, step {step})"
+        if what := stepped_apart(engine, machine, plain, wanted[0].loss):
+            return what
+    return ""
+
+
+def stepped_apart(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
+    """What differs after two steps of the optimiser along the machine's gradients."""
+    machine.step_count = plain.step_count = 0
+    gradients = machine.grads.clone()
+    for step in STEPS:
+        before = plain.weights.clone()
+        for members in (machine, plain):
+            members.grads.copy_(gradients)
+        engine.descend(machine)
+        plain.update(loss)
+        machine.step_count = plain.step_count
+        moved = (plain.weights - before).norm(dim=1)
+        bounds = [
+            LEAST * moved + 4 * LAST_BIT * before.norm(dim=1),
+            *(LEAST * slot.norm(dim=1) for slot in plain.slots),
+        ]
+        pairs = zip((machine.weights, *machine.slots), (plain.weights, *plain.slots), bounds)
+        if not all(
+            (apart(one, other.double()) <= bound).all() for one, other, bound in pairs if other.isfinite().all()
+        ):
+            return f"weights or slots differ after step {step + 1} of the optimiser {type(plain.optimizer).__name__}"
     return ""
 
 

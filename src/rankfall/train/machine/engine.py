@@ -3,6 +3,7 @@
 members.engine = Machined(members, architecture, shape, training)
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,25 +21,27 @@ from rankfall.streams import words
 from rankfall.train import recipe
 from rankfall.train.dropout import LEVELS
 from rankfall.train.fused import shares
-from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, INPUT, KEY, OUT, PARAM, STEP, TARGET
+from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
+from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
+from rankfall.train.machine.memory import SPARE, Memory, addresses, move, rows
+from rankfall.train.machine.program.build import Program
 from rankfall.train.machine.runtime import Machine, room
-from rankfall.train.machine.step import StepProgram, step_program
-from rankfall.train.members import Members
+from rankfall.train.machine.step import GIVEN, StepProgram, step_program
+from rankfall.train.machine.trace import Untraceable, held
+from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-SPARE = 64  # numbers behind each buffer that may be read
-OUTS = 64
-KEPT = 8  # programs, of all shapes of the last few networks
+KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
 
 
 @dataclass(frozen=True)
 class StepForm:
     """All that a program depends on, but for the code: traces are of this alone."""
 
-    inputs: tuple[int, ...]  # (B, T) or (B, T, C)
-    targets: tuple[int, ...]
-    formats: tuple[torch.dtype, torch.dtype]
+    shapes: tuple[tuple[int, ...], ...]  # (B, T) or (B, T, C), of inputs, targets and what is drawn
+    formats: tuple[torch.dtype, ...]
     same: bool  # inputs and targets are one
+    drawn: bool
     size_in: int
     special: int
     constant: int | None
@@ -46,15 +49,17 @@ class StepForm:
 
     @staticmethod
     def of(batch: Samples) -> "StepForm":
-        x, y = batch.inputs, batch.targets
-        about = batch.size_in, batch.special, batch.constant, batch.learned
-        return StepForm(tuple(x.shape[1:]), tuple(y.shape[1:]), (x.dtype, y.dtype), x is y, *about)
+        shapes, formats = zip(*((tuple(x.shape[1:]), x.dtype) for x in held(batch)))
+        whose = batch.inputs is batch.targets, batch.drawn is not None
+        return StepForm(shapes, formats, *whose, batch.size_in, batch.special, batch.constant, batch.learned)
 
     def samples(self) -> Samples:
         """Some samples of this form, of one member."""
-        inputs = torch.zeros(1, *self.inputs, dtype=self.formats[0])
-        targets = inputs if self.same else torch.zeros(1, *self.targets, dtype=self.formats[1])
-        return Samples(inputs, targets, [0], (), self.size_in, self.special, self.constant, self.learned)
+        inputs, targets, *drawn = (
+            torch.zeros(1, *shape, dtype=dtype) for shape, dtype in zip(self.shapes, self.formats)
+        )
+        about = self.size_in, self.special, self.constant, self.learned, tuple(drawn) if self.drawn else None
+        return Samples(inputs, inputs if self.same else targets, [0], (), *about)
 
 
 @lru_cache(KEPT)
@@ -73,15 +78,15 @@ def program_of(
     return step_program(module, function, form.samples(), dropout)
 
 
-@dataclass(eq=False)
-class Memory:
-    """What programs of one form read and write, beside the members' own rows."""
+@dataclass(frozen=True, eq=False)
+class PreparedStep:
+    """A step of all members, ready to be computed."""
 
-    inputs: np.ndarray  # (K, N)
-    targets: np.ndarray
-    out: np.ndarray  # (K, OUTS)
-    constants: np.ndarray
-    arenas: list[np.ndarray]  # one a thread
+    program: StepProgram
+    descent: Program | None  # None: the gradient alone
+    memory: Memory
+    bases: np.ndarray
+    strides: np.ndarray
 
 
 class Machined:
@@ -91,108 +96,144 @@ class Machined:
         used = [*components_of(architecture), ("objective", training.objective)]
         parts = tuple(components.load(kind, one.name) for kind, one in used)
         self.design = architecture, shape, training.dtype, training.objective, parts
+        self.draw = recipe.drawing(training)
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
         move(members, self.numbers)
         self.keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64)  # (K, 2)
-        self.step = np.zeros(1, np.uint64)
-        self.memories: dict[StepForm, Memory] = {}
+        self.norms = rows(len(members), 1, self.numbers)
+        self.memories: dict[StepForm, list[Memory]] = {}
         self.machines: list[Machine] = []
+        self.arenas: list[np.ndarray] = []  # one a thread
+        self.pace = 1.0  # seconds that a step of all members took last
+        try:
+            self.descent: Descent | None = Descent.of(members)
+        except Untraceable:  # the optimiser steps on all members' rows, after all gradients
+            self.descent = None
 
     def together(self, members: int) -> int:
-        return 1
+        """Steps that `steps` should be given at once. Numbers do not depend on it."""
+        return shares.steps_between(members, workers(members), self.pace) if self.descent else 1
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
-        found = []
+        """One batch after another for every member, shared among as many threads as torch would use; a step of a network is computed by
+        one of them alone, so that its numbers do not depend on their count."""
+        if self.descent is None:
+            found = []
+            for batch in batches:
+                found.append(self.passes(members, batch))
+                members.update(found[-1].loss)
+            return found
+        launches: list[PreparedStep] = []
         for batch in batches:
-            graded = self.passes(members, batch)
-            members.update(graded.loss)
-            found.append(graded)
-        return found
+            launches.append(self.launch(members, batch, members.step_count + len(launches), launches))
+        began = time.perf_counter()
+        alive = (members.fate == RUNNING).long().numpy()
+        running = self.compute(members, launches, alive)
+        self.pace = (time.perf_counter() - began) / len(launches)
+        members.fate[(members.fate == RUNNING) & (torch.from_numpy(alive) == 0)] = DIVERGED
+        members.step_count += len(launches)
+        members.last_step += running.sum(0)
+        return [graded(one.program, torch.from_numpy(one.memory.out)) for one in launches]
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         return objective(members.module, batch)
 
     def passes(self, members: Members, batch: Samples) -> Graded:
         """Loss and metrics of each member; its gradient is left in `members.grads`."""
+        one = self.launch(members, batch, members.step_count, None)
+        self.compute(members, [one], np.ones(len(members), np.int64))
+        return graded(one.program, torch.from_numpy(one.memory.out))
+
+    def descend(self, members: Members) -> None:
+        """One step of the optimiser along `members.grads`."""
+        if self.descent is None:
+            members.update(torch.zeros(len(members)))
+            return
+        memory = Memory.of(len(members), None, (), self.numbers)
+        program = self.prepare_descent(members, memory, members.step_count + 1)
+        self.norms[:] = members.grads.norm(dim=1, keepdim=True).numpy()
+        bases, strides = addresses(self.arrays(members, memory))
+        self.make_room(1, program.arena + SPARE)
+        bases[ARENA] = self.arenas[0].ctypes.data
+        self.machines[0].run(program.words, program.count, bases, strides, 0, len(members))
+
+    def prepare_descent(self, members: Members, memory: Memory, t: int) -> Program:
+        assert self.descent is not None
+        program, memory.changing[:] = self.descent.at(t)
+        for place, column in ((LR, members.lr_now), (DECAY, members.decay), (CLIP, members.clip)):
+            if column is not None:
+                memory.rates[:, place] = column.squeeze(1).numpy()
+        return program
+
+    def launch(
+        self, members: Members, batch: Samples, step: int, before: Sequence[PreparedStep] | None
+    ) -> PreparedStep:
+        """`before`: launches that will be computed with it, each of which needs its own memory; None: for the gradient alone."""
+        batch = self.draw(batch)
         check_symbols(batch)
         form = StepForm.of(batch)
         program = program_of(*self.design, self.rate, form)
-        if form not in self.memories:
-            self.memories[form] = self.memory(len(members), program, form)
-        memory = self.memories[form]
-        torch.from_numpy(memory.inputs).copy_(batch.inputs.flatten(1))
-        torch.from_numpy(memory.targets).copy_(batch.targets.flatten(1))
-        self.step[0] = members.step_count
-        threads = max(1, min(torch.get_num_threads(), len(members)))
-        self.make_room(threads, program, memory)
-        arrays = self.arrays(members, memory)
-        bases, strides = addresses(arrays)
+        free = self.memories.setdefault(form, [])
+        used = sum(one.program is program for one in before or ())
+        if used == len(free):
+            free.append(Memory.of(len(members), program.program, form.shapes, self.numbers))
+        memory = free[used]
+        for to, x in zip(memory.given, held(batch)):
+            torch.from_numpy(to).copy_(x.flatten(1))
+        memory.step[0] = step
+        descent = None if before is None else self.prepare_descent(members, memory, step + 1)
+        return PreparedStep(program, descent, memory, *addresses(self.arrays(members, memory)))
+
+    def compute(self, members: Members, launches: Sequence[PreparedStep], alive: np.ndarray) -> Tensor:
+        """Says which members were running after each of the steps (steps, K)."""
+        count = len(members)
+        given = shares.shares(count, len(launches), workers(count))
+        largest = max(
+            one.arena for launch in launches for one in (launch.program.program, launch.descent) if one is not None
+        )
+        self.make_room(len(given), largest + SPARE)
+        running = np.zeros((len(launches), count), bool)
+        weights = members.weights.shape[1]
 
         def compute(first: int, last: int, step: int, thread: int) -> None:
-            own, one = bases.copy(), program.program
-            own[ARENA] = memory.arenas[thread].ctypes.data
-            self.machines[thread].run(one.words, one.count, own, strides, first, last)
+            launch, machine = launches[step], self.machines[thread]
+            own, one, after = launch.bases.copy(), launch.program.program, launch.descent
+            own[ARENA] = self.arenas[thread].ctypes.data
+            if after is None:
+                machine.run(one.words, one.count, own, launch.strides, first, last)
+            else:
+                both = one.words, one.count, after.words, after.count
+                machine.step(*both, own, launch.strides, first, last, weights, alive)
+            running[step, first:last] = alive[first:last]
 
-        shares.compute_shares(shares.shares(len(members), 1, threads), 1, compute)
-        return graded(program, torch.from_numpy(memory.out))
+        shares.compute_shares(given, len(launches), compute)
+        return torch.from_numpy(running)
 
-    def memory(self, count: int, program: StepProgram, form: StepForm) -> Memory:
-        constants = room(program.program.constants.size + SPARE, self.numbers)
-        constants[: program.program.constants.size] = program.program.constants
-        inputs, targets = (self.rows(count, int(np.prod(shape))) for shape in (form.inputs, form.targets))
-        return Memory(inputs, targets, self.rows(count, OUTS), constants, [])
-
-    def rows(self, count: int, each: int) -> np.ndarray:
-        return numbers(count * each, self.numbers).reshape(count, each)
-
-    def make_room(self, threads: int, program: StepProgram, memory: Memory) -> None:
+    def make_room(self, threads: int, arena: int) -> None:
         while len(self.machines) < threads:
             self.machines.append(Machine(self.numbers))
-        while len(memory.arenas) < threads:
-            memory.arenas.append(room(program.program.arena + SPARE, self.numbers))
+        if len(self.arenas) < threads or self.arenas[0].size < arena:
+            self.arenas = [room(arena, self.numbers) for _ in range(threads)]
 
     def arrays(self, members: Members, memory: Memory) -> dict[int, np.ndarray]:
         return {
             CONST: memory.constants,
             PARAM: members.weights.detach().numpy(),
             GRAD: members.grads.numpy(),
-            INPUT: memory.inputs,
-            TARGET: memory.targets,
             OUT: memory.out,
             KEY: self.keys,
-            STEP: self.step,
+            STEP: memory.step,
+            RATES: memory.rates,
+            NORM: self.norms,
+            CHANGING: memory.changing,
+            **dict(zip(GIVEN, memory.given)),
+            **dict(zip(SLOTS, (slot.numpy() for slot in members.slots))),
         }
 
 
-def addresses(arrays: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Of each buffer of the first member, and the bytes from there to the next member's; 0 where all have one."""
-    bases, strides = np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64)
-    for buffer, array in arrays.items():
-        bases[buffer] = array.ctypes.data
-        strides[buffer] = array.strides[0] if array.ndim > 1 else 0
-    return bases, strides
-
-
-def numbers(count: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros (count,), behind which numbers may be read."""
-    found: np.ndarray = room(count + SPARE, dtype)[:count]
-    return found
-
-
-def move(members: Members, dtype: np.dtype) -> None:
-    """Has weights, gradients and what the optimiser remembers lie where numbers behind them may be read."""
-
-    def moved(rows: Tensor) -> Tensor:
-        return torch.from_numpy(numbers(rows.numel(), dtype)).view(rows.shape).copy_(rows)
-
-    members.weights, members.grads = moved(members.weights), moved(members.grads)
-    members.slots = tuple(moved(slot) for slot in members.slots)
-    start = 0
-    for value in members.parameters:
-        size = value[0].numel()
-        value.data = members.weights[:, start : start + size].view(value.shape)
-        start += size
+def workers(members: int) -> int:
+    return max(1, min(torch.get_num_threads(), members))
 
 
 def check_symbols(batch: Samples) -> None:

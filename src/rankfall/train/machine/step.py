@@ -5,13 +5,15 @@ from functools import reduce
 
 from torch import Tensor, nn
 
-from rankfall.train.machine.codes import GRAD, INPUT, OUT, PARAM, TARGET
+from rankfall.train.machine.codes import BUFFERS, GRAD, INPUT, OUT, PARAM, TARGET
 from rankfall.train.machine.program.atoms import Unsupported
 from rankfall.train.machine.program.build import Placed, Program, finished, lower
 from rankfall.train.machine.program.draft import LARGEST, ProgramDraft
-from rankfall.train.machine.trace import Trace, Untraceable, trace
+from rankfall.train.machine.trace import Trace, Untraceable, held, trace
 from rankfall.train.objectives._base import Objective, Samples
 
+GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of inputs, targets and what an objective draws
+ROOM = 2**26  # numbers of an arena, at most, of which each thread has one
 OUTS = 60  # numbers that a step may give beside gradients, a few less than `engine.py` has room for
 
 
@@ -25,17 +27,23 @@ class StepProgram:
 
 def step_program(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> StepProgram:
     """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none."""
-    if batch.inputs.numel() > LARGEST or batch.targets.numel() > LARGEST:
-        raise Untraceable(f"batches of {batch.inputs.numel()} numbers, more than {LARGEST}")
+    largest = max(x.numel() for x in held(batch))
+    if largest > LARGEST:
+        raise Untraceable(f"batches of {largest} numbers, more than {LARGEST}")
+    if len(held(batch)) > len(GIVEN):
+        raise Untraceable(f"an objective that draws {len(batch.drawn or ())} tensors, more than {len(GIVEN) - 2}")
     traced = trace(module, objective, batch, dropout)
     if len(traced.names) > OUTS:
         raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
     try:
-        return written(traced, batch)
+        found = written(traced, batch)
     except Unsupported as error:
         raise Untraceable(str(error)) from error
     except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
         raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
+    if found.program.arena > ROOM:
+        raise Untraceable(f"a step that holds {found.program.arena} numbers at once, more than {ROOM}")
+    return found
 
 
 def written(traced: Trace, batch: Samples) -> StepProgram:
@@ -48,7 +56,7 @@ def written(traced: Trace, batch: Samples) -> StepProgram:
         size += value.numel()
     given = [Placed(PARAM, offset) for offset in offsets]
     samples = batch.inputs.shape[1]
-    given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in ((INPUT, batch.inputs), (TARGET, batch.targets))]
+    given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in zip(GIVEN, held(batch))]
     results = lower(draft, traced.graph, given, dtype)
     for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
         draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))

@@ -1,9 +1,9 @@
 """The training step of one member as a graph of ATen operations: from inputs and targets to gradients, loss and metrics.
 
 What Python draws, computes or decides while it is traced becomes part of the graph, so a trace serves all steps only if nothing of that
-differs between them. Between steps of one member inputs and targets differ, which are the graph's inputs; the masks of dropout, for which
-the graph has an operation of its own; and the place and the seeds of a batch, which cannot be read while a step is traced. Decisions by
-numbers of the data cannot be made there either: tensors have none.
+differs between them. Between steps of one member inputs, targets and what the objective has drawn differ, which are the graph's inputs; the
+masks of dropout, for which the graph has an operation of its own; and the place and the seeds of a batch, which cannot be read while a step
+is traced. Decisions by numbers of the data cannot be made there either: tensors have none.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class Trace:
-    """`graph`: of parameters, inputs and targets; gives a gradient for each parameter (None: none), then what `names` say."""
+    """`graph`: of parameters and what the batch holds; gives a gradient for each parameter (None: none), then what `names` say."""
 
     graph: fx.GraphModule
     parameters: Mapping[str, Tensor]
@@ -82,8 +82,16 @@ class GradedModule(nn.Module):
         super().__init__()
         self.module, self.objective, self.batch, self.drop = module, objective, batch, drop
 
-    def forward(self, inputs: Tensor, targets: Tensor) -> Graded:
-        return self.objective(self.module, replace(self.batch, inputs=inputs, targets=targets), self.drop)
+    def forward(self, inputs: Tensor, targets: Tensor, *drawn: Tensor) -> Graded:
+        given: dict[str, Any] = {"inputs": inputs, "targets": targets}
+        if self.batch.drawn is not None:
+            given["drawn"] = drawn
+        return self.objective(self.module, replace(self.batch, **given), self.drop)
+
+
+def held(batch: Samples) -> list[Tensor]:
+    """The tensors of a batch, as `forward` takes them."""
+    return [batch.inputs, batch.targets, *(batch.drawn or ())]
 
 
 def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> Trace:
@@ -94,8 +102,8 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
     names: list[tuple[str, str]] = []
     integers: list[bool] = []
 
-    def graded(values: list[Tensor], inputs: Tensor, targets: Tensor) -> tuple[Tensor, list[Tensor]]:
-        found = torch.func.functional_call(step, dict(zip(parameters, values)), (inputs, targets))
+    def graded(values: list[Tensor], *given: Tensor) -> tuple[Tensor, list[Tensor]]:
+        found = torch.func.functional_call(step, dict(zip(parameters, values)), given)
         named = [(("loss", ""), found.loss), (("asked", ""), found.asked)]
         for kind, metrics in (("sums", found.sums), ("asked_of", found.asked_of)):
             named += [((kind, name), value) for name, value in metrics.items()]
@@ -105,10 +113,10 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
 
     def passes(*given: Tensor) -> tuple[Any, ...]:
         differentiated = torch.func.grad_and_value(graded, has_aux=True)
-        gradients, (_, found) = differentiated(list(given[:-2]), given[-2], given[-1])
+        gradients, (_, found) = differentiated(list(given[: len(parameters)]), *given[len(parameters) :])
         return (*gradients, *found)
 
-    graph = as_graph(passes, *parameters.values(), batch.inputs, batch.targets)
+    graph = as_graph(passes, *parameters.values(), *held(batch))
     return Trace(graph, parameters, tuple(names), tuple(integers))
 
 

@@ -21,6 +21,7 @@ class Samples:
     special: int = 0  # the first so many symbols stand for no word; the last of them is what hides one
     constant: int | None = None  # the class that is the answer at some places whatever the input is
     learned: bool = False  # whether a step is taken on them; otherwise they are evaluated
+    drawn: tuple[Tensor, ...] | None = None  # what the objective has drawn for them, each (K, ...); None: nothing yet
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,11 @@ class Graded:
 
 
 class Objective(Protocol):
-    """Options are keyword-only. Without `drop` nothing is dropped: the batch is evaluated."""
+    """Options are keyword-only. Without `drop` nothing is dropped: the batch is evaluated.
+
+    What an objective NAME draws stands in a function `draw_NAME(batch, *, ...)` beside it, with options of the same names: it gives the
+    batch as the network is to see it, and in `drawn` what else the loss needs. The objective calls it where `drawn` is None.
+    """
 
     def __call__(self, module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded: ...
 

@@ -5,6 +5,7 @@ most are replaced by the symbol that hides, some by a random word, some left as 
 out, a part at a time: all logits of 32 members, 256 samples of 128 tokens and 30,000 words would be 126 GB, and those of the asked 19 GB.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.philox import integers, keys_of, random_raw, uniform
 
 ACCEPTS = "hidden"
-TRACED = False  # what is hidden is drawn at each step
 LIMITS = {"rate": (0, 1), "hidden": (0, 1), "random": (0, 1), "megabytes": (1, None)}
 
 
@@ -37,11 +37,21 @@ def masked_tokens(
 ) -> Graded:
     """`rate`: share of tokens that are asked for; `hidden` and `random`: shares of these that are hidden or made random.
     `megabytes`: of logits at once. The module has `features` and `head`, as a network has."""
-    inputs, places, wanted = corrupt(batch, rate, hidden, random)
-    losses, right = answers(module, inputs, places, wanted, drop, megabytes=megabytes, classes=batch.size_in)
+    batch = draw_masked_tokens(batch, rate=rate, hidden=hidden, random=random)
+    assert batch.drawn is not None
+    wanted, (places,) = batch.targets, batch.drawn
+    losses, right = answers(module, batch.inputs, places, wanted, drop, megabytes=megabytes, classes=batch.size_in)
     asked = (wanted != -1).flatten(1).sum(1)
     loss = losses.sum(1) / asked.clamp_min(1)
     return Graded(loss, asked, {"accuracy": right.sum(1)})
+
+
+def draw_masked_tokens(batch: Samples, *, rate: float = 0.15, hidden: float = 0.8, random: float = 0.1) -> Samples:
+    """What the network sees (K, B, T), what is asked (K, B, M), and at which places."""
+    if batch.drawn is not None:
+        return batch
+    seen, places, wanted = corrupt(batch, rate, hidden, random)
+    return replace(batch, inputs=seen, targets=wanted, drawn=(places,))
 
 
 def answers(

@@ -14,13 +14,16 @@ from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.objectives.classes import classes
 
 ACCEPTS = "classes"
-TRACED = False  # the length is drawn at each step
 LIMITS = {"shortest": (1, None)}
 
 
 def prefixes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout, *, shortest: int = 2) -> Graded:
-    if not batch.learned:
-        return classes(module, batch, drop)
+    return classes(module, draw_prefixes(batch, shortest=shortest), drop)
+
+
+def draw_prefixes(batch: Samples, *, shortest: int = 2) -> Samples:
+    if batch.drawn is not None or not batch.learned:
+        return batch
     longest = batch.inputs.shape[2]
     n = int(stream(0, "prefixes", *batch.place).integers(min(shortest, longest), longest + 1))
-    return classes(module, replace(batch, inputs=batch.inputs[:, :, :n], targets=batch.targets[:, :, :n]), drop)
+    return replace(batch, inputs=batch.inputs[:, :, :n], targets=batch.targets[:, :, :n], drawn=())

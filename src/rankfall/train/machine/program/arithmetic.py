@@ -164,3 +164,25 @@ def empty(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("scalar_tensor")
 def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
     return Full(float(call.args[0]), ())
+
+
+@lowers("addcmul", "addcdiv")
+def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
+    """x + value * (a * b), or a / b."""
+    x, a, b = (number_of(one) for one in call.args[:3])
+    value = call.kwargs.get("value", call.arg(3, 1))
+    both = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
+    scaled = draft.pointwise("MUL", [both, number_of(value)], call.shape)
+    return draft.pointwise("ADD", [x, scaled], call.shape)
+
+
+@lowers("lerp")
+def between(draft: ProgramDraft, call: AtenCall) -> Any:
+    """x + weight * (y - x), from the nearer end."""
+    x, y, weight = (number_of(one) for one in call.args[:3])
+    if isinstance(weight, View):
+        raise Unsupported("lerp by a tensor")
+    apart = draft.pointwise("SUB", [y, x], call.shape)
+    if weight < 0.5:
+        return draft.pointwise("ADD", [x, draft.pointwise("MUL", [apart, weight], call.shape)], call.shape)
+    return draft.pointwise("SUB", [y, draft.pointwise("MUL", [apart, 1 - weight], call.shape)], call.shape)

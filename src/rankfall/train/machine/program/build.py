@@ -1,7 +1,7 @@
 """From a traced graph to a program."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from rankfall.train.machine.program import arithmetic, masks, matmul, parts, sum
 from rankfall.train.machine.program.arena import allocate
 from rankfall.train.machine.program.atoms import Full, Unsupported, Value, contiguous
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
-from rankfall.train.machine.program.draft import ProgramDraft, is_integer
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, is_integer
 from rankfall.train.machine.program.emit import emit
 from rankfall.train.machine.program.fusion import fuse
 
@@ -36,9 +36,15 @@ class Placed:
     lane_dim: int | None = None
 
 
-def finished(draft: ProgramDraft, results: Iterable[int] = (GRAD, OUT)) -> Program:
+def finished(
+    draft: ProgramDraft,
+    results: Iterable[int] = (GRAD, OUT),
+    check: Callable[[Sequence[ProgramNode]], None] = lambda nodes: None,
+) -> Program:
+    """`check`: is given the nodes in the order in which they run."""
     groups = fuse(draft.nodes, results)
     size = allocate(draft.nodes, groups)
+    check([draft.nodes[i] for group in groups for i in group])
     constants = np.concatenate(draft.constants) if draft.constants else np.zeros(0)
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 

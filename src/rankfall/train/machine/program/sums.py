@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankfall.train.machine.codes import CUMSUM, RED
+from rankfall.train.machine.codes import CUMSUM, RED, SUM
 from rankfall.train.machine.program.atoms import Extent, Unsupported, View, collapse, flat, offsets, reshape, together
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import (
@@ -20,6 +20,7 @@ from rankfall.train.machine.program.draft import (
 )
 from rankfall.train.machine.program.parts import blank
 
+PAIR = 2
 KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
 
 
@@ -85,8 +86,22 @@ def axes_of(call: AtenCall, x: View) -> set[int]:
     return {i % len(x.dims) for i in ([given] if isinstance(given, int) else given)}
 
 
+def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
+    """x, but runs of two that are summed up are added; the dimension keeps the others."""
+    for dim in axes:
+        for i, atom in enumerate(x.dims[dim]):
+            if atom.size == PAIR and not atom.lane and math.prod(x.shape[k] for k in axes) > PAIR:
+                left = x.with_dims((own[:i] + own[i + 1 :] if k == dim else own) for k, own in enumerate(x.dims))
+                both = [left, View(x.value, x.offset + atom.stride, left.dims)]
+                return in_pairs(draft, draft.pointwise("ADD", both, left.shape), axes)
+    return x
+
+
 def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float) -> View:
-    """The dimensions stay, those reduced with size 1."""
+    """The dimensions stay, those reduced with size 1. The two tokens of a sample are added before samples are: where they are each other's
+    negatives, as on a circle, their sum is exactly 0."""
+    if kind == SUM and draft.length == PAIR:
+        x = in_pairs(draft, x, axes)
     every = together([x], x.shape)
     kept = flat(own for i, own in enumerate(every) if i not in axes)
     gone = flat(own for i, own in enumerate(every) if i in axes)

@@ -1,0 +1,142 @@
+"""The step down a member's gradient as a program: clip, then the optimiser's own operations over the row of the member.
+
+What differs between members (learning rate, decay, clip) and the numbers that change from step to step are inputs. A program serves all
+steps of the same operations; where a number is found to change, it is written anew with that number as an input, which changes no bit.
+Weights and slots are written where they are read: `check_order` makes sure that none is read after it was written.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from rankfall.train.machine.codes import FIRST_SLOT, GRAD, NORM, PARAM, PW, RATES
+from rankfall.train.machine.program.atoms import Unsupported, Value, View, contiguous
+from rankfall.train.machine.program.build import Program, finished
+from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode
+from rankfall.train.machine.program.fusion import reads_in_order
+from rankfall.train.machine.record import OfNumber, OfTensor, OptimizerOperation, Recorded, record
+from rankfall.train.machine.trace import Untraceable
+from rankfall.train.members import Members, Optimizer
+
+NORM_EPS = 1e-6  # as `Members.update` has it
+LR, DECAY, CLIP = range(3)  # places in RATES
+OF_MEMBER = 3
+SLOTS = (FIRST_SLOT, FIRST_SLOT + 1, NORM + 1, NORM + 2)
+CHANGING, CHANGES = NORM + 3, 64  # the buffer of numbers that change with the step, and its size
+LOOKED_AT = (1, 2, 3, 1000)  # steps whose numbers are compared before the first
+
+
+@dataclass
+class Descent:
+    """Of one optimiser, for rows of so many weights."""
+
+    optimizer: Optimizer
+    weights: int
+    decays: bool
+    clips: bool
+    dtype: torch.dtype
+    changing: dict[Recorded, list[int]] = field(default_factory=dict)  # which numbers are inputs
+    seen: dict[Recorded, list[float]] = field(default_factory=dict)
+    programs: dict[Recorded, Program] = field(default_factory=dict)
+
+    @staticmethod
+    def of(members: Members) -> "Descent":
+        """Raises `Untraceable` where there is none."""
+        if len(members.slots) > len(SLOTS):
+            raise Untraceable(f"an optimiser with {len(members.slots)} slots")
+        own = members.decay is not None, members.clip is not None
+        found = Descent(deepcopy(members.optimizer), members.weights.shape[1], *own, members.weights.dtype)
+        for t in LOOKED_AT:
+            found.at(t)
+        return found
+
+    def at(self, t: int) -> tuple[Program, np.ndarray]:
+        """The program of step t, and its numbers that change (CHANGES,)."""
+        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t)
+        changing = self.changing.setdefault(recorded, [])
+        before = self.seen.setdefault(recorded, numbers)
+        new = [i for i, (one, other) in enumerate(zip(before, numbers)) if one != other and i not in changing]
+        if new or recorded not in self.programs:
+            changing += new
+            self.programs[recorded] = self.written(recorded, numbers)
+        found = np.zeros(CHANGES)
+        found[: len(changing)] = [numbers[i] for i in changing]
+        return self.programs[recorded], found
+
+    def written(self, recorded: Recorded, numbers: Sequence[float]) -> Program:
+        try:
+            return self.program(recorded, numbers)
+        except Unsupported as error:
+            raise Untraceable(f"the optimiser: {error}") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise Untraceable(
+                f"the optimiser: no program can be written of it ({type(error).__name__}: {error})"
+            ) from error
+
+    def program(self, recorded: Recorded, numbers: Sequence[float]) -> Program:
+        draft, shape = ProgramDraft(), (1, self.weights)
+        changing = self.changing[recorded]
+        if len(changing) > CHANGES:
+            raise Unsupported(f"{len(changing)} numbers that change with the step")
+        row = lambda buffer: contiguous(Value(self.weights, (buffer, 0)), shape)  # noqa: E731
+        one = lambda buffer, place: View(Value(1, (buffer, place)), 0, ((), ()))  # noqa: E731
+        slots = [row(buffer) for buffer in SLOTS[: self.optimizer.slots]]
+        gradient = row(GRAD)
+        if self.clips:
+            norm = draft.pointwise("ADD", [one(NORM, 0), NORM_EPS], (1, 1))
+            factor = draft.pointwise("MINI", [draft.pointwise("DIV", [one(RATES, CLIP), norm], (1, 1)), 1.0], (1, 1))
+            gradient = draft.pointwise("MUL", [gradient, factor], shape)
+        tensors: dict[int, Any] = dict(
+            enumerate([row(PARAM), gradient, *slots, one(RATES, LR), None, one(RATES, DECAY)])
+        )
+        first = len(recorded.results)
+
+        def get(x: Any) -> Any:
+            if isinstance(x, OfTensor):
+                if tensors[x.number] is None:
+                    raise Unsupported("it reads what it has not written")
+                return tensors[x.number]
+            if isinstance(x, OfNumber):
+                changes = x.place in changing
+                return View(Value(1, (CHANGING, changing.index(x.place))), 0, ()) if changes else numbers[x.place]
+            return x
+
+        for i, operation in enumerate(recorded.operations):
+            tensors[first + i] = lowered(draft, operation, get, self.dtype)
+        for given, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
+            if recorded.results[given] != given:
+                draft.write(tensors[recorded.results[given]], (buffer, 0), shape)
+        return finished(draft, (PARAM, *SLOTS), check_order)
+
+
+def lowered(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:
+    if operation.dtype not in (dtype, torch.bool):
+        raise Unsupported(f"{operation.target} in {operation.dtype}")
+    args = tuple(get(x) for x in operation.args)
+    kwargs = {name: get(x) for name, x in operation.kwargs}
+    name = operation.target._schema.name.split("::")[1]
+    if name == "pow" and isinstance(args[1], View) and not args[1].dims:
+        raise Unsupported("a power that changes with the step")
+    value = torch.empty(operation.shape, dtype=operation.dtype, device="meta")
+    return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, (dtype,)))
+
+
+def check_order(nodes: Sequence[ProgramNode]) -> None:
+    """Raise where a node, in the order in which they run, reads what an earlier one has written in its place, or other numbers than
+    those of its own place, which a block before may have written."""
+    buffers, written = (PARAM, *SLOTS), set[int]()
+    for node in nodes:
+        views = [x for x in node.ins if isinstance(x, View)]
+        for k, x in enumerate(views):
+            if x.value.given is None or x.value.given[0] not in buffers or x.value.first >= 0:
+                continue
+            in_order = node.kind != PW or (not x.offset and reads_in_order(node, k))
+            if x.value.given[0] in written or not in_order:
+                raise Unsupported("weights or slots are read after they are written")
+        if node.out.value.given is not None:
+            written.add(node.out.value.given[0])
