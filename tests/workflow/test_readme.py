@@ -38,7 +38,7 @@ def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs/components.md").read_text()
     files = re.findall(r"`src/rankfall/([\w/]+\.py)`[^\n]*:\n\n```python\n(.*?)```", page, re.DOTALL)
     assert (
-        len(files) == page.count("```python") - 2 == 6
+        len(files) == page.count("```python") - 2 == 9
     )  # the rule beside a normaliser and the call of `fit` are parts of files
     checkout = Checkout.make(tmp_path / "checkout")
     for place, code in files:
