@@ -7,7 +7,7 @@ whose sum is what it returns.
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.maps import AGREE, difference
@@ -38,10 +38,10 @@ def check_names(candidate: Candidate, made: Any) -> None:
                 )
 
 
-def check_attention(candidate: Candidate, made: nn.Module, x: Tensor) -> None:
-    """`x`: states (K, B, T, D)"""
-    check_names(candidate, made)
-    said, given, net = provided(candidate), list[Tensor](), made
+def check_attention(candidate: Candidate, net: Any, x: Tensor) -> None:
+    """`net`: the attention; `x`: states (K, B, T, D)"""
+    check_names(candidate, net)
+    said, given = provided(candidate), list[Tensor]()
     members, samples, tokens, _ = x.shape
 
     def drop(value: Tensor, site: str) -> Tensor:
@@ -51,7 +51,7 @@ def check_attention(candidate: Candidate, made: nn.Module, x: Tensor) -> None:
     if "weights" not in said:
         return
     with torch.no_grad():
-        weights: Any = candidate.call(net.weights, "given states", x.clone())  # type: ignore[operator]
+        weights: Any = candidate.call(net.weights, "given states", x.clone())
         shape = tuple(weights.shape) if isinstance(weights, Tensor) else ()
         if len(shape) != 5 or (*shape[:2], *shape[3:]) != (members, samples, tokens, tokens):
             described = shape or f"a {type(weights).__name__}"
@@ -72,9 +72,9 @@ def check_attention(candidate: Candidate, made: nn.Module, x: Tensor) -> None:
                     "let `forward` and `weights` compute them by one function",
                 )
         if "heads" in said:
-            contexts: Any = candidate.call(net.contexts, "given weights and states", weights, x.clone())  # type: ignore[operator]
-            heads = [net.emit(contexts[:, :, h], h) for h in range(shape[2])]  # type: ignore[operator]
-            bias = net.emit(torch.zeros_like(contexts[:, :, 0]), 0)  # type: ignore[operator]  # which each head has in full
+            contexts: Any = candidate.call(net.contexts, "given weights and states", weights, x.clone())
+            heads = [net.emit(contexts[:, :, h], h) for h in range(shape[2])]
+            bias = net.emit(torch.zeros_like(contexts[:, :, 0]), 0)  # which each head has in full
             if difference([sum(heads) - (shape[2] - 1) * bias], [found]) > AGREE:
                 raise candidate.refused(
                     "returns something else than the sum of its heads",
