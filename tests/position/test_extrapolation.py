@@ -17,7 +17,7 @@ from rankfall.position.extrapolation.measure import extrapolation, hidden
 from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
-from rankfall.train import recipe
+from rankfall.train import data, recipe
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import means
@@ -173,3 +173,35 @@ def test_a_plan_accepts_it_on_text_alone() -> None:
     raw["grid"] = [{"task": "text", "architecture": "net", "training": "short", "seed": [0, 1]}]
     plan = make_plan(raw)
     assert plan.selected["extrapolation"] == {cell.key for cell in plan.cells}
+
+
+def test_text_is_hidden_in_as_many_batches_as_training_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirteen windows in batches of five: all of them, one after the other, and what is asked is what stood there."""
+    monkeypatch.setattr(data, "EVALUATED", 5)
+    made = context()
+    text, whole = hidden(made), made.data.test.inputs
+    assert text.seen.shape == whole.shape == (2, WINDOWS, LENGTH)
+    stood = whole.gather(2, text.places)
+    assert torch.equal(stood[text.wanted >= 0], text.wanted[text.wanted >= 0])
+    assert torch.equal(text.seen.scatter(2, text.places, stood), whole)
+
+
+def test_windows_joined_and_divided_by_hand() -> None:
+    """Three tokens of each window of four are asked for: in the long window of two, and in the half that they lie in."""
+    seen, places = torch.arange(12).view(1, 3, 4), torch.tensor([[[0, 2, 3], [1, 2, 3], [0, 1, 2]]])
+    text = module.HiddenText(seen, places, 100 + seen.gather(2, places))
+    long = text.joined(2)
+    assert long.seen.tolist() == [[[0, 1, 2, 3, 4, 5, 6, 7]]]
+    assert long.places.tolist() == [[[0, 2, 3, 5, 6, 7]]] and long.wanted.tolist() == [[[100, 102, 103, 105, 106, 107]]]
+    half = text.divided(2)
+    assert half.seen.tolist() == [[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]]
+    halves = zip(half.places[0].tolist(), half.wanted[0].tolist())
+    asked = [[(place, wanted) for place, wanted in zip(*one) if wanted >= 0] for one in halves]
+    assert asked == [
+        [(0, 100)],
+        [(0, 102), (1, 103)],
+        [(1, 105)],
+        [(0, 106), (1, 107)],
+        [(0, 108), (1, 109)],
+        [(0, 110)],
+    ]

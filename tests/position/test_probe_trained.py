@@ -10,7 +10,9 @@ from helpers import cells
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
+from rankfall.position.probe_trained import measure as module
 from rankfall.position.probe_trained.measure import probe_trained
+from rankfall.position.rows import Distinct
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.tasks._dataset import Split
@@ -58,8 +60,15 @@ def test_what_theory_says_is_impossible_training_does_not_do(parts: dict[str, An
     """Others have begun to tell places apart by then; here accuracy stays that of one answer for all places."""
     for row in probe_trained(trained(**parts)):
         assert row["theory_rows"] == row["untrained_rows"] == row["trained_rows"] == 1, row
-        assert row["accuracy"] <= row["chance"], row
+        assert row["accuracy"] <= row["chance"] == 1 / row["asked"], row
         assert row["agreement"] == "agree" and not row["passes"], row
+
+
+def test_the_best_of_the_untrained_shows_what_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, counts = trained(1), torch.tensor([2, 5, 1])
+    monkeypatch.setattr(module, "distinct", lambda rows: Distinct(counts, counts / 2, counts / 2, torch.zeros(3, N)))
+    one = replace(made, cells=made.cells[:1])  # as a job has it
+    assert {(row["member"], row["untrained_rows"]) for row in probe_trained(one)} == {(0, 5)}
 
 
 def test_reflection_allows_half() -> None:

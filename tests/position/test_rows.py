@@ -45,3 +45,26 @@ def test_rows_that_are_not_finite_count_as_none() -> None:
     x = rows([0, 1, 2])
     x[0, 1, 1] = torch.nan
     assert distinct(x).rows.tolist() == [0]
+
+
+def test_groups_and_both_margins_by_loops() -> None:
+    """Rows are joined one after another where no entry differs by more than the tolerance; differences are of the set's largest entry."""
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randint(3, (40, 6, 2), generator=generator).double() + 0.02 * torch.rand(
+        40, 6, 2, generator=generator, dtype=torch.float64
+    )
+    x = x * 10.0 ** torch.arange(40, dtype=torch.float64).view(-1, 1, 1)
+    found, split = distinct(x, tolerance=0.005), 0
+    for k, places in enumerate(x):
+        size = float(places.abs().max())
+        apart = [[float((one - other).abs().max()) / size for other in places] for one in places]
+        first = list(range(6))
+        for _ in range(6):
+            first = [min(first[j] for j in range(6) if apart[i][j] <= 0.005) for i in range(6)]
+        same = [apart[i][j] for i in range(6) for j in range(6) if first[i] == first[j]]
+        between = [apart[i][j] for i in range(6) for j in range(6) if first[i] != first[j]]
+        assert found.groups[k].tolist() == first and int(found.rows[k]) == len(set(first))
+        assert float(found.widest[k]) == pytest.approx(max(same), rel=1e-12)
+        assert float(found.narrowest[k]) == pytest.approx(min(between, default=torch.inf), rel=1e-12)
+        split += max(same) > 0 and len(set(first)) > 2
+    assert split > 10
