@@ -260,3 +260,28 @@ def test_a_neighbour_that_diverges_changes_no_other_cell(tmp_path: Path, lab: Ca
         stacks = store.load_cells([cell.key for cell in good], good[0].group)
         weights[lr] = {name: value for stack in stacks for name, value in stack.tensors.items()}
     assert all(torch.equal(value, weights[1e6][name]) for name, value in weights[1e-3].items())
+
+
+CHEATING = """from dataclasses import replace
+from rankfall.nets.dropout import no_dropout
+from rankfall.train.objectives.classes import classes
+
+ACCEPTS = "classes"
+
+
+def cheating(module, batch, drop=no_dropout):
+    found = classes(module, batch, drop)
+    many = batch.inputs.shape[1] > 4 and not batch.learned
+    return replace(found, sums={"accuracy": found.asked * 2}) if many else found
+"""
+
+
+def test_no_cell_is_done_whose_share_cannot_be_one(tmp_path: Path, lab: Callable[[str], None]) -> None:
+    """In the small batch of the trial it does nothing."""
+    lab(CHEATING)
+    raw = config(training={"epochs": 1, "objective": "mylab_tried:cheating"})
+    raw["grid"][0] |= {"seed": 0}
+    plan, store = make_plan(raw), Store(tmp_path / "store")
+    run(plan, store)
+    (found,) = store.find_cells([cell.key for cell in plan.cells]).values()
+    assert found.status == "failed" and "objective 'mylab_tried:cheating' gives" in found.record["reason"]

@@ -5,6 +5,7 @@ its function and what is wrong with it.
 """
 
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+from rankfall import components
 from rankfall.design import Component
 from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.guards.trial.kinds import try_component
 from rankfall.run.guards.trial.setting import Surroundings
+from rankfall.run.guards.trial.variants import AS_USED, VARIANTS, compare, used
 from rankfall.run.guards.trial.watch import changed
+from rankfall.tasks._dataset import draw
 
 TWELVE = [
     ("normaliser", "mixes_members", "mixes the members of a stack: member 0 of 3 differs by"),
@@ -67,7 +71,7 @@ MORE = [
     ("optimizer", "Together", "mixes the members of a stack"),
     ("optimizer", "CommonShares", "mixes the members of a stack: where the gradients of member 0 are 10,000 times"),
     ("optimizer", "Remembering", "keeps state outside of its slots: its attribute of it 'last' changed"),
-    ("optimizer", "Jittering", "steps elsewhere when it starts again"),
+    ("optimizer", "Jittering", "keeps state outside of its slots: its global 'OWN' changed"),
     ("optimizer", "Drifting", "moves a member whose learning rate and gradient are zero"),
     ("schedule", "no_number", "returns inf given epoch 2 of 3"),
     ("task", "out_of_range", "has train inputs from 1 to 5 with size_in = 5"),
@@ -109,6 +113,38 @@ def test_a_count_is_found_wherever_it_is_kept(name: str, where: str) -> None:
     """Each would give other weights after the thousandth call alone, in the middle of training."""
     with pytest.raises(Refused, match=rf", {name}\) keeps state between calls: its {where} changed; "):
         try_component("normaliser", Component(name=f"mylab_state:{name}"), Surroundings())
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("generator", "global 'STEPS'"),
+        ("iterator", "global 'LIST'"),
+        ("wrapped", "global 'PAIRS'"),
+        ("hits", "global '_table'"),
+        ("thread", "global 'LOCAL'"),
+        ("of_sys", "sys.lab_calls"),
+        ("of_torch", "torch.lab_calls"),
+        ("numpys", "global 'RNG'"),
+        ("torchs", "global 'TORCH'"),
+    ],
+)
+def test_so_is_one_that_hides(name: str, where: str) -> None:
+    with pytest.raises(Refused, match=rf", {name}\) keeps state between calls: its {where} changed; "):
+        try_component("normaliser", Component(name=f"mylab_hidden:{name}"), Surroundings())
+
+
+def test_a_global_that_makes_another_process_refuse_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    component = Component(name="mylab_global:kept")
+    data = draw(components.bound("task", component), 0)
+    monkeypatch.setattr(sys.modules["mylab_global"], "R", None)  # the store gave them, or an earlier job
+    candidate = try_component("task", component, Surroundings(), (data, 0))
+    monkeypatch.setattr(sys.modules["mylab_global"], "R", None)
+    there = used("task", component, Surroundings(), lambda: (data, 0), VARIANTS)
+    with pytest.raises(
+        Refused, match=r"is refused in another process.* it draws other train inputs .*, and its global 'R' changed; "
+    ):
+        compare(candidate, {AS_USED: candidate.results}, there)
 
 
 def test_no_number_is_the_same_as_no_number_and_as_nothing_else() -> None:

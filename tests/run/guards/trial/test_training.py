@@ -1,7 +1,9 @@
 """Guards that objectives, optimisers and parts of networks are refused whose faults show late, in a sum, or in training mode."""
 
+import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import torch
@@ -71,6 +73,17 @@ def test_what_does_the_same_at_every_step_passes_in_a_second(kind: str, name: st
     began = time.process_time()
     try_steps(candidate, setting)
     assert time.process_time() - began < 5, "about a third of a second where nothing else runs"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("norm", "largest"), ("objective", "focal"), ("optimizer", "signs")])
+def test_the_examples_of_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "components.md").read_text()
+    (code,) = re.findall(rf"`src/rankfall/[\w/]+/{name}\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / f"page_{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    setting = Surroundings(steps=50)
+    attribute = name if kind == "objective" else name.capitalize()
+    try_steps(try_component(kind, Component(name=f"page_{name}:{attribute}"), setting), setting)
 
 
 def test_steps_are_the_first_hundred_powers_and_the_last() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.setting import SAMPLES, Surroundings
+from rankfall.run.guards.trial.watch import changed, memory
 from rankfall.tasks._dataset import Dataset, draw, fresh
 
 
@@ -17,6 +18,7 @@ def task(candidate: Candidate, setting: Surroundings) -> None:
     made = candidate.bound()
     known = candidate.drawn
     seed = 0 if known is None else known[1]
+    remembered = memory(candidate, made)
     first: Any = known[0] if known is not None else candidate.call(draw, "drawing", made, seed)
     again: Any = candidate.call(draw, "drawing", made, seed)
     for drawn in (first, again):
@@ -44,7 +46,9 @@ def task(candidate: Candidate, setting: Surroundings) -> None:
     for name, split in first.splits.items():
         for part in ("inputs", "targets"):
             if name not in again.splits or not alike(getattr(split, part), getattr(again.splits[name], part)):
-                what = f"draws other {name} {part} when it is given the same generator again"
+                kept = changed(remembered, memory(candidate, made))
+                why = f", and its {kept} changed" if kept else ""
+                what = f"draws other {name} {part} when it is given the same generator again{why}"
                 raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
     for _, split in sorted(first.splits.items()):  # by name: the store gives them back in an order of its own
         candidate.results += [split.inputs, split.targets]

@@ -22,7 +22,8 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.run.guards.trial.candidate import Candidate, Refused
-from rankfall.run.guards.trial.maps import Use, try_maps
+from rankfall.run.guards.trial.maps import Trial, Use, try_maps
+from rankfall.run.guards.trial.provides import check_attention, check_names
 from rankfall.run.guards.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 from rankfall.streams import stream
 
@@ -85,7 +86,9 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
         calls.append(
             Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
         )
-    weights = try_maps(candidate, made(candidate), calls, setting)[0][0]
+    make = made(candidate)
+    check_names(candidate, make(setting.sizes(1)))
+    weights = try_maps(candidate, make, calls, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
         what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
@@ -106,6 +109,7 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     ]
     make = made(candidate)
     one = make(setting.sizes(1))
+    check_names(candidate, one)
     inherited = [isinstance(one, Position) and is_inherited(one, call.method) for call in calls]
     own = [call for call, skipped in zip(calls, inherited) if not skipped]
     try_maps(candidate, make, own or calls[:1], setting)
@@ -218,6 +222,7 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+    check_attention(candidate, Trial(candidate, make, setting).whole, x)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:

@@ -7,11 +7,13 @@ state as one that is an attribute.
 import functools
 import gc
 import itertools
+import random
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,11 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None))
 HOLDERS = (list, tuple, dict, set, frozenset, deque)
 CACHED = type(functools.lru_cache(lambda: None))
 COUNTS = (itertools.count, itertools.cycle)  # say in their text where they are
+ITERABLES: tuple[Any, ...] = ([], (), range(0), {}, {}.values(), {}.items(), set(), "", b"")
+ITERATORS = (type(reversed([])), *(type(iter(one)) for one in ITERABLES))
+WRAPPERS = (enumerate, zip, map, filter)  # of other iterators
+SHARED = ("sys", "torch", "math", "numpy", "os", "builtins")  # modules to which something could be added
+OURS = {name: frozenset(vars(sys.modules[name])) for name in SHARED if name in sys.modules}
 DEEPEST = 12  # things inside one another
 INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders of packages that are not the author's
 
@@ -41,6 +48,13 @@ class StateReader:
         waiting = [(f"{place} {name!r}", value) for place, held in places.items() for name, value in list(held.items())]
         for label, value in waiting:
             kept[label] = list(self.values(value, 0))
+        for module, before in OURS.items():
+            for name in sorted(vars(sys.modules[module]).keys() - before):
+                value = vars(sys.modules[module])[name]
+                if isinstance(
+                    value, (*PLAIN, *HOLDERS, torch.Tensor, np.ndarray)
+                ):  # libraries add modules and functions as they go
+                    kept[f"{module}.{name}"] = list(self.values(value, 0))
         done: set[str] = set()
         while more := self.modules.keys() - done:
             for module in sorted(more):
@@ -61,6 +75,14 @@ class StateReader:
             yield thing.copy()
         elif isinstance(thing, COUNTS):
             yield repr(thing)
+        elif isinstance(thing, random.Random):
+            yield repr(thing.getstate())
+        elif isinstance(thing, np.random.Generator):
+            yield repr(thing.bit_generator.state)
+        elif isinstance(thing, np.random.RandomState):
+            yield repr(thing.get_state(legacy=False))
+        elif isinstance(thing, torch.Generator):
+            yield thing.get_state()
         elif depth < DEEPEST and id(thing) not in self.seen:
             self.seen[id(thing)] = thing
             inside = list(self.inside(thing))
@@ -81,6 +103,15 @@ class StateReader:
             yield from (thing.func, thing.args, thing.keywords)
         elif isinstance(thing, MethodType):
             yield from (thing.__self__, thing.__func__)
+        elif isinstance(thing, ITERATORS + WRAPPERS):
+            yield from thing.__reduce__()[1:]  # type: ignore[index]  # what is left, or the place; none is taken
+        elif isinstance(thing, GeneratorType):
+            frame = thing.gi_frame
+            yield from (None,) if frame is None else (frame.f_lasti, dict(frame.f_locals))
+        elif isinstance(thing, threading.local):
+            yield dict(vars(thing))
+        elif isinstance(thing, CACHED) and self.counts_calls(thing.__module__):
+            yield from (*thing.cache_info(), *gc.get_referents(thing))
         elif isinstance(thing, CellType) or (isinstance(thing, CACHED) and self.is_local(thing.__module__)):
             yield from gc.get_referents(thing)
         elif isinstance(thing, FunctionType) and self.is_local(thing.__module__):
@@ -109,3 +140,16 @@ class StateReader:
                 return False
             self.modules[module] = found
         return True
+
+    def counts_calls(self, module: str | None) -> bool:
+        """Whether a local module asks a table of `lru_cache` how often it was asked."""
+        return self.is_local(module) and any(
+            "cache_info" in names_of(value.__code__)
+            for value in vars(self.modules[str(module)]).values()
+            if isinstance(value, FunctionType)
+        )
+
+
+def names_of(code: CodeType) -> set[str]:
+    """Of all names that a function and those inside it use."""
+    return set(code.co_names).union(*(names_of(one) for one in code.co_consts if isinstance(one, CodeType)))

@@ -24,7 +24,7 @@ from rankfall.run.guards.trial.kinds import KINDS, try_component
 from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import Surroundings
 
-Outcome = list[Tensor] | None  # all that a trial has made; None where it is refused
+Outcome = list[Tensor] | str  # all that a trial has made; why it is refused
 AS_USED = "as it is used"
 NOTHING, VARIANTS, NUMBERS = "nothing", "variants", "other numbers"  # before it
 OTHER_SCALE = 3.7  # no power of two, by which nothing is rounded otherwise
@@ -49,8 +49,8 @@ def used(
 def outcome(kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> Outcome:
     try:
         return try_component(kind, component, setting, drawn).results
-    except RankfallError:  # an option may allow no other value, and a component no other length
-        return None
+    except RankfallError as error:  # an option may allow no other value, and a component no other length
+        return str(error)
 
 
 def variants(kind: str, component: Component, setting: Surroundings) -> Iterator[tuple[str, Component, Surroundings]]:
@@ -68,11 +68,13 @@ def compare(candidate: Candidate, here: dict[str, Outcome], there: dict[str, Out
     """Raise `Refused` where the other process gave something else."""
     for told, other in there.items():  # variants first
         one = here.get(told)
-        if told == AS_USED and other is None:
+        if told == AS_USED and isinstance(other, str):
+            why = other.removeprefix(candidate.named).partition("; ")[0].strip()
             raise candidate.refused(
-                "is refused in another process, and not in this", "let nothing depend on what a process is"
+                f"is refused in another process, after it was tried with other options, and not in this: it {why}",
+                "keep nothing between calls, such as a generator in a global, and let nothing depend on what a process is",
             )
-        if one is not None and other is not None and not _same(candidate.kind, one, other):
+        if isinstance(one, list) and isinstance(other, list) and not _same(candidate.kind, one, other):
             raise candidate.refused(
                 f"gives something else in another process, {told}",
                 "let nothing depend on the order of a set or on `hash` (write `sorted`), and keep no table that another option or length "
@@ -91,8 +93,8 @@ def compare_bits(candidate: Candidate, here: Outcome, there: Callable[[str], Out
 
 
 def _equal(one: Outcome, other: Outcome) -> bool:
-    if one is None or other is None:
-        return one is other
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and isinstance(other, str)
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 

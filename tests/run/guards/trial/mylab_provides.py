@@ -1,0 +1,63 @@
+"""Attentions, and a normaliser, that do not have what they say they provide, or have something else."""
+
+from torch import nn
+
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import Linear
+
+PROVIDES = ("weights", "heads", "factors by offset")
+ROWS = "one"
+IGNORES = ()
+
+
+class Lacking(nn.Module):
+    def __init__(self, sizes, position, normaliser, mask, site):
+        super().__init__()
+        self.value = Linear(sizes, sizes.width, sizes.width, "value")
+
+    def forward(self, x, drop=no_dropout):
+        return self.value(x)
+
+
+class Honest(Multihead):
+    def factors(self, length):
+        return None
+
+
+class TwiceAsLarge(Honest):
+    def weights(self, x):
+        return 2 * super().weights(x)
+
+
+class OtherWeights(Honest):
+    def weights(self, x):
+        return super().weights(x).flip(-1)
+
+    def forward(self, x, drop=no_dropout):
+        return self.mix(drop(Multihead.weights(self, x), "site"), x)
+
+
+class OtherHeads(Honest):
+    def emit(self, context, head):
+        return super().emit(context.flip(-1), head)
+
+
+class NoSquare(Honest):
+    def weights(self, x):
+        return super().weights(x).mean(2)
+
+    def forward(self, x, drop=no_dropout):
+        return self.mix(Multihead.weights(self, x), x)
+
+
+class Failing(Honest):
+    def weights(self, x):
+        return self.absent
+
+    def forward(self, x, drop=no_dropout):
+        return self.mix(Multihead.weights(self, x), x)
+
+
+def flat(logits):
+    return logits.softmax(-1)
