@@ -112,7 +112,8 @@ def test_a_cell_has_the_same_bits_in_any_stack(
         assert len(found) == len(seeds) and found == {key: whole[key] for key in found}
 
 
-# A measure as somebody may write it: by what it finds in its company, by chance, or by what it has seen before.
+# A measure as somebody may write it: by what it finds in its company, by chance (which no reading of the source sees), or by what it has
+# seen before.
 OWN = """
 import torch
 
@@ -126,7 +127,7 @@ def company(context):
 
 
 def chance(context):
-    return [{"kind": "whole", "accuracy": float(torch.rand(()))}]
+    return [{"kind": "whole", "accuracy": float(getattr(torch, "rand")(()))}]
 
 
 def memory(context):

@@ -20,7 +20,7 @@ from rankfall.report import tables
 from rankfall.run.forks.client import ADDRESS, THREADS, forked
 from rankfall.run.forks.start import FEWEST, Forks, start, sweep
 
-# A measure that needs no cells, and can wait.
+# A measure that needs no cells, and can wait. It asks for its process in a way that no reading of the source sees.
 LAB = """
 import os, time
 from rankfall.nets.normalisers.softmax import softmax
@@ -28,7 +28,7 @@ NEEDS = "nothing"
 TABLE = "path_counts"
 def steps(context, *, waits: bool = False):
     def row(n):
-        open("pid", "w").write(str(os.getpid()))
+        open("pid", "w").write(str(vars(os)["getpid"]()))
         time.sleep(0.02 if waits else 0)
         return [{"model": "m", "depth": 1, "heads": 1, "log10_paths": 0.0, "proportion": 0.5, "length": n}]
     return context.rows(range(2000 if waits else 2), row)

@@ -31,7 +31,7 @@ TWELVE = [
     ("residual", "ClassForFunction", "is a class where a function is needed"),
     ("normaliser", "RawParameter", "has a parameter 'temperature' (1,) without a share for each of 3 members"),
     ("norm", "State", "keeps state between calls: its attribute 'mean' changed"),
-    ("normaliser", "own_randomness", "gives another result"),
+    ("normaliser", "own_randomness", "keeps state between calls: its global 'OWN' changed"),
     ("normaliser", "in_place", "edits its input, scores with -inf where masked, in place"),
     ("normaliser", "counter", "keeps state between calls: its global 'CALLS' changed"),
 ]

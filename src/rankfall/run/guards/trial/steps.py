@@ -1,6 +1,6 @@
 """Objectives and optimisers tried at many steps: what mixes members, or begins to keep something, may do so from some step on.
 
-Every step of the first hundred, powers of two, and the last steps of the training that they are for. Tried once, where the rest of a
+The first steps, every tenth of the first hundred, powers of two, and the last steps of the training that they are for. Tried once, where the rest of a
 trial is repeated with other options and in other processes.
 """
 
@@ -17,14 +17,16 @@ from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
 from rankfall.run.guards.trial.training import numbers, take_steps
 from rankfall.run.guards.trial.watch import changed, global_random_numbers, memory
 
-EVERY, LARGEST = 100, 2**20
+EVERY, TENTHS, LARGEST = 24, 100, 2**20
 LAST = 3  # steps of the training
 
 
 def times(steps: int) -> list[int]:
     """Steps from 1 on, of a training of so many; 0: of one that is not known."""
     powers = [2**k for k in range(LARGEST.bit_length()) if 2**k > EVERY]
-    return sorted({*range(1, EVERY + 1), *powers, *range(max(1, steps - LAST + 1), steps + 1)})
+    return sorted(
+        {*range(1, EVERY + 1), *range(10, TENTHS + 1, 10), *powers, *range(max(1, steps - LAST + 1), steps + 1)}
+    )
 
 
 def optimizer(candidate: Candidate, setting: Surroundings) -> None:
