@@ -1,7 +1,7 @@
 """Objectives and optimisers tried at many steps: what mixes members, or begins to keep something, may do so from some step on.
 
-The first steps, every tenth of the first hundred, powers of two, and the last steps of the training that they are for. Tried once, where the rest of a
-trial is repeated with other options and in other processes.
+The first steps, every tenth of the first hundred, powers of two, and the last of the training that they are for. Tried once, where the rest
+of a trial is repeated with other options and in other processes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
