@@ -7,9 +7,11 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rankfall.design import Architecture, Training, names
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -65,12 +67,14 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     begun = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
     failed: list[dict[str, Any]] = []
+    ended: list[Cell] = []
     for cell in plan.cells:
         state = state_of(cell, records, begun)
         label = (cell.task.name, cell.architecture.name, cell.training.name)
         grid.setdefault(label, Counter())[state] += 1
         if state in ("failed", "diverged"):
             path = log_of(cell, logs) if state == "failed" else None
+            ended.append(cell)
             failed.append(
                 dict(zip(("task", "architecture", "training"), label))
                 | {"depth": cell.architecture.depth, "seed": cell.seed, "key": cell.key, "state": state}
@@ -80,11 +84,34 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
                     "tail": tail(path, lines),
                 }
             )
+    named = {said_of(cell) for cell in ended}
+    alike = [(said_of(cell), flat(cell.content)) for cell in plan.cells if said_of(cell) in named]
+    for cell, about in zip(ended, failed):
+        about["differs"] = tell_apart(said_of(cell), flat(cell.content), alike)
     rows = [
         dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
         for label, counts in grid.items()
     ]
     return {"cells": rows, "total": {state: sum(row[state] for row in rows) for state in STATES}, "not_done": failed}
+
+
+def said_of(cell: "Cell") -> tuple[Any, ...]:
+    return (*cell.labels, cell.architecture.depth, cell.seed)
+
+
+def flat(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Of nested fields the last name and the value."""
+    inner = {name: flat(item) if isinstance(item, Mapping) else {name: item} for name, item in value.items()}
+    return {name: item for fields in inner.values() for name, item in fields.items()}
+
+
+def tell_apart(
+    said: tuple[Any, ...], fields: Mapping[str, Any], cells: Iterable[tuple[tuple[Any, ...], Mapping[str, Any]]]
+) -> str:
+    """`, lr 30.0`: the fields in which a cell differs from others that are called the same; nothing where it is alone."""
+    others = [other for name, other in cells if name == said]
+    differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
+    return "".join(f", {name.replace('_', ' ')} {fields[name]}" for name in differ)
 
 
 def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) -> str:
@@ -130,6 +157,10 @@ def brief_of(results: Path, config: Path) -> int:
     # Not `read_table`, which imports a fifth of a second of what one file does not need.
     with pq.ParquetFile(table) as file:
         cells = file.read(columns=[*SAID, "status", "reason"]).to_pylist()
+        if any(cell["status"] != "done" for cell in cells):
+            fields = [name for name in ("task_component", *names(Architecture), *names(Training)) if name not in SAID]
+            about = file.read(columns=[name for name in fields if name in file.schema_arrow.names]).to_pylist()
+            cells = [cell | {"fields": one} for cell, one in zip(cells, about)]
     for line in in_brief(cells, config):
         print(line)
     return 1 if any(cell["status"] == "failed" for cell in cells) else 0
@@ -140,8 +171,12 @@ def in_brief(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
     first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
+    named = [(tuple(cell[name] for name in SAID), cell.get("fields", {})) for cell in cells] if ended else []
     for (state, reason), count in reasons.most_common(SHOWN):
-        task, architecture, training, depth, seed = (first[state, reason][name] for name in SAID)
+        one = first[state, reason]
+        said = tuple(one[name] for name in SAID)
+        task, architecture, training, depth, seed = said
+        seed = f"{seed}{tell_apart(said, one.get('fields', {}), named)}"
         others = f" and {count - 1} more" if count > 1 else ""
         yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"
     if len(reasons) > SHOWN:
@@ -170,7 +205,7 @@ def show(found: dict[str, Any]) -> None:
     table.add_row("all", "", "", *(str(found["total"][state]) for state in STATES), style="bold")
     console.print(table)
     for cell in found["not_done"]:
-        name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}"
+        name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}{cell['differs']}"
         console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(clean(cell['reason']))}")
         if cell["log"]:
             console.print(f"  {escape(clean(cell['log']))}", style="dim")

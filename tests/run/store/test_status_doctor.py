@@ -29,6 +29,8 @@ def a_cell(key):
         key=key, group="g", shard="5ad", seed=int(key[1:]), task=SimpleNamespace(name="sorting"),
         architecture=SimpleNamespace(name="san" if key < "k4" else "[transformer]", depth=6),
         training=SimpleNamespace(name="published"),
+        labels=("sorting", "san" if key < "k4" else "[transformer]", "published"),
+        content={"training": {"lr": int(key[1:])}},
     )  # fmt: skip
 
 
@@ -94,6 +96,17 @@ def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
     assert diverged == "==> diverged: sorting / san / published, depth 6, seed 2: why diverged"
     assert last == "==> 3 of 4 cells failed or diverged; all of them: rankfall status --config c"
     assert code == 1
+
+
+def test_in_brief_cells_of_one_name_are_told_apart(tmp_path, capsys):
+    """A cell that diverged had the name of one that is done."""
+    about = {"task": "sorting", "architecture": "san", "training": "sg", "depth": 2, "seed": 0, "width": 8}
+    ends = ((1.0, "done", ""), (30.0, "diverged", "why"))
+    rows = [about | {"lr": lr, "status": status, "reason": reason} for lr, status, reason in ends]
+    (tmp_path / "tables").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "tables" / "cells.parquet")
+    _, (first, _) = in_brief(tmp_path, capsys)
+    assert first == "==> diverged: sorting / san / sg, depth 2, seed 0, lr 30.0: why"
 
 
 @pytest.mark.parametrize("ended", [{}, {"1": "done"}])
