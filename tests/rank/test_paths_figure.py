@@ -7,7 +7,8 @@ from seen import line
 
 from rankfall.errors import RankfallError
 from rankfall.rank.paths.figure import draws, paths
-from rankfall.rank.paths.headline import LEAST, short_paths
+from rankfall.rank.paths.headline import short_paths
+from rankfall.rank.paths.rows import LEAST
 from rankfall.report.colours import BLUE
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.rank.paths import rows
-from rankfall.rank.paths.headline import LEAST
+from rankfall.rank.paths.rows import LEAST
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.rank.paths.rows import CHANCE, PATHS, RECOMPUTED, WHOLE
+from rankfall.rank.paths.rows import CHANCE, LEAST, PATHS, RECOMPUTED, WHOLE
 from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-LEAST = 0.05  # above chance: a share of less is a share of noise
 
 
 def short(table: DataFrame) -> DataFrame:

@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from rankfall.design import Training
 from rankfall.nets.network import Shape
 from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
-from rankfall.run.jobs.agreement import check_agreement
-from rankfall.run.jobs.cells import check_code, dataset_of, datasets_of, shape_of, stacked
+from rankfall.run.jobs.before import check_cells
+from rankfall.run.jobs.cells import check_code, datasets_of, shape_of, stacked
 from rankfall.run.jobs.engine import (
     Engine,
     Settings,
@@ -25,8 +26,6 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.memory import members_at_once
-from rankfall.run.jobs.trials import refused_cells
-from rankfall.run.jobs.zeros import check_zeros
 from rankfall.run.plan.engines import FUSED, MACHINE, PLAIN, check_installed
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
@@ -56,23 +55,22 @@ def train_cells(
 ) -> None:
     """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
     check_installed({cell.engine for cell in cells})
-    found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
-    missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
+    missing = find_missing(cells, store)
     prepare({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
-        job = TrainingWork(store, settings, progress, code, stopped)
-        refused = refused_cells(missing, store, progress.note, lambda cell: dataset_of(cell, store))
-        for cells in stacks([cell for cell in missing if cell.key in refused], settings.stack):
-            fail(cells, [refused[cell.key] for cell in cells], 0.0, job)
-        passed = [cell for cell in missing if cell.key not in refused]
-        untraced = check_agreement(passed, store, progress.note)
-        check_zeros([cell for cell in passed if cell.group not in untraced], store, progress.note)
-        job = replace(job, untraced=untraced)
-        most = partial(members_at_once, settings=settings)
-        for _ in Engine(job, store, most, stopped).run(passed):
+        checked = check_cells(missing, store, progress.note)
+        job = TrainingWork(store, settings, progress, code, stopped, checked.untraced)
+        keep_refused(checked.refused, missing, job)
+        for _ in Engine(job, store, partial(members_at_once, settings=settings), stopped).run(checked.passed):
             pass
     progress.end()
+
+
+def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
+    """Those that the store does not have, or has as failed."""
+    found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    return [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,12 @@ class TrainingWork:
         self.progress.note(text)
 
 
+def keep_refused(refused: Mapping[str, str], cells: "Sequence[Cell]", job: TrainingWork) -> None:
+    """Keep why these cells are not trained."""
+    for stack in stacks([cell for cell in cells if cell.key in refused], job.settings.stack):
+        fail(stack, [refused[cell.key] for cell in stack], 0.0, job)
+
+
 def fail(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
     """Keep that these cells of one group cannot be had, and why."""
     records = [
@@ -114,49 +118,75 @@ def fail(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingW
     job.progress.cells_done(len(cells))
 
 
+@dataclass(frozen=True)
+class Stack:
+    """Networks of one group with all that they are trained with."""
+
+    cells: "list[Cell]"
+    members: Members
+    data: Data
+    objective: Objective
+    history: TrainingHistory
+    clock: StepClock
+
+    @property
+    def training(self) -> Training:
+        return self.cells[0].training
+
+
 def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     """Trains cells of one group from the beginning or from their checkpoint, and keeps them."""
-    datasets = datasets_of(cells, job.store)
-    shape = shape_of(cells[0], datasets[0])
-    trainings = [cell.training for cell in cells]
-    device = job.settings.device
+    stack = build_stack(cells, job)
+    checkpoint = checkpoint_of(cells, job)
+    resume(stack, checkpoint, job.progress)
+    fit_stack(stack, checkpoint, job.progress)
+    keep_stack(stack, evaluate_stack(stack), checkpoint, job)
+
+
+def build_stack(cells: "list[Cell]", job: TrainingWork) -> Stack:
+    """Data and networks, as they are before the first step."""
+    datasets, device = datasets_of(cells, job.store), job.settings.device
+    shape, trainings = shape_of(cells[0], datasets[0]), [cell.training for cell in cells]
     members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
     engine = PLAIN if cells[0].group in job.untraced else cells[0].engine
     members.engine = engine_of(engine, cells[0], members, shape)
-    data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
-    checkpoint = checkpoint_of(cells, job)
-    resume(members, history, checkpoint, job.progress)
-    clock = StepClock(device)
-    with recipe.products(trainings[0], device):
-        train(members, data, objective, cells, history, checkpoint, job.progress, clock)
-    with large_blocks_apart(), recipe.products(trainings[0], device):
-        splits = told(data.splits, trainings[0].epochs)
-        sums = {split: evaluate(members, data, objective, split) for split in splits}
-    for split, of in {**sums, "": history.tensors}.items():
-        check_shares(trainings[0].objective.name, of, split)
-    final = {split: means_of(of) for split, of in sums.items()}
+    data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
+    return Stack(cells, members, data, objective, history, StepClock(device))
+
+
+def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
+    """Every metric (K,) on each split at the end of training."""
+    splits = select_splits(stack.data.splits, stack.training.epochs)
+    with large_blocks_apart(), recipe.products(stack.training, stack.members.device):
+        sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
+    for split, of in {**sums, "": stack.history.tensors}.items():
+        check_shares(stack.training.objective.name, of, split)
+    return {split: means_of(of) for split, of in sums.items()}
+
+
+def keep_stack(
+    stack: Stack, final: Mapping[str, Mapping[str, Tensor]], checkpoint: StackCheckpoint, job: TrainingWork
+) -> None:
+    """Weights, history and how each network ended."""
+    cells, members, step = stack.cells, stack.members, stack.clock.step_seconds
     shared = {
         "seconds": checkpoint.seconds / len(cells),
         "megabytes": peak_megabytes(),
-        "device": str(device),
+        "device": str(job.settings.device),
         "engine": members.engine.name if members.engine else "plain",
-        "dtype": trainings[0].dtype,
+        "dtype": stack.training.dtype,
         "threads": torch.get_num_threads(),
         "stack": checkpoint.identity,
         "together": len(cells),
-        "step_ms": None if clock.step_seconds is None else 1000 * clock.step_seconds / len(cells),
+        "step_ms": None if step is None else 1000 * step / len(cells),
     }
-    metrics = [
-        {split: {name: float(v[k]) for name, v in found.items()} for split, found in final.items()}
-        for k in range(len(cells))
-    ]
-    records = [
-        {**job.code(cell), **machine(), **shared, **ending(members, k, metrics[k]), "chance": float(data.chance[k])}
-        | {"final": metrics[k]}
-        for k, cell in enumerate(cells)
-    ]
-    tensors = members.tensors() | prefixed("history", history.tensors)
+    records = []
+    for k, cell in enumerate(cells):
+        metrics = {split: {name: float(value[k]) for name, value in of.items()} for split, of in final.items()}
+        about = {**job.code(cell), **machine(), **shared, **ending(members, k, metrics)}
+        records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
+    tensors = members.tensors() | prefixed("history", stack.history.tensors)
     check_code(cells)
     job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
     checkpoint.drop()
@@ -193,36 +223,28 @@ def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint
     return StackCheckpoint(job.store, job.keys(cells), every, job.stopped, lambda: job.check(cells))
 
 
-def resume(members: Members, history: TrainingHistory, checkpoint: StackCheckpoint, progress: "Progress") -> None:
+def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
     """Puts members and history where the last checkpoint left them, if there is one."""
     found = checkpoint.load(TRAINING)
     if found is not None:
-        restore(members, history, found)
-        progress.note(f"resuming a stack of {len(members)} at step {members.step_count}")
+        restore(stack.members, stack.history, found)
+        progress.note(f"resuming a stack of {len(stack.members)} at step {stack.members.step_count}")
 
 
-def train(
-    members: Members,
-    data: Data,
-    objective: Objective,
-    cells: "Sequence[Cell]",
-    history: TrainingHistory,
-    checkpoint: StackCheckpoint,
-    progress: "Progress",
-    clock: StepClock,
-) -> None:
+def fit_stack(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
     """`fit`, with a checkpoint and a progress display."""
-    course = recipe.course(cells[0].training)
+    course, members, history = recipe.course(stack.training), stack.members, stack.history
 
     def after_step() -> None:
         progress.step(members, history)
         checkpoint.after_step(TRAINING, members.step_count, lambda: state_of(members, history))
 
-    progress.begin_stack(members, steps_per_epoch(data.samples, course.batch), course.epochs)
-    fit(members, data, objective, course, history, after_step, clock)
+    progress.begin_stack(members, steps_per_epoch(stack.data.samples, course.batch), course.epochs)
+    with recipe.products(stack.training, members.device):
+        fit(members, stack.data, stack.objective, course, history, after_step, stack.clock)
 
 
-def told(splits: Iterable[str], epochs: int) -> list[str]:
+def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
     """The splits that a cell is evaluated on at the end. To an untrained network, samples that it could have been trained on are like any
     others: those to test on say all, and a large network would spend minutes on the rest.
     """
