@@ -105,7 +105,7 @@ def test_numbers_that_change_with_the_step_are_inputs() -> None:
     assert found[1] and [found[1].at(t)[0] for t in (5, 70)] == 2 * list(programs.values())
 
 
-@pytest.mark.parametrize("name", ["adamw", "own:Trusting", "own:Halved"])
+@pytest.mark.parametrize("name", [pytest.param("adamw", marks=pytest.mark.slow), "own:Trusting", "own:Halved"])
 def test_steps_at_once_and_threads_change_no_bit(name: str) -> None:
     """Five members on two threads: of one each thread takes a part of the steps."""
     seeds, more = (0, 1, 2, 3, 4), {"weight_decay": 0.1, "clip": 0.5, "dtype": "float32", "dropout": 0.1}
@@ -148,7 +148,7 @@ def disagreement(name: str) -> str:
     return agreement.disagreement(NETWORK, SHAPE, t, [batch_of(members_of(name, False, (0, 1)), 0)])
 
 
-@pytest.mark.parametrize("name", ["adam", "own:Trusting", "own:Halved"])
+@pytest.mark.parametrize("name", [pytest.param("adam", marks=pytest.mark.slow), "own:Trusting", "own:Halved"])
 def test_a_job_finds_that_optimisers_agree(name: str) -> None:
     assert disagreement(name) == ""
 

@@ -153,7 +153,25 @@ def network(**parts: Any) -> Architecture:
     return Architecture("a", **{**SMALL, "mlp": Component("gelu"), **named})
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in FOLDERS for name in files(kind)])
+QUICK = (
+    "softmax",
+    "rope",
+    "gau",
+    "causal",
+    "column",
+    "gelu",
+    "add",
+    "fire",
+)  # of the default tests; the others take a minute more
+
+
+def every_component() -> Iterator[Any]:
+    for kind in FOLDERS:
+        for name in files(kind):
+            yield pytest.param(kind, name, marks=[] if name in QUICK else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("kind", "name"), every_component())
 def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> None:
     check(network(**{"mlp": "none", kind: name}))
 
@@ -316,7 +334,9 @@ DRAWING = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "prefixes")) for name in DRAWING]
+)
 def test_what_an_objective_draws_is_the_plain_engines_at_every_step(name: str) -> None:
     """Draws are inputs, of the same streams: a program that was written at one step is right at the others."""
     training = replace(TRAINING, objective=DRAWING[name])
@@ -341,6 +361,7 @@ def test_a_symbol_that_is_none_ends_training() -> None:
         passes(members, replace(batch, inputs=batch.inputs + 5))
 
 
+@pytest.mark.slow
 def test_a_component_that_is_loaded_anew_is_traced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the same design, and in the same process."""
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -363,6 +384,7 @@ def test_the_machine_agrees_with_autograd_in_float32() -> None:
     assert both_ways() == "" and both_ways(replace(TRAINING, dropout=0.0)) == ""
 
 
+@pytest.mark.slow
 def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product that takes one term less; a metric that counts another thing; a mask of the step before."""
     tables = matmul.tables

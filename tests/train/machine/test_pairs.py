@@ -55,7 +55,8 @@ def biases(members: Members) -> list[torch.Tensor]:
     return [value for name, value in members.tensors().items() if name.endswith("bias")]
 
 
-@pytest.mark.parametrize("samples", [30, 100, 7])  # how many fill the last vector of a row must not matter
+# How many fill the last vector of a row must not matter.
+@pytest.mark.parametrize("samples", [7, *(pytest.param(samples, marks=pytest.mark.slow) for samples in (30, 100))])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_biases_stay_zero_between_opposite_tokens(name: str, samples: int) -> None:
     plain, machine = (trained(engine, samples, NETWORKS[name]) for engine in (False, True))
