@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.design import Architecture, Training, names
-
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import CellRecord, Store
@@ -84,10 +82,12 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
                     "tail": tail(path, lines),
                 }
             )
-    named = {said_of(cell) for cell in ended}
-    alike = [(said_of(cell), flat(cell.content)) for cell in plan.cells if said_of(cell) in named]
+    alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {said_of(cell): [] for cell in ended}
+    for cell in plan.cells:
+        if said_of(cell) in alike:
+            alike[said_of(cell)].append(flat(cell.content))
     for cell, about in zip(ended, failed):
-        about["differs"] = tell_apart(said_of(cell), flat(cell.content), alike)
+        about["differs"] = tell_apart(flat(cell.content), alike[said_of(cell)])
     rows = [
         dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
         for label, counts in grid.items()
@@ -105,11 +105,9 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: item for fields in inner.values() for name, item in fields.items()}
 
 
-def tell_apart(
-    said: tuple[Any, ...], fields: Mapping[str, Any], cells: Iterable[tuple[tuple[Any, ...], Mapping[str, Any]]]
-) -> str:
+def tell_apart(fields: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
     """`, lr 30.0`: the fields in which a cell differs from others that are called the same; nothing where it is alone."""
-    others = [other for name, other in cells if name == said]
+    others = list(others)
     differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
     return "".join(f", {name.replace('_', ' ')} {fields[name]}" for name in differ)
 
@@ -158,6 +156,8 @@ def brief_of(results: Path, config: Path) -> int:
     with pq.ParquetFile(table) as file:
         cells = file.read(columns=[*SAID, "status", "reason"]).to_pylist()
         if any(cell["status"] != "done" for cell in cells):
+            from rankfall.design import Architecture, Training, names
+
             fields = [name for name in ("task_component", *names(Architecture), *names(Training)) if name not in SAID]
             about = file.read(columns=[name for name in fields if name in file.schema_arrow.names]).to_pylist()
             cells = [cell | {"fields": one} for cell, one in zip(cells, about)]
@@ -171,12 +171,11 @@ def in_brief(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
     first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
-    named = [(tuple(cell[name] for name in SAID), cell.get("fields", {})) for cell in cells] if ended else []
     for (state, reason), count in reasons.most_common(SHOWN):
         one = first[state, reason]
-        said = tuple(one[name] for name in SAID)
-        task, architecture, training, depth, seed = said
-        seed = f"{seed}{tell_apart(said, one.get('fields', {}), named)}"
+        task, architecture, training, depth, seed = (one[name] for name in SAID)
+        alike = (cell.get("fields", {}) for cell in cells if all(cell[name] == one[name] for name in SAID))
+        seed = f"{seed}{tell_apart(one.get('fields', {}), alike)}"
         others = f" and {count - 1} more" if count > 1 else ""
         yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"
     if len(reasons) > SHOWN:
