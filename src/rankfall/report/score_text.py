@@ -105,10 +105,9 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
 def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
     """What a reader of the numbers must know: which seeds are lost, and which times may be compared."""
     lost: dict[str, list[str]] = {}
+    columns = [f"{one.name}_lost" for one in headlines() if not one.components]
     for _, row in rows[rows.done == 0].iterrows():
-        said = next(
-            (row[f"{one.name}_lost"] for one in headlines() if not one.components and row[f"{one.name}_lost"]), ""
-        )
+        said = next((row[column] for column in columns if row[column]), "")
         lost[f"{name_row(row)}: {said or f'none of {row.cells} networks is done'}"] = []
     for headline in shown:
         if not headline.components:
