@@ -27,12 +27,23 @@ CORE = [
 OLD = yaml.SafeLoader("")  # version 1.1
 MEANT = {INT: OLD.construct_yaml_int, FLOAT: OLD.construct_yaml_float, BOOL: OLD.construct_yaml_bool}
 LONGEST = 60  # characters of a value that are shown
+DEEPEST = 200  # values within values: each is a call within a call, and the parser of twenty thousand of them takes seconds to fail
 
 
 class _Core(yaml.SafeLoader):
     """Version 1.2; a key that is written twice is an error."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.depth == DEEPEST:
+            what = f"values are nested more than {DEEPEST} deep"
+            raise yaml.composer.ComposerError(None, None, what, self.peek_event().start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Hashable] = set()
