@@ -6,8 +6,10 @@ masks of dropout, for which the graph has an operation of its own; and the place
 is traced. Decisions by numbers of the data cannot be made there either: tensors have none.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -36,6 +38,15 @@ def dropout_mask(x: Tensor, site: int, threshold: int, scale: float) -> Tensor:
 
 
 dropout_mask.register_fake(lambda x, site, threshold, scale: torch.empty_like(x))
+
+
+@torch.library.custom_op("rankfall::normal_below", mutates_args=())
+def normal_below(x: Tensor, e: Tensor) -> Tensor:
+    """The share of the normal distribution below x, given e = e^(-x^2 / 2)."""
+    raise AssertionError("only traced")
+
+
+normal_below.register_fake(lambda x, e: torch.empty_like(x))
 
 
 class TracedDropout:
@@ -132,11 +143,22 @@ def as_graph(function: Callable[..., Any], *given: Tensor) -> fx.GraphModule:
         raise Untraceable(
             f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
         ) from error
+    merge_equal(made.graph)
     made.graph.eliminate_dead_code()
     for node in made.graph.nodes:
         if any(is_open(value) for value in pytree.tree_leaves(node.meta.get("val"))):
             raise Untraceable(f"a size depends on numbers of the data ({node.target})")
     return made
+
+
+def merge_equal(graph: fx.Graph) -> None:
+    """What is computed again of the same, as backward passes do, is computed once: nothing in the graph changes a tensor or draws."""
+    first: dict[tuple[Any, str, str], fx.Node] = {}
+    for node in list(graph.nodes):
+        if node.op == "call_function":
+            same = first.setdefault((node.target, repr(node.args), repr(node.kwargs)), node)  # nodes are shown by names of their own
+            if same is not node:
+                node.replace_all_uses_with(same)
 
 
 def is_open(value: Any) -> bool:
@@ -145,16 +167,38 @@ def is_open(value: Any) -> bool:
     return any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes)
 
 
+def normal_at(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The share of the normal distribution below x, and e^(-x^2 / 2)."""
+    e = torch.exp(x * x * -0.5)
+    return normal_below(x, e), e
+
+
+def gelu(otherwise: Callable[..., Tensor], x: Tensor, approximate: str = "none") -> Tensor:
+    """x Phi(x); `otherwise`: PyTorch's own operations, for what is near it by a hyperbolic tangent."""
+    return otherwise(x, approximate=approximate) if approximate != "none" else x * normal_at(x)[0]
+
+
+def gelu_gradient(otherwise: Callable[..., Tensor], gradient: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
+    """Phi(x) + x phi(x), of which the forward pass has had the exponential."""
+    if approximate != "none":
+        return otherwise(gradient, x, approximate=approximate)
+    below, e = normal_at(x)
+    return gradient * (below + x * e * (2 * math.pi) ** -0.5)
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     table = dict(core_aten_decompositions())
     further = (
         *(aten._softmax, aten._log_softmax, aten.native_layer_norm, aten.native_layer_norm_backward, aten.var_mean),
-        *(aten.var, aten.linalg_vector_norm, aten.gelu, aten.gelu_backward, aten.silu, aten.sigmoid_backward),
+        *(aten.var, aten.linalg_vector_norm, aten.silu, aten.sigmoid_backward),
         *(aten.tanh_backward, aten.embedding_dense_backward, aten.nll_loss_forward, aten.nll_loss_backward),
         *(aten.cumsum, aten.expm1, aten.log1p),
     )
     table.update(get_decompositions(further))
+    by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
+    for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
+        table[function] = partial(of, by_erf[function])
     for kept in (
         *(aten.sigmoid.default, aten.tanh.default, aten.embedding_dense_backward.default, aten.index_put.default),
         *(aten.baddbmm.default, aten.addmm.default),

@@ -47,8 +47,8 @@ exponential_rest = polynomial(*([1 / math.factorial(n) for n in range(2, terms)]
 logarithm_rest = polynomial(*([2 / (2 * n + 1) for n in range(1, terms)] for terms in (6, 12)))
 most, least = constant(89.0, 710.0), constant(-104.0, -746.0)
 smallest, raised, raise_ = constant(2.0**-126, 2.0**-1022), constant(24.0, 54.0), constant(2.0**24, 2.0**54)
-# erf(x) / x - 1 as a polynomial of x^2 <= 1, and erfc(t) e^(t^2) of (t - 2) / (t + 2), t >= 1, where 1 - erf is not yet nothing:
-# interpolated at Chebyshev's points, to 1e-9 and 1e-19, 5e-8 and 1e-16 of what they stand for.
+# erf(x) / x - 1 as a polynomial of x^2 <= 1, and erfc(t) e^(t^2) of (t - 5/2) / (t + 5/2), t <= 6, where 1 - erf is not yet nothing:
+# interpolated at Chebyshev's points, to 1e-9 and 1e-19, 5e-8 and 1e-17 of what they stand for.
 HEAD32 = (0.1283791658, -0.3761262667, 0.1128359472, -0.02685421201, 0.005189087423, -0.0008016864287, 7.875875063e-5)
 HEAD64 = (
     0.1283791670955125738,
@@ -66,34 +66,40 @@ HEAD64 = (
     5.957176147748911404e-11,
 )
 TAIL32 = (
-    0.2553956763,
-    -0.4271859898,
-    0.2416582015,
-    -0.07896830613,
-    0.003732371759,
-    0.006811140131,
-    -0.0008379754387,
+    0.2108063632,
+    -0.3717367524,
+    0.2517131937,
+    -0.1250320992,
+    0.03992464586,
+    -0.004003411146,
+    -0.00267400592,
+    0.0008831471017,
+    0.0003406926662,
 )
 TAIL64 = (
-    0.2553956763105057445,
-    -0.4271858474139584861,
-    0.2416581942424658465,
-    -0.078978581015706104,
-    0.003732892404397833773,
-    0.006997461736971578745,
-    -0.0008471432529919500476,
-    -0.0009819769411038642652,
-    0.00004355558686575481596,
-    0.0001743594740020515756,
-    0.00002752717555722724734,
-    -0.00002756220916112935301,
-    -0.0000139982837727849769,
-    1.305857712227801648e-6,
-    4.011749647325066927e-6,
-    1.272567661840228019e-6,
-    -1.135257147727362645e-6,
+    0.2108063640611435811,
+    -0.3717367339489733857,
+    0.2517131932174490153,
+    -0.1250330523788234096,
+    0.03992253907561889872,
+    -0.003993701166152115586,
+    -0.002642365965975533023,
+    0.0008759154562008026647,
+    0.000228380420864700281,
+    -0.0001288772241457514731,
+    -0.00003418281666886619033,
+    0.00001861449717914642662,
+    7.557101817049838972e-6,
+    -2.295567799098440752e-6,
+    -1.821221020838160365e-6,
+    6.051889930843014677e-8,
+    3.836018053751672638e-7,
+    1.09699664191491785e-7,
+    -2.490611941458722195e-8,
+    -2.103607018191133373e-8,
+    -3.718934463119765418e-9,
 )
-head, tail, end_of_tail = polynomial(HEAD32, HEAD64), polynomial(TAIL32, TAIL64), constant(4.0, 6.0)
+head, tail = polynomial(HEAD32, HEAD64), polynomial(TAIL32, TAIL64)
 
 sine, cosine = one_by_one("sin"), one_by_one("cos")  # of the C library, lane by lane: they are rare
 library_power = two_by_two("pow")
@@ -182,12 +188,25 @@ def logistic(x):  # type: ignore[no-untyped-def]
 
 
 @joint
+def scaled_tail(t):  # type: ignore[no-untyped-def]
+    """erfc(t) e^(t^2), t >= 0; beyond 6 that of 6. NaN stays NaN."""
+    t = select(t > 6.0, 6.0, t)
+    return tail((t - 2.5) / (t + 2.5))
+
+
+@joint
 def error_function(x):  # type: ignore[no-untyped-def]
     near = fma(head(x * x), x, x)
     t = absolute(x)
-    t = select(t > end_of_tail(t), end_of_tail(t), t)
-    far = with_sign(1.0 - exponential(-(t * t)) * tail((t - 2.0) / (t + 2.0)), x)
-    return select(absolute(x) < 1.0, near, far)
+    far = with_sign(1.0 - exponential(-(t * t)) * scaled_tail(t), x)
+    return select(t < 1.0, near, far)
+
+
+@joint
+def normal_below(x, e):  # type: ignore[no-untyped-def]
+    """The share of the normal distribution below x, given e^(-x^2 / 2), which the slope of gelu needs as well."""
+    beyond = e * 0.5 * scaled_tail(absolute(x) * math.sqrt(0.5))  # |x|
+    return select(x > 0.0, 1.0 - beyond, beyond)
 
 
 @joint

@@ -11,6 +11,7 @@ from rankfall.train.machine.kernels.functions import (
     logarithm,
     logarithm_of_more,
     logistic,
+    normal_below,
     power,
     reciprocal_root,
     sign,
@@ -73,6 +74,7 @@ reciprocal = joint(lambda x: 1.0 / x)
 sine_of = joint(lambda x: sine(x))
 cosine_of = joint(lambda x: cosine(x))
 power_of = joint(lambda x, y: power(x, y))
+below = joint(lambda x, e: normal_below(x, e))
 # true is 1, false is 0, and what is not 0 is true
 equal = joint(lambda x, y: as_numbers(x == y, x))
 unequal = joint(lambda x, y: as_numbers(x != y, x))
@@ -137,6 +139,8 @@ def apply_function(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
         one(cosine_of, d, a, n)
     elif op == codes.POW:
         two(power_of, d, a, b, n)
+    elif op == codes.CDF:
+        two(below, d, a, b, n)
     else:
         apply_truth(op, d, a, b, c, n)
 

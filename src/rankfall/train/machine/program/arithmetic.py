@@ -44,6 +44,11 @@ def unary(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise(UNARY[call.name], [x], call.shape)
 
 
+@lowers("normal_below")
+def normal_below(draft: ProgramDraft, call: AtenCall) -> Any:
+    return draft.pointwise("CDF", [draft.solid(x) for x in call.args], call.shape)
+
+
 @lowers(*BINARY)
 def binary(draft: ProgramDraft, call: AtenCall) -> Any:
     a, b = (number_of(x) for x in call.args[:2])
