@@ -52,6 +52,14 @@ def test_functions(operation: str, dtype: str) -> None:
         assert units(found, [function(mpmath.mpf(float(one))) for one in x]) <= (2 if dtype == "float32" else 4)
 
 
+def test_share_of_the_normal_distribution_below(dtype: str) -> None:
+    x = np.random.default_rng(0).uniform(-8, 8, COUNT).astype(dtype)
+    with mpmath.workdps(50):
+        e = np.array([mpmath.exp(-(mpmath.mpf(float(one)) ** 2) / 2) for one in x]).astype(dtype)
+        found = run(dtype, codes.PW, block("CDF", COUNT), {X: x, Y: e, Z: x}, COUNT)
+        assert units(found, [mpmath.ncdf(mpmath.mpf(float(one))) for one in x]) <= 4
+
+
 def test_powers(dtype: str) -> None:
     rng = np.random.default_rng(0)
     x, y = np.exp(rng.uniform(-10, 10, COUNT)).astype(dtype), rng.uniform(-4, 4, COUNT).astype(dtype)
