@@ -23,3 +23,4 @@ BUFFERS = 24
 AT, INSIDE = 2 * REGISTERS, 2 * REGISTERS + 32
 TERMS_A, TERMS_B, NEAR = 512, 1024, 2048
 TABLE = 2**17
+ROOM = 2**21  # numbers behind the registers, for what is put side by side

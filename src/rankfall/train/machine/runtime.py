@@ -16,7 +16,6 @@ SOURCES = (
     *(f"rankfall.train.fused.{name}" for name in ("compiled", "philox", "tile")),
 )
 NOTHING = np.zeros(1, np.int64)
-ROOM = 2**21  # numbers behind the registers
 
 
 def room(count: int, dtype: Any) -> np.ndarray:
@@ -46,7 +45,7 @@ ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float
 
 
 class Machine:
-    def __init__(self, dtype: Any, numbers: int = ROOM) -> None:
+    def __init__(self, dtype: Any, numbers: int = codes.ROOM) -> None:
         prepare(np.dtype(dtype).name)
         self.scratch = room(codes.REGISTERS * codes.BLOCK + numbers, dtype)
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)

@@ -21,7 +21,6 @@ from rankfall.train.machine.kernels.memory import (
     real,
     spread,
     store,
-    store_some,
 )
 from rankfall.train.machine.kernels.pointwise import apply
 
@@ -33,18 +32,15 @@ FILL, EMPTY, ADD = range(3)
 def fill(d, x, step, n):  # type: ignore[no-untyped-def]
     """A run of n numbers of x, `step` apart, to neighbours."""
     lanes = lanes_of(d)
-    whole = n - n % lanes
-    if step == 1:
-        for i in range(0, whole, lanes):
+    if step == 1 and n >= lanes:
+        for i in range(0, n - lanes, lanes):
             store(d, i, load(x, i))
-        if whole < n:
-            store_some(d, whole, load_some(x, whole, n - whole), n - whole)
-    elif step == 0:
+        store(d, n - lanes, load(x, n - lanes))
+    elif step == 0 and n >= lanes:
         value = spread(d, x[0])
-        for i in range(0, whole, lanes):
+        for i in range(0, n - lanes, lanes):
             store(d, i, value)
-        if whole < n:
-            store_some(d, whole, value, n - whole)
+        store(d, n - lanes, value)
     else:
         for i in range(n):
             d[i] = x[i * step]
@@ -61,13 +57,12 @@ def empty(d, x, step, n):  # type: ignore[no-untyped-def]
 def add(d, x, step, n):  # type: ignore[no-untyped-def]
     """x += d"""
     lanes = lanes_of(d)
-    whole = n - n % lanes
-    if step == 1:
-        for i in range(0, whole, lanes):
+    if step == 1 and n >= lanes:
+        end = n - lanes
+        last = load(x, end) + load(d, end)  # lies over the one before, which changes x
+        for i in range(0, end, lanes):
             store(x, i, load(x, i) + load(d, i))
-        if whole < n:
-            left = n - whole
-            store_some(x, whole, load_some(x, whole, left) + load_some(d, whole, left), left)
+        store(x, end, last)
     elif step == 0:
         first = second = spread(d, real(d, 0.0))
         i = 0

@@ -9,14 +9,15 @@ Sums of two terms are taken of rounded products, so that x y - u v is exactly -(
 
 from typing import Any
 
+from rankfall.train.machine.codes import NEAR, ROOM, TABLE
 from rankfall.train.machine.kernels.gather import place
 from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.linear import room_in
-from rankfall.train.machine.kernels.memory import ahead, register_lanes
+from rankfall.train.machine.kernels.memory import ahead, lanes_of, load, load_some, register_lanes, store
 from rankfall.train.machine.kernels.tiles import SQUARE, tile
 
 ROWS, COLUMNS = SQUARE
-SIDE = max(SQUARE)
+OFTEN = 16  # rows and columns from which on it pays to move what is multiplied
 
 
 def product(vectors: bool, masked: bool, rounded: bool) -> Any:
@@ -27,18 +28,22 @@ def product(vectors: bool, masked: bool, rounded: bool) -> Any:
 
     @compiled
     def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
-        full_rows, full_columns = rows - rows % ROWS, columns - columns % COLUMNS
-        for j in range(0, full_columns, COLUMNS):
+        # What squares cover: the last one lies over the one before and computes a part again, which is quicker than less at once.
+        tall, wide = rows if rows >= ROWS else 0, columns if columns >= COLUMNS else 0
+        for after in range(0, wide, COLUMNS):
+            j = min(after, columns - COLUMNS)
             n, c = ahead(nb, j), ahead(nc, j)
-            for i in range(0, full_rows, ROWS):
+            for below in range(0, tall, ROWS):
+                i = min(below, rows - ROWS)
                 square(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
-            for i in range(full_rows, rows):
+            for i in range(tall, rows):
                 row(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
-        for j in range(full_columns, columns):
+        for j in range(wide, columns):
             n, c = ahead(nb, j), ahead(nc, j)
-            for i in range(0, full_rows, ROWS):
+            for below in range(0, tall, ROWS):
+                i = min(below, rows - ROWS)
                 column(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
-            for i in range(full_rows, rows):
+            for i in range(tall, rows):
                 single(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
 
     return product_of
@@ -71,14 +76,41 @@ def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, l
 
 
 @compiled
+def pack(x, rows, terms, count, many, left, to):  # type: ignore[no-untyped-def]
+    """Vectors of x (count, many), of whose lanes `left` are wanted, one behind the other."""
+    each, at = register_lanes(x), 0
+    for i in range(count):
+        row = ahead(x, rows[i])
+        for k in range(many):  # a vector that is wider than a register is written over by the next one
+            store(to, at, load(row, terms[k]) if left >= lanes_of(x) else load_some(row, terms[k], left))
+            at += each
+
+
+@compiled
 def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lanes, room, table):  # type: ignore[no-untyped-def]
-    """A has lanes only if `both`, B always."""
-    each = register_lanes(A)
-    for lane in range(0, lanes, each):
+    """A has lanes only if `both`, B always. Vectors that many sums read are put side by side first: where they lie, a line of the cache
+    holds parts of two of them."""
+    each, most = register_lanes(A), max(rows, columns)
+    packs = both and min(rows, columns) >= OFTEN and most + count <= TABLE - NEAR and 2 * most * count * each < ROOM
+    near, apart = ahead(table, NEAR), ahead(table, NEAR + count)
+    second = ahead(room, rows * count * each)
+    if packs:
+        for k in range(count):
+            near[k] = k * each
+        for i in range(most):
+            apart[i] = i * count * each
+    for beyond in range(0, lanes, each):
+        lane = max(
+            0, min(beyond, lanes - each)
+        )  # the last vector lies over the one before: processors write parts of vectors slowly
+        left, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
         a = ahead(A, lane) if both else A
-        lanes_product(
-            both, a, ma, ka, ahead(B, lane), nb, kb, ahead(C, lane), mc, nc, rows, columns, count, lanes - lane
-        )
+        if packs:
+            pack(a, ma, ka, rows, count, left, room)
+            pack(b, nb, kb, columns, count, left, second)
+            lanes_product(both, room, apart, near, second, apart, near, c, mc, nc, rows, columns, count, left)
+        else:
+            lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, left)
 
 
 @compiled

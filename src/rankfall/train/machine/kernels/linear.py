@@ -75,8 +75,15 @@ def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, roo
     if packs:
         for k in range(count):
             near[k] = k * wide
+    lanes = register_lanes(A)
     for r in range(0, run, wide):
-        left, y = run - r, ahead(C, r)
+        left = run - r
+        whole = -(-left // lanes) * lanes
+        if (
+            left < wide and whole <= run and how != ADDED
+        ):  # whole vectors, of which the first lies over what was computed before
+            r, left = run - whole, whole
+        y = ahead(C, r)
         if packs:
             for k in range(count):
                 if left >= wide:

@@ -21,38 +21,47 @@ from rankfall.train.machine.kernels.inner import compiled, joint
 from rankfall.train.machine.kernels.lanes import absolute, as_numbers, floor, fma, select, square_root
 from rankfall.train.machine.kernels.memory import lanes_of, load, load_some, store, store_some
 
+# The last vector of a block lies over the one before, since processors write parts of vectors slowly; it is computed first, for d may be a.
+
 
 @joint
 def one(f, d, a, n):  # type: ignore[no-untyped-def]
     """d = f(a)"""
     lanes = lanes_of(d)
-    whole = n - n % lanes
-    for i in range(0, whole, lanes):
+    if n < lanes:
+        store_some(d, 0, f(load_some(a, 0, n)), n)
+        return
+    end = n - lanes
+    last = f(load(a, end))
+    for i in range(0, end, lanes):
         store(d, i, f(load(a, i)))
-    if whole < n:
-        store_some(d, whole, f(load_some(a, whole, n - whole)), n - whole)
+    store(d, end, last)
 
 
 @joint
 def two(f, d, a, b, n):  # type: ignore[no-untyped-def]
     lanes = lanes_of(d)
-    whole = n - n % lanes
-    for i in range(0, whole, lanes):
+    if n < lanes:
+        store_some(d, 0, f(load_some(a, 0, n), load_some(b, 0, n)), n)
+        return
+    end = n - lanes
+    last = f(load(a, end), load(b, end))
+    for i in range(0, end, lanes):
         store(d, i, f(load(a, i), load(b, i)))
-    if whole < n:
-        left = n - whole
-        store_some(d, whole, f(load_some(a, whole, left), load_some(b, whole, left)), left)
+    store(d, end, last)
 
 
 @joint
 def three(f, d, a, b, c, n):  # type: ignore[no-untyped-def]
     lanes = lanes_of(d)
-    whole = n - n % lanes
-    for i in range(0, whole, lanes):
+    if n < lanes:
+        store_some(d, 0, f(load_some(a, 0, n), load_some(b, 0, n), load_some(c, 0, n)), n)
+        return
+    end = n - lanes
+    last = f(load(a, end), load(b, end), load(c, end))
+    for i in range(0, end, lanes):
         store(d, i, f(load(a, i), load(b, i), load(c, i)))
-    if whole < n:
-        left = n - whole
-        store_some(d, whole, f(load_some(a, whole, left), load_some(b, whole, left), load_some(c, whole, left)), left)
+    store(d, end, last)
 
 
 add = joint(lambda x, y: x + y)

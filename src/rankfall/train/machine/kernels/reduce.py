@@ -7,7 +7,7 @@ out[o + r] is taken over in[i + t + r] for all terms t, r < run; or, where `toge
 """
 
 from rankfall.train.machine.codes import ARGMAX, MAXIMUM, SUM
-from rankfall.train.machine.kernels.inner import compiled
+from rankfall.train.machine.kernels.inner import compiled, joint
 from rankfall.train.machine.kernels.lanes import select, sum_of_lanes
 from rankfall.train.machine.kernels.memory import (
     ahead,
@@ -99,14 +99,28 @@ def sums(x, out, term, terms, run, factor):  # type: ignore[no-untyped-def]
 
 @compiled
 def extremes(kind, x, out, term, terms, run):  # type: ignore[no-untyped-def]
-    lanes = lanes_of(x)
-    for r in range(0, run, lanes):
-        left = run - r
-        found = load_some(x, term[0] + r, left)
+    lanes, r = lanes_of(x), 0
+    while r + 2 * lanes <= run:
+        z = ahead(x, term[0] + r)
+        a, b = load(z, 0), load(z, lanes)
         for k in range(1, terms):
-            value = load_some(x, term[k] + r, left)
-            found = larger(value, found) if kind == MAXIMUM else smaller(value, found)
-        store_some(out, r, found, left)
+            z = ahead(x, term[k] + r)
+            a, b = extreme(kind, load(z, 0), a), extreme(kind, load(z, lanes), b)
+        store(out, r, a)
+        store(out, r + lanes, b)
+        r += 2 * lanes
+    while r < run:
+        left = run - r
+        a = load_some(x, term[0] + r, left)
+        for k in range(1, terms):
+            a = extreme(kind, load_some(x, term[k] + r, left), a)
+        store_some(out, r, a, left)
+        r += lanes
+
+
+@joint
+def extreme(kind, x, y):  # type: ignore[no-untyped-def]
+    return larger(x, y) if kind == MAXIMUM else smaller(x, y)
 
 
 @compiled

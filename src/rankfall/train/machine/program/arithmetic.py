@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from rankfall.train.machine.program.atoms import Full, Unsupported, View
+from rankfall.train.machine.program.atoms import Full, OneHot, Unsupported, View
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, is_integer, number_of
 
@@ -67,7 +67,20 @@ def binary(draft: ProgramDraft, call: AtenCall) -> Any:
         if rounding != "floor" or not is_integer(call.value.dtype):
             raise Unsupported(f"division with rounding_mode {rounding}")
         return draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
-    return draft.pointwise(BINARY[call.name], [a, b], call.shape)
+    found = draft.pointwise(BINARY[call.name], [a, b], call.shape)
+    return times_one_hot(draft, a, b, found) if call.name == "mul" else found
+
+
+def times_one_hot(draft: ProgramDraft, a: Any, b: Any, found: View) -> View:
+    """The product of two, of which one may have one number in each row, and the other one number for each row."""
+    hot, other = (a, b) if isinstance(a, OneHot) else (b, a)
+    if not isinstance(hot, OneHot) or hot.shape != found.shape:
+        return found
+    if isinstance(other, View) and (len(other.dims) != len(hot.dims) or other.dims[hot.dim]):
+        return found
+    shape = tuple(1 if i == hot.dim else size for i, size in enumerate(hot.shape))
+    number = draft.pointwise("MUL", [hot.number, other], shape)
+    return OneHot(found.value, found.offset, found.dims, hot.dim, number)
 
 
 @lowers("rsub")

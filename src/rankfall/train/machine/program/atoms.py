@@ -58,6 +58,14 @@ class View:
         return View(self.value, self.offset + offset, tuple(tuple(dim) for dim in dims))
 
 
+@dataclass(eq=False)
+class OneHot(View):
+    """A tensor of zeros, but for one number in each row along a dimension. So it need not be summed up, nor lie anywhere."""
+
+    dim: int
+    number: Any  # a View of size 1 along that dimension, or a number
+
+
 @dataclass(frozen=True)
 class Full:
     """A tensor of one number, which lies nowhere."""

@@ -7,7 +7,17 @@ import numpy as np
 import torch
 
 from rankfall.train.machine.codes import CUMSUM, RED, SUM
-from rankfall.train.machine.program.atoms import Extent, Unsupported, View, collapse, flat, offsets, reshape, together
+from rankfall.train.machine.program.atoms import (
+    Extent,
+    OneHot,
+    Unsupported,
+    View,
+    collapse,
+    flat,
+    offsets,
+    reshape,
+    together,
+)
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import (
     LARGEST,
@@ -29,6 +39,8 @@ def reduced(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
     check_counts(draft, call, math.prod(x.shape[i] for i in axes))
+    if call.name == "sum" and isinstance(x, OneHot) and axes == {x.dim} and isinstance(x.number, View):
+        return reshape(x.number, call.shape)
     scale = 1 / math.prod(x.shape[i] for i in axes) if call.name == "mean" else 1.0
     return reshape(reduce(draft, x, axes, KINDS[call.name], scale), call.shape)
 

@@ -8,12 +8,15 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 
 from rankfall.train.machine.codes import CONST, GATHER, SCATTER
 from rankfall.train.machine.program.atoms import (
     Atom,
     Extent,
     Full,
+    OneHot,
+    Shape,
     Unsupported,
     Value,
     View,
@@ -23,8 +26,8 @@ from rankfall.train.machine.program.atoms import (
     together,
 )
 from rankfall.train.machine.program.calls import AtenCall, lowers
-from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
-from rankfall.train.machine.program.parts import without
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, number_of, places
+from rankfall.train.machine.program.parts import resized, without
 from rankfall.train.machine.program.sums import offsets_of, reduce
 
 NOWHERE = np.zeros(1, np.int64)
@@ -161,6 +164,14 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
     return out
 
 
+def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Shape) -> OneHot:
+    """A number where the index says, in each row along a dimension."""
+    own = draft.constant(torch.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))]))
+    there = draft.pointwise("EQ", [number_of(own), index], shape)
+    x = draft.pointwise("MUL", [there, number], shape)
+    return OneHot(x.value, x.offset, x.dims, dim, number)
+
+
 @lowers("scatter", "scatter_add")
 def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
     """Zeros, and v written or added at [i, index[i, j]]."""
@@ -170,6 +181,8 @@ def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
         raise Unsupported("scatter but into zeros")
     dim %= len(shape)
     index = inside(draft, index, shape[dim])
+    if isinstance(v, Full | float | int) and index.shape == resized(shape, dim, 1):
+        return one_hot(draft, dim, index, float(number_of(v)), shape)
     if not isinstance(v, View):
         v = draft.solid(
             v if isinstance(v, Full) and v.shape == index.shape else Full(getattr(v, "number", v), index.shape)
