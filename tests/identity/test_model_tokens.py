@@ -1,5 +1,7 @@
 """Token identifiability of Hugging Face models: any word as it enters the first layer, and rows that fit the table."""
 
+import re
+
 import pytest
 import torch
 
@@ -60,9 +62,15 @@ def test_pictures_have_no_words() -> None:
         model_token_identity(Context(), model="vit", config=CONFIGS["vit"], **FEW | {"text": "topics"})
 
 
-def test_layers_that_the_model_has_not_are_refused() -> None:
-    with pytest.raises(RankfallError, match=r"layers: \[4\] are asked for; the model has 1 to 3"):
-        model_token_identity(Context(), model="bert", config=CONFIGS["bert"], layers=[4], **FEW)
+@pytest.mark.parametrize("layers", [[4], [1, 4], [0], [0, 1], [-1]])
+def test_layers_that_the_model_has_not_are_refused(layers: list[int]) -> None:
+    with pytest.raises(RankfallError, match=rf"layers: {re.escape(str(layers))} are asked for; the model has 1 to 3"):
+        model_token_identity(Context(), model="bert", config=CONFIGS["bert"], layers=layers, **FEW)
+
+
+def test_too_few_sentences_are_refused() -> None:
+    with pytest.raises(RankfallError, match="sentences is 5; at least 6 are needed"):
+        model_token_identity(Context(), model="bert", config=CONFIGS["bert"], **FEW | {"sentences": 5})
 
 
 @pytest.mark.slow

@@ -85,9 +85,13 @@ def test_the_test_sentences_of_memorization_are_trained_on_once_only() -> None:
 
 
 def test_too_few_sentences_are_said_in_one_line() -> None:
-    few = dataset_of(words(0, 4), words(0, 4), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)
-    with pytest.raises(RankfallError, match="the data have 6 different sentences, and 7 are needed"):
-        different(Data.of([few], torch.float32, torch.device("cpu")), 0, 100)
+    def of(count: int) -> Any:
+        return dataset_of(words(0, count), words(0, count), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)
+
+    data = [Data.of([of(count)], torch.float32, torch.device("cpu")) for count in (3, 4)]
+    with pytest.raises(RankfallError, match="the data have 5 different sentences, and 6 are needed"):
+        different(data[0], 0, 100)
+    assert len(different(data[1], 0, 100)) == 6
 
 
 def test_members_with_fewer_different_sentences_are_measured_as_well() -> None:

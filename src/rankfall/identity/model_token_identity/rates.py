@@ -41,8 +41,9 @@ def identities(
     for subject in subjects(request, seeds):
         if "input_ids" not in subject.batch.inputs:
             raise RankfallError(f"model {request.source.name!r} sees pictures: it has no words to find again")
-        chosen = [0, *(range(1, subject.anatomy.layers + 1) if layers is None else sorted(set(layers)))]
-        if chosen[-1] > subject.anatomy.layers or 0 in chosen[1:]:
+        every = range(1, subject.anatomy.layers + 1)
+        chosen = [0, *(every if layers is None else sorted(set(layers)))]
+        if not set(chosen[1:]) <= set(every):
             raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.anatomy.layers}")
         labels, networks = subject.labels(), list(sentences(subject, chosen, places))
         seed = "" if subject.seed is None else f"seed {subject.seed}, "
