@@ -41,6 +41,8 @@ CELLS = 3
 class ClusterCheckout(Checkout):
     """A checkout whose jobs go to SLURM."""
 
+    asks_slurm = True
+
     def command(self, *arguments: str) -> list[str]:
         site = ("--workflow-profile", PROFILE, *HURRY)
         return [sys.executable, str(Path(__file__).with_name("impatient.py")), *site, *arguments]

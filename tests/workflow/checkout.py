@@ -18,6 +18,9 @@ from rankfall.report import tables
 from rankfall.run.store import Store
 
 ROOT = Path(__file__).parents[2]
+# Snakemake's plugin asks `scontrol` for SLURM's configuration whenever it is imported, and waits ten seconds for an answer where SLURM
+# is installed and does not run. What runs on this machine alone is told at once that there is none.
+NO_SLURM = Path(__file__).with_name("no_slurm")
 TRAINED = re.compile(r"^(\d+) cells: (\d+) in store, (\d+) to train$", re.MULTILINE)
 
 # Two architectures that share nothing but the trainer and a task; seconds to train.
@@ -53,6 +56,8 @@ class Run:
 
 class Checkout:
     """Sources, workflow and a configuration of its own in a folder that tests may do anything to."""
+
+    asks_slurm = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,7 +96,9 @@ class Checkout:
 
     def environment(self) -> dict[str, str]:
         left_out = ("PYTHONPATH", "SNAKEMAKE_PROFILE", "PYTHONDONTWRITEBYTECODE")  # Python may compile what it likes
-        return {name: value for name, value in os.environ.items() if name not in left_out} | {"OMP_NUM_THREADS": "1"}
+        path = os.environ["PATH"] if self.asks_slurm else f"{NO_SLURM}{os.pathsep}{os.environ['PATH']}"
+        kept = {name: value for name, value in os.environ.items() if name not in left_out}
+        return kept | {"OMP_NUM_THREADS": "1", "PATH": path}
 
     def start(self, *arguments: str, path: str | None = None) -> "subprocess.Popen[str]":
         """Snakemake in the background, in a process group of its own, so that a test can kill all of it."""

@@ -13,6 +13,8 @@ from checkout import CONFIG, Checkout, changed
 
 from rankfall.report.compare import differences
 
+pytestmark = pytest.mark.slow  # each starts Snakemake, most of them several times
+
 HOUR = 3600
 OTHER = changed(CONFIG, trainings={"short": {"lr": 3.0e-3, "epochs": 2, "batch": 30}})
 
@@ -30,7 +32,6 @@ def refusal(checkout: Checkout, *arguments: str) -> str:
     return line
 
 
-@pytest.mark.slow
 def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     """The second has another configuration: once it only looks, once it is refused by the lock. Then outputs are dated an hour
     ahead, the configuration changes, and what Snakemake remembers is lost.
@@ -62,7 +63,6 @@ def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     assert "Nothing to be done" in checkout.run().output
 
 
-@pytest.mark.slow
 def test_folders_that_a_shell_would_execute(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path / """it's a "$(touch pwned)" & b;""")
     checkout.configure(changed(CONFIG, results="results/x y$(touch pwned)'\"&"))
@@ -74,7 +74,6 @@ def test_folders_that_a_shell_would_execute(tmp_path: Path) -> None:
     assert "Nothing to be done" in again.output
 
 
-@pytest.mark.slow
 def test_outputs_of_another_configuration_are_made_again(tmp_path: Path) -> None:
     """Copied over, newer than all else, and unknown to what Snakemake remembers."""
     one = Checkout.make(tmp_path / "one")
@@ -95,19 +94,18 @@ def test_outputs_of_another_configuration_are_made_again(tmp_path: Path) -> None
     assert "Nothing to be done" in one.run().output, "the tables have all that is asked of the networks"
 
 
-@pytest.mark.parametrize(("name", "sign"), [("a:b", ":"), pytest.param("{a}", "{", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "sign"), [("a:b", ":"), ("{a}", "{")])
 def test_a_checkout_that_jobs_would_not_find_is_refused(name: str, sign: str, tmp_path: Path) -> None:
     assert f"jobs would not be found in a folder with {sign!r} in its name" in refusal(Checkout.make(tmp_path / name))
 
 
-@pytest.mark.slow
 def test_a_job_of_a_cluster_reads_what_was_planned(tmp_path: Path) -> None:
     """And not what config.yaml says by the time that it starts: it parses the workflow again. With an `sbatch` that only notes
     what it is asked for.
     """
     checkout = Checkout.make(tmp_path / "checkout")
     (tmp_path / "bin").mkdir()
-    for command in ("sbatch", "sacct", "squeue", "scancel", "sinfo"):
+    for command in ("sbatch", "sacct", "squeue", "scancel", "sinfo", "scontrol"):
         path = tmp_path / "bin" / command
         path.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/{command}\nexit 1\n')
         path.chmod(0o755)

@@ -17,6 +17,8 @@ from checkout import CONFIG, Checkout, changed
 
 from rankfall.report.compare import differences
 
+pytestmark = pytest.mark.slow  # each starts Snakemake, most of them several times
+
 CELLS = 4  # two architectures x two seeds
 
 
@@ -47,7 +49,6 @@ def sources(checkout: Checkout) -> list[Path]:
     return [*found, checkout.folder / "Snakefile", checkout.folder / "config.yaml"]
 
 
-@pytest.mark.slow
 def test_nothing_changed_runs_nothing(checkout: Checkout) -> None:
     again = checkout.run()
     assert not again.jobs
@@ -65,14 +66,12 @@ def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
     assert not checkout.run().jobs
 
 
-@pytest.mark.slow
 def test_touched_sources_run_nothing(checkout: Checkout) -> None:
     for path in sources(checkout):
         os.utime(path)
     assert not checkout.run().jobs
 
 
-@pytest.mark.slow
 def test_unknown_key_is_an_error_and_nothing_runs(checkout: Checkout) -> None:
     checkout.configure(changed(CONFIG, epoch=3))
     done = checkout.finish(checkout.start())
@@ -82,7 +81,6 @@ def test_unknown_key_is_an_error_and_nothing_runs(checkout: Checkout) -> None:
     assert not done.trained
 
 
-@pytest.mark.slow
 def test_edited_figure_redraws_that_figure_only(checkout: Checkout) -> None:
     edit(checkout, "rank/paths/figure.py")
     assert checkout.run().labelled == {"figure": 1}
@@ -100,7 +98,6 @@ def test_edited_component_trains_exactly_the_cells_that_use_it(checkout: Checkou
     assert len(checkout.kept()) == CELLS + 2
 
 
-@pytest.mark.slow
 def test_an_edit_of_the_same_size_and_time_trains_with_the_new_code(checkout: Checkout) -> None:
     """`touch -r`, archives, checkouts within a second: Python would run the compiled file of the old text."""
     path = checkout.source("nets/normalisers/l2.py")
@@ -120,7 +117,6 @@ def test_an_edit_of_the_same_size_and_time_trains_with_the_new_code(checkout: Ch
     assert all(after[seed]["test_loss"] != before[seed]["test_loss"] for seed in before)
 
 
-@pytest.mark.slow
 def test_reasons_name_the_edited_file(checkout: Checkout) -> None:
     edit(checkout, "nets/normalisers/l2.py")
     said = checkout.run("--dry-run").output
@@ -128,20 +124,17 @@ def test_reasons_name_the_edited_file(checkout: Checkout) -> None:
     assert "nets/normalisers/softmax.py" not in said
 
 
-@pytest.mark.slow
 def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
     edit(checkout, "train/fit.py")
     assert checkout.run().trained == CELLS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run/store/__init__.py", "train/progress.py", "cli.py", "errors.py"])
 def test_edited_machinery_trains_nothing(checkout: Checkout, name: str) -> None:
     edit(checkout, name)
     assert checkout.run().trained == 0
 
 
-@pytest.mark.slow
 def test_edited_measure_trains_nothing(checkout: Checkout) -> None:
     edit(checkout, "rank/paths/measure.py")
     done = checkout.run()
@@ -150,7 +143,6 @@ def test_edited_measure_trains_nothing(checkout: Checkout) -> None:
     assert {"measure", "table", "figure"} <= set(done.jobs)
 
 
-@pytest.mark.slow
 def test_added_seed_trains_that_seed_only(checkout: Checkout) -> None:
     old = checkout.kept()
     grid = changed(CONFIG)["grid"]
@@ -164,7 +156,6 @@ def test_added_seed_trains_that_seed_only(checkout: Checkout) -> None:
     assert len(rows) == CELLS + 2
 
 
-@pytest.mark.slow
 def test_removed_architecture_trains_nothing_and_shrinks_the_tables(checkout: Checkout) -> None:
     before = checkout.table("paths")
     grid = changed(CONFIG)["grid"]
@@ -180,14 +171,12 @@ def test_removed_architecture_trains_nothing_and_shrinks_the_tables(checkout: Ch
     assert not checkout.run().jobs
 
 
-@pytest.mark.slow
 def test_touched_results_train_nothing(checkout: Checkout) -> None:
     for path in checkout.results.rglob("*"):
         os.utime(path)
     assert checkout.run().trained == 0
 
 
-@pytest.mark.slow
 def test_reverted_edit_finds_the_old_results(checkout: Checkout) -> None:
     before, text = checkout.table("paths"), checkout.source("train/members.py").read_text()
     edit(checkout, "train/members.py")
@@ -197,7 +186,6 @@ def test_reverted_edit_finds_the_old_results(checkout: Checkout) -> None:
     assert not differences(checkout.table("paths"), before)
 
 
-@pytest.mark.slow
 def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> None:
     before = checkout.table("paths")
     for part in ("shards", "tables", "figures"):
@@ -206,7 +194,6 @@ def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> No
     assert not differences(checkout.table("paths"), before)
 
 
-@pytest.mark.slow
 def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Path) -> None:
     """All that moved is the store: none of what Snakemake remembers, no shards, no tables."""
     clone = Checkout.make(tmp_path / "elsewhere" / "clone")
@@ -228,7 +215,6 @@ def flipped(content: bytes) -> bytes:
     return content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", [truncated, flipped])
 def test_damaged_stack_is_set_aside_and_trained_again(checkout: Checkout, damage: Callable[[bytes], bytes]) -> None:
     before, epochs = checkout.table("paths"), checkout.table("training")
@@ -257,7 +243,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return made
 
 
-@pytest.mark.slow
 def test_killed_run_resumes(undisturbed: Checkout, tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path / "checkout", LONG)
     process = checkout.start()
@@ -276,7 +261,6 @@ def test_killed_run_resumes(undisturbed: Checkout, tmp_path: Path) -> None:
     assert not differences(checkout.table("paths"), undisturbed.table("paths"))
 
 
-@pytest.mark.slow
 def test_two_runs_over_one_store(undisturbed: Checkout, tmp_path: Path) -> None:
     pair = [Checkout.make(tmp_path / name, LONG) for name in ("one", "two")]
     shared = tmp_path / "store"
