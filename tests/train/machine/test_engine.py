@@ -215,7 +215,7 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
         yield made, Shape("tokens", "classes", int(any_of([2, 3, 5, 8])), 7, 6), int(any_of([4, 5, 8, 17]))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_gradients_are_autograds_in_random_networks(seed: int) -> None:
     for architecture, shape, samples in random_networks(3 if seed == 0 else 40, seed):
         check(architecture, shape=shape, bound=1e-9, amplifies=True, samples=samples)
