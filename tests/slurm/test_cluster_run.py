@@ -14,6 +14,7 @@ from runs import UNASKED, ClusterCheckout
 
 from rankfall.report.compare import differences
 from rankfall.run.plan import make_plan
+from rankfall.run.screen.cluster import cancel_left, name_in
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +92,10 @@ def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterChecko
         assert arrays <= jobs // 20
         wait_for("Snakemake to hear of all arrays", lambda: submissions(place) == arrays)
         os.kill(process.pid, signal.SIGINT)
-        assert place.finish(process).code != 0
+        done = place.finish(process)
+        name = name_in(done.output)
+        assert done.code != 0 and name
+        cancel_left(name)  # as `rankfall run` does, since Snakemake forgets those that it is just asking about
         wait_for("an empty queue", lambda: not cluster.jobs("PENDING"))
     finally:
         cluster.node("RESUME")
