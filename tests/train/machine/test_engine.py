@@ -171,7 +171,7 @@ def every_component() -> Iterator[Any]:
             yield pytest.param(kind, name, marks=[] if name in QUICK else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("kind", "name"), every_component())
+@pytest.mark.parametrize(("kind", "name"), list(every_component()))
 def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> None:
     check(network(**{"mlp": "none", kind: name}))
 
