@@ -1,12 +1,15 @@
 """Which tests reach which functions, in seconds of each: the tests that can notice an edit, the quickest first.
 
 Tests that start processes reach what those compute, which is not seen here: they count as reaching everything. What is kept in memory
-from one test to the next is seen with the first alone.
+from one test to the next is seen with each: functions that keep their results (`lru_cache`) forget them before every test, and what
+makes a fixture that several tests share counts for all of them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import io
 import json
 import os
@@ -29,6 +32,8 @@ class Reach:
 
     def __init__(self, package: Path) -> None:
         self.prefix = f"{package}{os.sep}"
+        self.tree = f"{package.parents[1]}{os.sep}"
+        self.fixtures: dict[Any, set[CodeType]] = {}  # of those that were made: what making them called
         self.tests: dict[str, dict[str, Any]] = {}
         self.codes: set[CodeType] = set()
         self.started = False
@@ -42,12 +47,16 @@ class Reach:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
+        forget_results(self.tree)
         self.codes, self.started, began = set(), False, time.monotonic()
         threading.settrace(self.see)
         sys.settrace(self.see)
         yield
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
+        info = getattr(item, "_fixtureinfo", None)
+        made = (fixture for fixtures in (info.name2fixturedefs.values() if info else ()) for fixture in fixtures)
+        self.codes = self.codes.union(*(self.fixtures.get(fixture, ()) for fixture in made))
         functions = {
             f"{code.co_filename.removeprefix(self.prefix)}:{code.co_firstlineno}"
             for code in self.codes
@@ -57,6 +66,22 @@ class Reach:
             "seconds": time.monotonic() - began,
             "functions": sorted(functions | ({EVERYTHING} if self.started else set())),
         }
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        before, self.codes = self.codes, set()
+        yield
+        self.fixtures[fixturedef] = self.codes
+        self.codes = before | self.codes
+
+
+def forget_results(tree: str) -> None:
+    """Empty the caches of functions whose sources lie in a folder, so that their next call computes."""
+    for kept in gc.get_objects():
+        if type(kept) is functools._lru_cache_wrapper:
+            code = getattr(kept.__wrapped__, "__code__", None)
+            if code is not None and code.co_filename.startswith(tree):
+                kept.cache_clear()
 
 
 def survey_tests(tree: Path, folders: list[str]) -> dict[str, dict[str, Any]]:
