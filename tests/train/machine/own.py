@@ -1,13 +1,15 @@
 """Components as a stranger writes them."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import gelu, normalize
 
 from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.normalisers._prepared import prepared
 from rankfall.nets.primitives import Linear, Sizes
 from rankfall.streams import stream
@@ -42,6 +44,13 @@ class Gated(nn.Module):
         weights = drop(self.weights(x), f"{self.site}.weights")
         mixed = self.position.context(weights, self.split(self.v(x))).transpose(2, 3).flatten(-2)
         return self.out(torch.sigmoid(self.gate(x)) * mixed)
+
+
+class NearGelu(Mlp):
+    """Gelu by a hyperbolic tangent."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, partial(gelu, approximate="tanh"))
 
 
 class Delta(nn.Module):

@@ -179,6 +179,7 @@ def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> No
 OTHERS = {
     "gate": network(attention="own:Gated", position="rope", mask="causal"),
     "delta rule": network(attention="own:Delta", norm="rms"),
+    "gelu by a hyperbolic tangent": network(mlp="own:NearGelu"),
     "gated unit": network(attention="gau", position="rope", normaliser="relu2", norm_placement="pre"),
     "two layers": network(depth=2, attention="linear", mlp_residual=Component("scaled")),
 }

@@ -156,9 +156,12 @@ def merge_equal(graph: fx.Graph) -> None:
     first: dict[tuple[Any, str, str], fx.Node] = {}
     for node in list(graph.nodes):
         if node.op == "call_function":
-            same = first.setdefault(
-                (node.target, repr(node.args), repr(node.kwargs)), node
-            )  # nodes are shown by names of their own
+            call = (
+                node.target,
+                repr(node.args),
+                repr(node.kwargs),
+            )  # in which nodes are shown by names that are theirs alone
+            same = first.setdefault(call, node)
             if same is not node:
                 node.replace_all_uses_with(same)
 
