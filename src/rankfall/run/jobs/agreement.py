@@ -43,7 +43,7 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
         with numerics(cell.code):
             data = stacked([cell, cell], [dataset, dataset], torch.device("cpu"))
             batches = ends_of_epoch(cell, data)
-            what = disagreement(cell.architecture, shape_of(cell, dataset), cell.training, batches)
+            what = disagreement(cell.architecture, shape_of(cell, dataset), cell.training, batches, cell.code)
     except (StoreError, Unproved):
         raise
     except Untraceable as error:

@@ -202,7 +202,7 @@ def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> Step
     if engine == MACHINE:
         from rankfall.train.machine.engine import Machined
 
-        return Machined(members, cell.architecture, shape, cell.training)
+        return Machined(members, cell.architecture, shape, cell.training, cell.code)
     return members.engine
 
 

@@ -7,7 +7,7 @@ of steps in float64 whose weights are off by up to half a last bit of float32. T
 gradients, after which weights and what the optimiser remembers are the same but for rounding.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -18,7 +18,7 @@ from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.train import recipe
-from rankfall.train.machine.engine import Machined
+from rankfall.train.machine.engine import NO_CODE, Machined
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Samples
 
@@ -30,14 +30,20 @@ STEPS = (0, 1)  # of dropout
 Result = tuple[Graded, Tensor]  # and the gradients (K, P)
 
 
-def disagreement(architecture: Architecture, shape: Shape, training: Training, batches: Iterable[Samples]) -> str:
+def disagreement(
+    architecture: Architecture,
+    shape: Shape,
+    training: Training,
+    batches: Iterable[Samples],
+    code: Mapping[str, str] = NO_CODE,
+) -> str:
     """What differs, in a few words; nothing if nothing does. The networks are made here and thrown away."""
     for batch in batches:
         machine, plain, double = (
             initial(architecture, shape, replace(training, dtype=dtype), batch)
             for dtype in (training.dtype, training.dtype, "float64")
         )
-        machine.engine = engine = Machined(machine, architecture, shape, training)
+        machine.engine = engine = Machined(machine, architecture, shape, training, code)
         double.weights.copy_(plain.weights)
         for step in STEPS if training.dropout else STEPS[:1]:
             machine.step_count = step

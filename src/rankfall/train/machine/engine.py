@@ -4,9 +4,10 @@ members.engine = Machined(members, architecture, shape, training)
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM,
 from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from rankfall.train.machine.memory import SPARE, Memory, addresses, move, rows
 from rankfall.train.machine.program.build import Program
+from rankfall.train.machine.program_cache import keep_program, load_program, name_program
 from rankfall.train.machine.runtime import Machine, room
 from rankfall.train.machine.step import GIVEN, StepProgram, step_program
 from rankfall.train.machine.trace import Untraceable, held
@@ -32,6 +34,8 @@ from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
 KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
+
+NO_CODE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,26 @@ def program_of(
     parts: tuple[Any, ...],
     dropout: float,
     form: StepForm,
+    code: tuple[tuple[str, str], ...],
 ) -> StepProgram:
-    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew."""
-    module = build(architecture, shape, 1, getattr(torch, dtype))
-    function = recipe.objective(Training("", objective=objective))
-    return step_program(module, function, form.samples(), dropout)
+    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`:
+    digests of all code that the program depends on, under which it is kept for other processes; none: it is not kept."""
+    designs = {
+        "architecture": replace(architecture, name=""),
+        "shape": shape,
+        "dtype": dtype,
+        "objective": objective,
+        "dropout": dropout,
+    }
+    name = name_program(dict(code), designs, form) if code else None
+    found = load_program(name) if name else None
+    if found is None:
+        module = build(architecture, shape, 1, getattr(torch, dtype))
+        function = recipe.objective(Training("", objective=objective))
+        found = step_program(module, function, form.samples(), dropout)
+        if name:
+            keep_program(name, found)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +111,19 @@ class PreparedStep:
 class Machined:
     name = "machine"
 
-    def __init__(self, members: Members, architecture: Architecture, shape: Shape, training: Training) -> None:
+    def __init__(
+        self,
+        members: Members,
+        architecture: Architecture,
+        shape: Shape,
+        training: Training,
+        code: Mapping[str, str] = NO_CODE,
+    ) -> None:
+        """`code`: the digests of all code that steps depend on; with it, programs are kept for other processes."""
         used = [*components_of(architecture), ("objective", training.objective)]
         parts = tuple(components.load(kind, one.name) for kind, one in used)
         self.design = architecture, shape, training.dtype, training.objective, parts
+        self.code = tuple(sorted(code.items()))
         self.draw = recipe.drawing(training)
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
@@ -173,7 +201,7 @@ class Machined:
         batch = self.draw(batch)
         check_symbols(batch)
         form = StepForm.of(batch)
-        program = program_of(*self.design, self.rate, form)
+        program = program_of(*self.design, self.rate, form, self.code)
         free = self.memories.setdefault(form, [])
         used = sum(one.program is program for one in before or ())
         if used == len(free):
