@@ -1,4 +1,4 @@
-"""Programs of steps, kept for other processes in the user's cache folder: a trace takes a second, to read what came of it a few milliseconds.
+"""Programs of steps, kept for other processes in the user's cache folder: a trace takes a second, to read its program 20 ms.
 
 A program is named by all that it is made from: the code of the cell (its own components and the machine's, as `code` says), the version of
 torch, the network, its objective, and the form of a batch. A file that is not whole counts as none. What cannot be traced is not kept.

@@ -78,6 +78,11 @@ def record(
 
 
 class OptimizerRecorder(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing here is compiled; else torch imports its compiler at the first operation, which takes most of a second."""
+        return False
+
     def __init__(self, given: Sequence[Tensor]) -> None:
         super().__init__()
         self.held = list(given)  # so that none is freed and another takes its name
@@ -119,7 +124,7 @@ class OptimizerRecorder(TorchDispatchMode):
         shapes = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else None for x in (*args, *kwargs.values()))
         ident = target, noted, others, shapes
         if ident not in RESULTS:  # what it gives has always the same shape
-            found = target(*args, **kwargs)
+            found = target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
             if not isinstance(found, Tensor):
                 raise Untraceable(f"the optimiser's operation {target}, which gives no tensor")
             RESULTS[ident] = found.shape, found.dtype
@@ -142,6 +147,11 @@ class OptimizerRecorder(TorchDispatchMode):
             self.numbers.append(float(x))
             return OfNumber(len(self.numbers) - 1)
         return tuple(x) if isinstance(x, list) else x
+
+
+def of_zeros(x: Any) -> Any:
+    """A tensor with numbers: PyTorch computes with such tensors at once, while without numbers it would first import its compiler."""
+    return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, Tensor) and x.is_meta else x
 
 
 def new_one(func: Any, args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, Tensor | None]:
