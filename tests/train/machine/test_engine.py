@@ -22,7 +22,7 @@ from rankfall.train.objectives._base import Graded, Samples
 
 pytest.importorskip("numba")
 from rankfall.errors import RankfallError
-from rankfall.train.machine import agreement, engine
+from rankfall.train.machine import agreement, forms
 from rankfall.train.machine.engine import Machined
 from rankfall.train.machine.program import matmul
 from rankfall.train.machine.trace import Untraceable
@@ -394,11 +394,11 @@ def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         found = tables(*given)
         return found | {"ka": found["ka"][:-1], "kb": found["kb"][:-1]}
 
-    engine.program_of.cache_clear()
+    forms.program_of.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(matmul, "tables", short)
         assert "away from that of autograd" in both_ways()
-    engine.program_of.cache_clear()
+    forms.program_of.cache_clear()
     of_step = Machined.passes
 
     def late(self: Machined, members: Members, batch: Samples) -> Graded:
@@ -408,4 +408,4 @@ def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(Machined, "passes", late)
         assert "away from that of autograd" in both_ways() and both_ways(replace(TRAINING, dropout=0.0)) == ""
-    engine.program_of.cache_clear()
+    forms.program_of.cache_clear()

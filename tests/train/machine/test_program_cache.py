@@ -12,7 +12,7 @@ from rankfall.streams import stream
 from rankfall.train import recipe
 
 pytest.importorskip("numba")
-from rankfall.train.machine import engine, program_cache
+from rankfall.train.machine import forms, program_cache
 from rankfall.train.machine.engine import Machined
 from rankfall.train.objectives._base import Samples
 
@@ -32,8 +32,8 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def traces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for each trace from here on."""
     found: list[int] = []
-    of_step = engine.step_program
-    monkeypatch.setattr(engine, "step_program", lambda *given: found.append(1) or of_step(*given))
+    of_step = forms.step_program
+    monkeypatch.setattr(forms, "step_program", lambda *given: found.append(1) or of_step(*given))
     return found
 
 
@@ -41,7 +41,7 @@ def gradient(
     network: Architecture = NETWORK, code: dict[str, str] = CODE, training: Training = TRAINING
 ) -> torch.Tensor:
     """As in a process of its own, which knows no program."""
-    engine.program_of.cache_clear()
+    forms.program_of.cache_clear()
     members = recipe.initial(network, TOKENS, [0, 1], [training] * 2, torch.device("cpu"))
     members.engine = one = Machined(members, network, TOKENS, training, code)
     drawn = torch.from_numpy(stream(0, "batch").integers(6, size=(2, 6, 5)))

@@ -24,6 +24,7 @@ from rankfall.train.objectives._base import Graded, Samples
 
 FACTOR = 8.0
 LEAST = 2e-5  # of the size of what is compared
+EVALUATION = 1e-3  # of a loss: networks that amplify rounding may be so far apart, wrong ones are farther
 TIMES = 4  # steps rounded at random
 LAST_BIT = 2.0**-24
 STEPS = (0, 1)  # of dropout
@@ -57,9 +58,21 @@ def disagreement(
             )
             if what:
                 return f"{what} (batch of {batch.inputs.shape[1]}, step {step})"
-        if what := stepped_apart(engine, machine, plain, wanted[0].loss):
+        if what := evaluated_apart(machine, training, batch) or stepped_apart(engine, machine, plain, wanted[0].loss):
             return what
     return ""
+
+
+@torch.no_grad()
+def evaluated_apart(machine: Members, training: Training, batch: Samples) -> str:
+    """What differs in an evaluation, in which nothing is dropped."""
+    objective, batch = recipe.objective(training), replace(batch, learned=False)
+    found, wanted = machine.grade(objective, batch), objective(machine.module, batch)
+    if what := counted_apart(found, wanted, batch):
+        return f"in an evaluation {what}"
+    away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()
+    bad = ~(away <= bound) & wanted.loss.isfinite()
+    return f"the loss of an evaluation is {float(away[bad].max()):.1g} away from that of autograd" if bad.any() else ""
 
 
 def stepped_apart(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:

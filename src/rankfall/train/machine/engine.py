@@ -5,96 +5,37 @@ members.engine = Machined(members, architecture, shape, training)
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rankfall import components
-from rankfall.design import Architecture, Component, Training, components_of
+from rankfall.design import Architecture, Training, components_of
 from rankfall.errors import RankfallError
-from rankfall.nets.network import Shape, build
+from rankfall.nets.network import Shape
 from rankfall.streams import words
 from rankfall.train import recipe
 from rankfall.train.dropout import LEVELS
 from rankfall.train.fused import shares
 from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
 from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
+from rankfall.train.machine.evaluation import add_up, parts_of
+from rankfall.train.machine.forms import StepForm, program_of
 from rankfall.train.machine.memory import SPARE, Memory, addresses, move, rows
 from rankfall.train.machine.program.build import Program
-from rankfall.train.machine.program_cache import keep_program, load_program, name_program
 from rankfall.train.machine.runtime import Machine, room
-from rankfall.train.machine.step import GIVEN, StepProgram, step_program
+from rankfall.train.machine.step import GIVEN, StepProgram
 from rankfall.train.machine.trace import Untraceable, held
 from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
+EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
 
 NO_CODE: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class StepForm:
-    """All that a program depends on, but for the code: traces are of this alone."""
-
-    shapes: tuple[tuple[int, ...], ...]  # (B, T) or (B, T, C), of inputs, targets and what is drawn
-    formats: tuple[torch.dtype, ...]
-    same: bool  # inputs and targets are one
-    drawn: bool
-    size_in: int
-    special: int
-    constant: int | None
-    learned: bool
-
-    @staticmethod
-    def of(batch: Samples) -> "StepForm":
-        shapes, formats = zip(*((tuple(x.shape[1:]), x.dtype) for x in held(batch)))
-        whose = batch.inputs is batch.targets, batch.drawn is not None
-        return StepForm(shapes, formats, *whose, batch.size_in, batch.special, batch.constant, batch.learned)
-
-    def samples(self) -> Samples:
-        """Some samples of this form, of one member."""
-        inputs, targets, *drawn = (
-            torch.zeros(1, *shape, dtype=dtype) for shape, dtype in zip(self.shapes, self.formats)
-        )
-        about = self.size_in, self.special, self.constant, self.learned, tuple(drawn) if self.drawn else None
-        return Samples(inputs, inputs if self.same else targets, [0], (), *about)
-
-
-@lru_cache(KEPT)
-def program_of(
-    architecture: Architecture,
-    shape: Shape,
-    dtype: str,
-    objective: Component,
-    parts: tuple[Any, ...],
-    dropout: float,
-    form: StepForm,
-    code: tuple[tuple[str, str], ...],
-) -> StepProgram:
-    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`:
-    digests of all code that the program depends on, under which it is kept for other processes; none: it is not kept."""
-    designs = {
-        "architecture": replace(architecture, name=""),
-        "shape": shape,
-        "dtype": dtype,
-        "objective": objective,
-        "dropout": dropout,
-    }
-    name = name_program(dict(code), designs, form) if code else None
-    found = load_program(name) if name else None
-    if found is None:
-        module = build(architecture, shape, 1, getattr(torch, dtype))
-        function = recipe.objective(Training("", objective=objective))
-        found = step_program(module, function, form.samples(), dropout)
-        if name:
-            keep_program(name, found)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +71,7 @@ class Machined:
         move(members, self.numbers)
         self.keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64)  # (K, 2)
         self.norms = rows(len(members), 1, self.numbers)
-        self.memories: dict[StepForm, list[Memory]] = {}
+        self.memories: dict[StepProgram, list[Memory]] = {}
         self.machines: list[Machine] = []
         self.arenas: list[np.ndarray] = []  # one a thread
         self.pace = 1.0  # seconds that a step of all members took last
@@ -165,11 +106,21 @@ class Machined:
         return [graded(one.program, torch.from_numpy(one.memory.out)) for one in launches]
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
-        return objective(members.module, batch)
+        """In parts that stay in the processor's cache; by PyTorch where the objective draws something of the whole batch."""
+        if self.draw(batch).drawn is not None:
+            return objective(members.module, batch)
+        launches: list[PreparedStep] = []
+        try:
+            for part in parts_of(batch):
+                launches.append(self.launch(members, part, 0, launches, gradient=False, descends=False))
+        except Untraceable:  # as decided by code alone, on any machine
+            return objective(members.module, batch)
+        self.compute(members, launches, np.ones(len(members), np.int64))
+        return add_up([graded(one.program, torch.from_numpy(one.memory.out)) for one in launches])
 
     def passes(self, members: Members, batch: Samples) -> Graded:
         """Loss and metrics of each member; its gradient is left in `members.grads`."""
-        one = self.launch(members, batch, members.step_count, None)
+        one = self.launch(members, batch, members.step_count, descends=False)
         self.compute(members, [one], np.ones(len(members), np.int64))
         return graded(one.program, torch.from_numpy(one.memory.out))
 
@@ -195,22 +146,29 @@ class Machined:
         return program
 
     def launch(
-        self, members: Members, batch: Samples, step: int, before: Sequence[PreparedStep] | None
+        self,
+        members: Members,
+        batch: Samples,
+        step: int,
+        before: Sequence[PreparedStep] = (),
+        *,
+        gradient: bool = True,
+        descends: bool = True,
     ) -> PreparedStep:
-        """`before`: launches that will be computed with it, each of which needs its own memory; None: for the gradient alone."""
+        """`before`: launches that will be computed with it, each of which needs its own memory."""
         batch = self.draw(batch)
         check_symbols(batch)
         form = StepForm.of(batch)
-        program = program_of(*self.design, self.rate, form, self.code)
-        free = self.memories.setdefault(form, [])
-        used = sum(one.program is program for one in before or ())
+        program = program_of(*self.design, self.rate, form, self.code, gradient)
+        free = self.memories.setdefault(program, [])
+        used = sum(one.program is program for one in before)
         if used == len(free):
             free.append(Memory.of(len(members), program.program, form.shapes, self.numbers))
         memory = free[used]
         for to, x in zip(memory.given, held(batch)):
             torch.from_numpy(to).copy_(x.flatten(1))
         memory.step[0] = step
-        descent = None if before is None else self.prepare_descent(members, memory, step + 1)
+        descent = self.prepare_descent(members, memory, step + 1) if descends else None
         return PreparedStep(program, descent, memory, *addresses(self.arrays(members, memory)))
 
     def compute(self, members: Members, launches: Sequence[PreparedStep], alive: np.ndarray) -> Tensor:

@@ -1,4 +1,4 @@
-"""The program of one member's training step: traced, laid out, fused."""
+"""The program of one member's training step, or of an evaluation: traced, laid out, fused."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -25,14 +25,16 @@ class StepProgram:
     strayed: int | None  # where in OUT it counts indices outside of their tables
 
 
-def step_program(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> StepProgram:
+def step_program(
+    module: nn.Module, objective: Objective, batch: Samples, dropout: float, gradient: bool = True
+) -> StepProgram:
     """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none."""
     largest = max(x.numel() for x in held(batch))
     if largest > LARGEST:
         raise Untraceable(f"batches of {largest} numbers, more than {LARGEST}")
     if len(held(batch)) > len(GIVEN):
         raise Untraceable(f"an objective that draws {len(batch.drawn or ())} tensors, more than {len(GIVEN) - 2}")
-    traced = trace(module, objective, batch, dropout)
+    traced = trace(module, objective, batch, dropout, gradient)
     if len(traced.names) > OUTS:
         raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
     try:
@@ -58,9 +60,11 @@ def written(traced: Trace, batch: Samples) -> StepProgram:
     samples = batch.inputs.shape[1]
     given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in zip(GIVEN, held(batch))]
     results = lower(draft, traced.graph, given, dtype)
-    for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
-        draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))
-    others = results[len(offsets) :]
+    others = results
+    if traced.gradient:
+        for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
+            draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))
+        others = results[len(offsets) :]
     for i, one in enumerate(others):
         draft.write(one, (OUT, i), tuple(getattr(one, "shape", ())) or ())
     strayed = None

@@ -82,6 +82,7 @@ class Trace:
 
     graph: fx.GraphModule
     parameters: Mapping[str, Tensor]
+    gradient: bool  # whether the graph gives gradients; else it gives what `names` say alone
     names: tuple[tuple[str, str], ...]  # ("loss" | "asked" | "sums" | "asked_of", metric)
     integers: tuple[bool, ...]  # which of them are
 
@@ -105,10 +106,11 @@ def held(batch: Samples) -> list[Tensor]:
     return [batch.inputs, batch.targets, *(batch.drawn or ())]
 
 
-def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: float) -> Trace:
-    """Of a module of one member, and samples of one member."""
+def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: float, gradient: bool = True) -> Trace:
+    """Of a module of one member, and samples of one member. Without the gradient: an evaluation, in which nothing is dropped."""
     unread: dict[str, Any] = {"seeds": Unread("a member's seed"), "place": Unread("the place of a batch in training")}
-    step = GradedModule(module, objective, replace(batch, **unread), TracedDropout(dropout) if dropout else no_dropout)
+    drop: Any = TracedDropout(dropout) if dropout and gradient else no_dropout
+    step = GradedModule(module, objective, replace(batch, **unread), drop)
     parameters = {name: value.detach() for name, value in step.named_parameters()}
     names: list[tuple[str, str]] = []
     integers: list[bool] = []
@@ -127,8 +129,11 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
         gradients, (_, found) = differentiated(list(given[: len(parameters)]), *given[len(parameters) :])
         return (*gradients, *found)
 
-    graph = as_graph(passes, *parameters.values(), *held(batch))
-    return Trace(graph, parameters, tuple(names), tuple(integers))
+    def evaluates(*given: Tensor) -> tuple[Any, ...]:
+        return tuple(graded(list(given[: len(parameters)]), *given[len(parameters) :])[1])
+
+    graph = as_graph(passes if gradient else evaluates, *parameters.values(), *held(batch))
+    return Trace(graph, parameters, gradient, tuple(names), tuple(integers))
 
 
 def as_graph(function: Callable[..., Any], *given: Tensor) -> fx.GraphModule:

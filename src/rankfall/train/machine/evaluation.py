@@ -1,0 +1,38 @@
+"""An evaluation in parts, and the result on all of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from rankfall.train.objectives._base import Graded, Samples
+
+EVALUATED = 32  # samples at once, at most: more leave the processor's cache
+
+
+def parts_of(batch: Samples) -> list[Samples]:
+    """The samples of a batch in order, at most EVALUATED at once: equal parts where there are any that are not much smaller, since each
+    size has a program of its own."""
+    count = batch.inputs.shape[1]
+    size = next((n for n in range(min(count, EVALUATED), EVALUATED // 2, -1) if count % n == 0), EVALUATED)
+    inputs = batch.inputs.split(size, 1)
+    targets = inputs if batch.targets is batch.inputs else batch.targets.split(size, 1)
+    return [replace(batch, inputs=x, targets=y) for x, y in zip(inputs, targets)]
+
+
+def add_up(parts: Sequence[Graded]) -> Graded:
+    """The result on all of their targets."""
+    if len(parts) == 1:
+        return parts[0]
+    asked = sum_of(one.asked for one in parts)
+    loss = sum_of((one.loss.double() * one.asked).masked_fill(one.asked == 0, 0.0) for one in parts) / asked
+    sums, asked_of = (
+        {name: sum_of(getattr(one, kind)[name] for one in parts) for name in getattr(parts[0], kind)}
+        for kind in ("sums", "asked_of")
+    )
+    return Graded(loss.to(parts[0].loss.dtype), asked, sums, asked_of)
+
+
+def sum_of(values: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(values)).sum(0)
