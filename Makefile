@@ -47,7 +47,7 @@ $(STAMP):
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
 		-e '.[workflow,models,hub,minilm,page,fast,docs,dev]'
 	@echo "==> compiling the fast engine (once for each version of its code; a minute)"
-	@$(BIN)/python -c 'from rankfall.train.fused.engine import prepare; prepare(); from rankfall.train.machine.runtime import prepare_all; prepare_all()' \
+	@$(BIN)/python -c 'from rankfall.train.machine.runtime import prepare_all; prepare_all()' \
 		|| echo "==> it does not compile here: say compute: {engine: plain}"
 	@rm -f .venv/installed-*
 	@touch $@

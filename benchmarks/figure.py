@@ -42,7 +42,7 @@ def named(variant: str, members: float) -> str:
 
 def colour(variant: str, members: float) -> str:
     """The same in every panel: of an engine one for networks alone, one for stacks."""
-    return f"C{2 * ('clean', 'plain', 'fused').index(variant.split()[0]) + (members > 1)}"
+    return f"C{2 * ('clean', 'plain', 'machine').index(variant.split()[0]) + (members > 1)}"
 
 
 def beside_clean(ax: "Axes", data: "DataFrame") -> None:

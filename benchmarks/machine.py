@@ -1,10 +1,9 @@
-"""Milliseconds of a member-step by autograd on the stack, by hand where the fused engine serves the network, and by the machine, in turn in
-one process on one thread.
+"""Milliseconds of a member-step by autograd on the stack and by the machine, in turn in one process on one thread.
 
 python -m benchmarks.machine [NETWORK ...]
 
 Sorting (8 tokens, 10 symbols), depth 6, width 48, batches of 30, Adam, no dropout, 16 members: the two networks that are published, and
-kinds that the fused engine does not serve, with two attentions as somebody else would write them (`tests/train/machine/own.py`). Convex
+other kinds, with two attentions as somebody else would write them (`tests/train/machine/own.py`). Convex
 hull: 10 points. Masked text: depth 1, 32 tokens, 1,000 words.
 """
 
@@ -23,7 +22,6 @@ from rankfall.nets.network import Shape
 from rankfall.run.jobs.processor import processor
 from rankfall.streams import stream
 from rankfall.train import recipe
-from rankfall.train.fused.engine import Fused
 from rankfall.train.machine.engine import Machined
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
@@ -41,16 +39,15 @@ POINTS, TEXT = Shape("vectors", "classes", 10, 2, 2), Shape("tokens", "classes",
 @dataclass(frozen=True)
 class Case:
     parts: dict[str, Any]
-    fused: bool = False
     shape: Shape = SORTING
     objective: str = "classes"
 
 
 NETWORKS = {
-    "SAN + skip": Case({"residual": "add"}, True),
-    "transformer": Case({"mlp": "gelu"}, True),
-    "hull": Case({"embedding": "linear", "position": "none"}, True, POINTS),
-    "mlm": Case({"mlp": "gelu", "depth": 1}, True, TEXT, "masked_tokens"),
+    "SAN + skip": Case({"residual": "add"}),
+    "transformer": Case({"mlp": "gelu"}),
+    "hull": Case({"embedding": "linear", "position": "none"}, POINTS),
+    "mlm": Case({"mlp": "gelu", "depth": 1}, TEXT, "masked_tokens"),
     "l2 + rms": Case({"normaliser": "l2", "norm": "rms", "mlp": "gelu"}),
     "gau": Case({"attention": "gau", "norm": "rms"}),
     "linear attention": Case({"attention": "linear", "mlp": "gelu"}),
@@ -65,8 +62,6 @@ def stack(case: Case, engine: str) -> Callable[[], Any]:
     architecture, shape = Architecture("a", **{**ENDS, **named}), case.shape
     training = replace(TRAINING, objective=Component(case.objective))
     members = recipe.initial(architecture, shape, range(MEMBERS), [training] * MEMBERS, torch.device("cpu"))
-    if engine == "fused":
-        members.engine = Fused(members, architecture, training)
     if engine == "machine":
         members.engine = Machined(members, architecture, shape, training)
     batch, objective = batch_of(shape, members), recipe.objective(training)
@@ -85,12 +80,12 @@ def batch_of(shape: Shape, members: Members) -> Samples:
 
 
 def compare(case: Case) -> tuple[dict[str, float], float]:
-    """Milliseconds of a member-step by each engine, and seconds until the machine's first step was taken."""
+    """Milliseconds of a member-step by both, and seconds until the machine's first step was taken."""
     began = time.process_time()
     steps = {"machine": stack(case, "machine")}
     steps["machine"]()
     first = time.process_time() - began
-    steps |= {engine: stack(case, engine) for engine in ("autograd", *(["fused"] if case.fused else []))}
+    steps |= {engine: stack(case, engine) for engine in ("autograd",)}
     taken: dict[str, list[float]] = {engine: [] for engine in steps}
     for _ in range(ROUNDS):
         for engine, step in steps.items():

@@ -15,7 +15,7 @@ from rankfall.run.config.types import read
 from rankfall.run.jobs.cells import shape_of, stacked
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
-from rankfall.run.plan.engines import FUSED
+from rankfall.run.plan.engines import MACHINE
 from rankfall.tasks._dataset import draw
 from rankfall.train import recipe
 from rankfall.train.members import Members
@@ -74,13 +74,20 @@ def trained(cell: Cell, dropout: float | None) -> Training:
     return cell.training if dropout is None else replace(cell.training, dropout=dropout)
 
 
-def stack(name: Name, members: int, dropout: float | None = None) -> tuple[Members, Samples, Any]:
+def stack(
+    name: Name, members: int, dropout: float | None = None, machine: bool = False
+) -> tuple[Members, Samples, Any]:
     """Members of a network in training, a batch for them, and the objective; dropout as the run has it, if not given."""
     cell, cpu = cell_of(name), torch.device("cpu")
     training = trained(cell, dropout)
     dataset = draw(components.bound("task", cell.task.task), cell.data_seed)
     seeds = list(range(members))
-    made = recipe.initial(cell.architecture, shape_of(cell, dataset), seeds, [training] * members, cpu)
+    shape = shape_of(cell, dataset)
+    made = recipe.initial(cell.architecture, shape, seeds, [training] * members, cpu)
+    if machine:
+        from rankfall.train.machine.engine import Machined  # needs numba, which not everybody has
+
+        made.engine = Machined(made, cell.architecture, shape, training)
     data = stacked([cell], [dataset] * members, cpu)
     batch = next(iter(data.epoch(seeds, 0, training.batch, training.shuffle)))
     return made, batch, recipe.objective(training)
@@ -88,7 +95,7 @@ def stack(name: Name, members: int, dropout: float | None = None) -> tuple[Membe
 
 def engines(name: Name) -> list[str]:
     """Those that serve a network."""
-    return ["plain", *([FUSED] if cell_of(name).engine == FUSED and find_spec("numba") else [])]
+    return ["plain", *([MACHINE] if cell_of(name).engine == MACHINE and find_spec("numba") else [])]
 
 
 def plain_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
@@ -96,10 +103,6 @@ def plain_step(name: Name, members: int, dropout: float | None = None) -> Callab
     return lambda: made.step(objective, batch)
 
 
-def fused_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
-    from rankfall.train.fused.engine import Fused
-
-    made, batch, objective = stack(name, members, dropout)
-    cell = cell_of(name)
-    made.engine = Fused(made, cell.architecture, trained(cell, dropout))
+def machine_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
+    made, batch, objective = stack(name, members, dropout, machine=True)
     return lambda: made.step(objective, batch)

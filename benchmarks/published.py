@@ -33,11 +33,8 @@ def on_two_threads() -> dict[str, float]:
     import torch
 
     from benchmarks import networks
-    from rankfall.train.fused.engine import Fused
 
-    members, batch, objective = networks.stack(NAME, SEEDS)
-    cell = networks.cell_of(NAME)
-    members.engine = Fused(members, cell.architecture, cell.training)
+    members, batch, objective = networks.stack(NAME, SEEDS, machine=True)
     ways: dict[str, Callable[[], object]] = {
         "one after the other": lambda: [members.steps(objective, [batch]) for _ in range(2)],
         "two together": lambda: members.steps(objective, [batch] * 2),

@@ -15,7 +15,7 @@ SCHEMA = pa.schema(
         ("subject", pa.string()),
         ("quantity", pa.string()),
         ("network", pa.string()),
-        ("variant", pa.string()),  # what was measured: the clean module, the plain or the fused engine, a dry run
+        ("variant", pa.string()),  # what was measured: the clean module, the plain engine or the machine, a dry run
         ("members", pa.int64()),
         ("dropout", pa.float64()),
         ("axis", pa.string()),  # what the size is of, where cost is shown against one

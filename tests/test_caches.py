@@ -10,7 +10,7 @@ import pytest
 
 from rankfall import caches
 from rankfall.caches import AGE, tidy, use
-from rankfall.train.fused import cache as kernels
+from rankfall.train.machine import cache as kernels
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ left. What is used says so by its time, once a day.
 
 Everything there can be made again, so a reader that finds nothing makes it. A file is removed as it is: who has it open reads on. A folder
 has a file `lock`; it is moved away only by who holds that lock, and who has waited for the lock of a folder that is gone makes it again
-(`train/fused/cache.py`).
+(`train/machine/cache.py`).
 """
 
 import fcntl

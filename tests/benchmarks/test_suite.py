@@ -36,8 +36,8 @@ def test_the_clean_module_learns() -> None:
     assert found["test"] == found["course"][-2:] and found["train"][1] > accuracies[0] + 0.1
 
 
-def test_the_longest_published_training_is_computed_by_the_fused_engine() -> None:
-    assert networks.cell_of(published.NAME).engine == "fused"
+def test_the_longest_published_training_is_computed_by_the_machine() -> None:
+    assert networks.cell_of(published.NAME).engine == "machine"
 
 
 def test_what_a_command_leaves_behind_counts_too() -> None:

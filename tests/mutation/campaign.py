@@ -3,7 +3,7 @@
     python tests/mutation/campaign.py --count 36                          # the sample of this version of the sources
     python tests/mutation/campaign.py --seed 7 --count 200 [--seconds 180] [--jobs 2]
     python tests/mutation/campaign.py --seed 7 --first 31 --count 1       # one edit of that campaign again
-    RANKFALL_ENGINE=auto python tests/mutation/campaign.py --only train/fused --count 10
+    RANKFALL_ENGINE=auto python tests/mutation/campaign.py --only train/machine --count 10
 
 Where numbers change and the key does not, that is a hole: stale results would pass for fresh. None is allowed. Where the key changes and
 the numbers do not, work is done again for nothing: the share is reported, with the files that cause most of it. An edit that stops the

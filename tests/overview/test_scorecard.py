@@ -189,15 +189,15 @@ TIMED = {"epochs": 3, "training": "short", "steps": 100, "stack": "s"}
 def test_times_of_different_engines_are_not_compared() -> None:
     """A fast engine's 13.6 ms stood beside autograd's 22.9 as if the architectures differed."""
     cells = [
-        cell("a", "softmax", 0, **TIMED, step_ms=10.0, engine="fused"),
+        cell("a", "softmax", 0, **TIMED, step_ms=10.0, engine="machine"),
         cell("b", "l2", 0, **TIMED, step_ms=20.0, engine="plain"),
         cell("c", "exp", 0, **TIMED, step_ms=30.0, engine="plain"),
         cell("d", "mixed", 0, **TIMED, step_ms=30.0, engine="plain"),
-        cell("e", "mixed", 1, **TIMED, step_ms=30.0, engine="fused"),
+        cell("e", "mixed", 1, **TIMED, step_ms=30.0, engine="machine"),
     ]
     rows = pd.DataFrame(scores_of(cells=cells)).set_index("architecture", drop=False)
-    assert rows.step_ms["softmax"] == 10.0 and rows.step_ms_by["softmax"] == "fused on none, 1 thread, 2 at once, none"
-    assert rows.step_ms.isna()["mixed"] and "not comparable: fused" in rows.step_ms_reason["mixed"]
+    assert rows.step_ms["softmax"] == 10.0 and rows.step_ms_by["softmax"] == "machine on none, 1 thread, 2 at once, none"
+    assert rows.step_ms.isna()["mixed"] and "not comparable: machine" in rows.step_ms_reason["mixed"]
     setting, headline = settings_in(rows)[0], by_name("step_ms")
     shades = shade(rows, headline, setting)
     assert shades["softmax"] == 0 and shades["l2"] == 1 and shades["exp"] == 0.5

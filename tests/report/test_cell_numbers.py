@@ -162,7 +162,7 @@ def test_identity_and_own_share() -> None:
 
 def test_accuracy_and_time() -> None:
     cells = pd.DataFrame({"key": ["a", "b"], "test_accuracy": [0.9, float("nan")], "chance": [0.3, float("nan")],
-                          "step_ms": [4.0, float("nan")], "engine": ["fused", None], "device": ["cpu", None],
+                          "step_ms": [4.0, float("nan")], "engine": ["machine", None], "device": ["cpu", None],
                           "threads": [2, None], "together": [5, None], "processor": ["X, family 6; measured on Y", None]})  # fmt: skip
     over = number_of("over_chance", cells).set_index("key")
     assert over.number["a"] == pytest.approx(0.6) and over.why["b"] == "its task has no accuracy"
@@ -170,7 +170,7 @@ def test_accuracy_and_time() -> None:
     right = number_of("accuracy", cells).set_index("key")
     assert (right.number["a"], right.chance["a"]) == (0.9, 0.3) and right.why["b"] == "its task has no accuracy"
     ms = number_of("step_ms", cells).set_index("key")
-    assert ms.number["a"] == 4.0 and ms.by["a"] == "fused on cpu, 2 threads, 5 at once, X, family 6"
+    assert ms.number["a"] == 4.0 and ms.by["a"] == "machine on cpu, 2 threads, 5 at once, X, family 6"
     assert ms.number["b"] != ms.number["b"] and ms.why["b"] == "no step was timed"
 
 

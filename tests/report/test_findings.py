@@ -196,18 +196,18 @@ def test_ties_at_both_ends_and_between() -> None:
 
 
 def test_times_of_two_engines_are_not_one_range() -> None:
-    fused, plain = (
-        {"step_ms__by": "fused on cpu, 1 thread, 3 at once"},
+    machine, plain = (
+        {"step_ms__by": "machine on cpu, 1 thread, 3 at once"},
         {"step_ms__by": "plain on cpu, 1 thread, 3 at once"},
     )
-    rows = [row("softmax", step_ms=13.6, **fused), row("l2", step_ms=22.9, **plain), row("own", step_ms=44.1, **plain)]
+    rows = [row("softmax", step_ms=13.6, **machine), row("l2", step_ms=22.9, **plain), row("own", step_ms=44.1, **plain)]
     text = said(*rows)["What does it cost?"]
     assert "fastest in l2 (22.9 ms) and slowest in own (44.1 ms), plain on cpu, 1 thread, 3 at once" in text
     assert "Times of softmax were taken otherwise and are not compared" in text and "13.6" not in text
 
 
 def test_times_of_single_readings_that_are_near_tie() -> None:
-    by = {"step_ms__by": "fused on cpu, 1 thread, 3 at once", "step_ms__seeds": 1}
+    by = {"step_ms__by": "machine on cpu, 1 thread, 3 at once", "step_ms__seeds": 1}
     near = said(*(row(name, step_ms=value, **by) for name, value in (("a", 8.0), ("b", 9.9))))["What does it cost?"]
     assert "fastest in a and b (8.0 ms to 9.9 ms, a tie)" in near and "slowest" not in near and "(one reading)" in near
     apart = said(*(row(name, step_ms=value, **by) for name, value in (("a", 8.0), ("b", 11.0))))["What does it cost?"]

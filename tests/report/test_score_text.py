@@ -20,7 +20,7 @@ from rankfall.report.score_text import as_latex, as_lines, escape, say_seeds
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [
-    row("a_b & 50%", residual_last=0.5, residual_last__deviation=0.25, accuracy=0.125, step_ms=2.0, step_ms__by="fused on cpu", **CHANCE),
+    row("a_b & 50%", residual_last=0.5, residual_last__deviation=0.25, accuracy=0.125, step_ms=2.0, step_ms__by="machine on cpu", **CHANCE),
     row("x^2 {#1} ~$\\", residual_last=0.25, residual_last__floor=1.0, accuracy=1.0, step_ms=3.0, step_ms__by="plain on cpu", **CHANCE),
     row("none", residual_last__of=3, residual_last__reason="it underflowed", log_residual=-2044948.0, log_residual__deviation=17747.2),
     row("flat", depth=2, residual_last=0.9),
@@ -38,7 +38,7 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
     assert lines[0] == r"\begin{tabular}{lrrrrl}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
     assert lines[2].startswith("architecture & residual at the last layer & test accuracy & ")
     assert lines[4:-2] == [
-        r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.12$ & $2.00$ &  & fused on cpu \\",
+        r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.12$ & $2.00$ &  & machine on cpu \\",
         r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ &  \\",
         r"x\textasciicircum{}2 \{\#1\} \textasciitilde{}\$\textbackslash{} & floor & $1.00$ & $3.00$ &  & plain on cpu \\",
         r"\midrule",
@@ -68,7 +68,7 @@ def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
     )
     assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
     assert re.search(r"\(chance\) +0\.12", text)
-    assert "step_ms: fused on cpu: a_b & 50%" in text and "step_ms: plain on cpu: x^2" in text
+    assert "step_ms: machine on cpu: a_b & 50%" in text and "step_ms: plain on cpu: x^2" in text
     alone = "\n".join(as_lines(scores, ["residual_last"], "sorting, long, depth 2"))
     assert "a_b" not in alone and "0.900" in alone
 

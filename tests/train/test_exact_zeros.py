@@ -134,7 +134,7 @@ def train(plan: Plan, tmp_path: Path) -> Store:
 
 def test_a_task_that_does_not_say_so_ends_the_job_before_any_training(ring: dict[str, Any], tmp_path: Path) -> None:
     plan = make_plan(ring)
-    assert {cell.engine for cell in plan.cells} == {"fused"}
+    assert {cell.engine for cell in plan.cells} == {"machine"}
     line = r"ring / SAN: the gradient of embedding\.map\.bias is 0 by autograd and \d.*engine: plain.*SYMMETRIC = True"
     with pytest.raises(RankfallError, match=line) as error:
         train(plan, tmp_path)
@@ -146,7 +146,7 @@ def test_a_task_that_does_not_say_so_ends_the_job_before_any_training(ring: dict
 def test_a_task_that_says_so_is_trained_by_autograd(ring: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "mylab_ring.py").write_text(OWN + "\nSYMMETRIC = True\n")
     plan = make_plan(ring)
-    assert {cell.engine for cell in plan.cells} == {"fused", "plain"}
+    assert {cell.engine for cell in plan.cells} == {"machine", "plain"}
     found = train(plan, tmp_path).find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     assert {one.status for one in found.values()} == {"done"} and len(found) == len(plan.cells)
 

@@ -14,10 +14,9 @@ from rankfall.yaml_text import dump
 
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
-ENGINES = {  # what is in the code of a cell, and so in its key, where an engine trained it; the machine uses some files of the other
-    "machine": "rankfall/train/machine/",
-    "fused": "rankfall/train/fused/",
-}
+ENGINES = {
+    "machine": "rankfall/train/machine/"
+}  # what is in the code of a cell, and so in its key, where an engine trained it
 MACHINE = (
     "device",
     "dtype",

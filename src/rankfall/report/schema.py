@@ -130,7 +130,7 @@ CELL_COLUMNS = (
         "engine",
         "text",
         "what computed its training steps: plain (autograd), captured (the same, recorded on a GPU and replayed), machine "
-        "(traced) or fused (by hand); null: not recorded",
+        "(traced); null: not recorded",
         nullable=True,
         provenance=True,
     ),

@@ -26,7 +26,6 @@ from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.train import recipe
-from rankfall.train.fused.engine import Fused
 from rankfall.train.machine.engine import Machined
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
@@ -46,10 +45,8 @@ class Remainder:
     value: float
 
 
-def remainder(
-    architecture: Architecture, shape: Shape, training: Training, batch: Samples, engine: str = Fused.name
-) -> Remainder | None:
-    """The first parameter of which the kernels of an engine leave such a remainder. The batch is of one member, whose network is made here
+def remainder(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Remainder | None:
+    """The first parameter of which the machine leaves such a remainder. The batch is of one member, whose network is made here
     and thrown away: nothing of the training that is to come is touched."""
     members = alone(architecture, shape, training, batch)
     eps = getattr(members.optimizer, "eps", None)
@@ -60,7 +57,7 @@ def remainder(
         return None
     double = alone(architecture, shape, replace(training, dtype="float64"), batch)
     double.weights.copy_(members.weights)
-    left = sizes(members, by_kernels(members, architecture, shape, training, batch, engine))
+    left = sizes(members, by_kernels(members, architecture, shape, training, batch))
     names = [name for name in names if left[name] > STEP * eps]
     if not names:
         return None
@@ -81,14 +78,9 @@ def by_autograd(members: Members, training: Training, batch: Samples) -> Tensor:
 
 
 def by_kernels(
-    members: Members, architecture: Architecture, shape: Shape, training: Training, batch: Samples, engine: str
+    members: Members, architecture: Architecture, shape: Shape, training: Training, batch: Samples
 ) -> Tensor:
-    if engine == Machined.name:
-        Machined(members, architecture, shape, training).passes(members, batch)
-        return members.grads[0]
-    members.engine = Fused(members, architecture, training)
-    members.grads.zero_()
-    members.step(recipe.objective(training), batch)
+    Machined(members, architecture, shape, training).passes(members, batch)
     return members.grads[0]
 
 

@@ -63,11 +63,11 @@ def test_what_the_server_imports_ahead_is_there() -> None:
 def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     """Each job had read it, for a second or two of a processor; a server that compiles would start no job for half a minute."""
     pytest.importorskip("numba")
-    from rankfall.train.fused import cache, engine
+    from rankfall.train.machine import cache, runtime
 
     called: list[bool] = []
     monkeypatch.setattr(cache, "is_whole", lambda folder: whole)
-    monkeypatch.setattr(engine, "prepare", lambda: called.append(True))
+    monkeypatch.setattr(runtime, "prepare", lambda dtype: called.append(True))
     server.read_kernels()
     assert called == [True] * whole
 

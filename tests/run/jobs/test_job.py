@@ -166,7 +166,7 @@ def test_progress_in_a_log_is_plain_lines(tmp_path: Path, capsys: pytest.Capture
     assert lines[-1].startswith("4/4 cells in store after ")
 
 
-def test_a_job_of_the_fused_engine_ends_bit_identical_after_a_signal_and_says_who_computed(tmp_path: Path) -> None:
+def test_a_job_of_the_machine_ends_bit_identical_after_a_signal_and_says_who_computed(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     plan = plan_of(compute={"engine": "auto"})
     undisturbed, store = Store(tmp_path / "a"), Store(tmp_path / "b")
@@ -177,7 +177,7 @@ def test_a_job_of_the_fused_engine_ends_bit_identical_after_a_signal_and_says_wh
     one, other = weights(plan, undisturbed), weights(plan, store)
     assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
     found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
-    assert {record.record["engine"] for record in found.values()} == {"fused"}
+    assert {record.record["engine"] for record in found.values()} == {"machine"}
 
 
 def test_results_of_both_engines_stand_side_by_side(tmp_path: Path) -> None:
@@ -190,14 +190,12 @@ def test_results_of_both_engines_stand_side_by_side(tmp_path: Path) -> None:
         assert run(plan, store).lines[0] == "4 cells: 0 in store, 4 to train"
         found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
         ends[engine] = [found[cell.key].record for cell in plan.cells]
-    for plain, fused in zip(ends["plain"], ends["auto"]):
-        assert (plain["engine"], fused["engine"]) == ("plain", "fused")
+    for plain, fast in zip(ends["plain"], ends["auto"]):
+        assert (plain["engine"], fast["engine"]) == ("plain", "machine")
         assert (
-            plain["steps"] == fused["steps"]
-            and plain["status"] == fused["status"]
-            and plain["chance"] == fused["chance"]
+            plain["steps"] == fast["steps"] and plain["status"] == fast["status"] and plain["chance"] == fast["chance"]
         )
-        assert fused["final"]["test"]["loss"] == pytest.approx(plain["final"]["test"]["loss"], rel=1e-3)
+        assert fast["final"]["test"]["loss"] == pytest.approx(plain["final"]["test"]["loss"], rel=1e-3)
 
 
 def test_without_numba_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,7 +283,7 @@ def test_of_our_own_arithmetic_none_reads_its_text() -> None:
         for path in files
         if path.stem not in ("__init__", "figure", "columns")
     }
-    for root in (*TRAIN_ROOTS, *sorted(roots), "rankfall.train.fused.engine"):
+    for root in (*TRAIN_ROOTS, *sorted(roots), "rankfall.train.machine.engine"):
         assert not [
             file for file, digest in Sources().code_files([root]).items() if digest.startswith(fingerprint.WHOLE)
         ]

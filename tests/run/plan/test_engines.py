@@ -1,9 +1,7 @@
-"""Guards who computes a cell's steps: from the configuration alone, part of the key, and never the fused engine for what it was not
-checked with."""
+"""Guards who computes a cell's steps: from configuration and code alone, and part of the key."""
 
 import importlib.util
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from plans import VALID, changed, component, refusal
 
 from rankfall import cli
 from rankfall.errors import RankfallError
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan import Plan, engines, make_plan
 from rankfall.run.plan.cost import cell_seconds
 from rankfall.tasks import circle
@@ -23,8 +20,8 @@ def asked(engine: str, **compute: Any) -> dict[str, Any]:
 
 
 def sources_of_the_engine(plan: Plan) -> list[bool]:
-    """Of each cell, whether its key holds the kernels."""
-    return ["rankfall/train/fused/attention.py" in cell.code for cell in plan.cells]
+    """Of each cell, whether its key holds the machine."""
+    return ["rankfall/train/machine/program/fusion.py" in cell.code for cell in plan.cells]
 
 
 def test_the_engine_is_in_the_key_of_the_cells_that_it_serves_and_of_no_others() -> None:
@@ -34,7 +31,7 @@ def test_the_engine_is_in_the_key_of_the_cells_that_it_serves_and_of_no_others()
     assert {cell.engine for cell in plain.cells} == {"plain"} and not any(sources_of_the_engine(plain))
     served = [cell.training.name == "short" for cell in fast.cells]
     assert any(served) and not all(served)
-    assert [cell.engine == "fused" for cell in fast.cells] == served == sources_of_the_engine(fast)
+    assert [cell.engine == "machine" for cell in fast.cells] == served == sources_of_the_engine(fast)
     assert [one.key == other.key for one, other in zip(plain.cells, fast.cells)] == [not one for one in served]
     assert [one.spec == other.spec for one, other in zip(plain.cells, fast.cells)] == [True] * len(served)
 
@@ -45,18 +42,12 @@ def test_the_choice_does_not_depend_on_what_is_installed(monkeypatch: pytest.Mon
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *of: None if name == "numba" else find(name, *of))
     assert [cell.key for cell in make_plan(asked("auto")).cells] == with_numba
     with pytest.raises(RankfallError, match=r"numba.*pip install 'rankfall\[fast\]'.*engine: plain") as error:
-        engines.check_installed({"plain", "fused"})
+        engines.check_installed({"plain", "machine"})
     assert "\n" not in str(error.value)
     engines.check_installed({"plain"})
 
 
 REFUSED = {
-    "normaliser": ("architectures/san/normaliser", "l2", "normaliser l2"),
-    "position": ("architectures/san/position", "shaw", "position shaw"),
-    "attention": ("architectures/san/attention", "linear", "attention linear"),
-    "sentinels": ("architectures/san/sentinels", "bos", "sentinels bos"),
-    "norm": ("architectures/san/norm", "rms", "norm rms"),
-    "objective": ("trainings/short/objective", "prefixes", "objective prefixes"),
     "number format": ("trainings/short/dtype", "float64", "float64"),
     "precision": ("trainings/short/precision", "bf16", "precision bf16"),
     "batch": ("trainings/short/batch", 1, "batches of 1"),
@@ -64,38 +55,35 @@ REFUSED = {
 }
 
 
-TRACED = ("normaliser", "position", "attention", "sentinels", "norm", "objective")  # which the machine serves
-
-
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_served_is_plain_and_said(name: str) -> None:
     path, value, why = REFUSED[name]
     config = changed(path, value, changed("measures", {}, asked("auto")))
     plan = make_plan(config)
-    found, traced = engines.engines(plan.cells, plan.config.compute), name in TRACED
-    assert (("machine" if traced else "plain"), why) in found
-    line = refusal(changed("compute/engine", "fused", config))
+    assert ("plain", why) in engines.engines(plan.cells, plan.config.compute)
+    line = refusal(changed("compute/engine", "machine", config))
     assert "compute.engine" in line and why in line and "auto" in line
-    insisting = changed("compute/engine", "machine", config)
-    assert (
-        {cell.engine for cell in make_plan(insisting).cells if cell.training.epochs} == {"machine"}
-        if traced
-        else why in refusal(insisting)
-    )
 
 
-def test_the_machine_is_in_the_key_of_the_cells_that_it_serves_and_of_no_others() -> None:
-    config = changed("measures", {}, changed("architectures/san/normaliser", "l2", asked("auto")))
-    plan, plain = make_plan(config), make_plan(changed("compute/engine", "plain", config))
-    by = {cell.engine for cell in plan.cells if cell.training.epochs}
-    assert by == {"machine", "fused"}
-    assert {
-        cell.engine == "machine" for cell in plan.cells if "rankfall/train/machine/program/fusion.py" in cell.code
-    } == {True}
-    assert all("rankfall/train/machine/runtime.py" in cell.code for cell in plan.cells if cell.engine == "machine")
-    assert [one.key == other.key for one, other in zip(plan.cells, plain.cells)] == [
-        cell.engine == "plain" for cell in plan.cells
-    ]
+SERVED = {
+    "normaliser": ("architectures/san/normaliser", "l2"),
+    "position": ("architectures/san/position", "shaw"),
+    "attention": ("architectures/san/attention", "linear"),
+    "sentinels": ("architectures/san/sentinels", "bos"),
+    "norm": ("architectures/san/norm", "rms"),
+    "objective": ("trainings/short/objective", "prefixes"),
+}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_component_is_served(name: str) -> None:
+    plan = make_plan(changed(*SERVED[name], changed("measures", {}, asked("machine"))))
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
+
+
+def test_an_engine_that_there_is_not_is_refused() -> None:
+    line = refusal(asked("fused"))
+    assert "compute.engine" in line and "auto" in line and "machine" in line and "plain" in line
 
 
 def test_a_component_that_says_it_cannot_be_traced_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,15 +107,15 @@ def test_a_symmetric_task_is_plain_and_said(tmp_path: Path, monkeypatch: pytest.
     }
     plan = make_plan(config)
     why = "task mylab_ring:circle, whose samples are symmetric"
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("plain", why), ("fused", "")}
-    assert why in refusal(changed("compute/engine", "fused", config))
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("plain", why), ("machine", "")}
+    assert why in refusal(changed("compute/engine", "machine", config))
 
 
 def test_wide_networks_with_few_sequences_are_served() -> None:
     """Only the whole of a row has to fill vectors, not the sequences of one place."""
     config = changed("architectures/san/width", 256, changed("trainings/short/batch", 4, asked("auto")))
     plan = make_plan(changed("measures", {}, config))
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("fused", "")}
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
 
 
 def test_the_fast_engine_is_the_default_and_a_plan_without_it_says_what_it_would_do() -> None:
@@ -149,44 +137,21 @@ def test_a_component_of_ones_own_is_traced(tmp_path: Path, monkeypatch: pytest.M
     component(tmp_path, "softmax", "def softmax(logits):\n    return logits.softmax(-1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     plan = make_plan(changed("architectures/san/normaliser", "softmax:softmax", asked("auto")))
-    assert ("machine", "normaliser softmax:softmax") in engines.engines(plan.cells, plan.config.compute)
-
-
-def test_an_edited_component_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the kernels were tested with is noted by digest, so an edit is computed by the code that was edited."""
-    monkeypatch.setitem(engines.CHECKED, "residual", {**engines.CHECKED["residual"], "none": "0" * 12})
-    plan = make_plan(asked("auto"))
-    found = engines.engines(plan.cells, plan.config.compute)
-    assert set(found) == {("machine", "residual none was edited"), ("fused", "")}
-
-
-@pytest.mark.parametrize("module", engines.REPEATED)
-def test_edited_code_around_components_is_traced(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network put together in another way, or another clip, was trained by kernels that know nothing of it."""
-    find, file = Sources._source, f"{module.replace('.', '/')}.py"
-
-    def edit(self: Sources, name: str) -> Any:
-        found = find(self, name)
-        return replace(found, digest="0" * 12) if found and found.file == file else found
-
-    monkeypatch.setattr(Sources, "_source", edit)
-    plan = make_plan(changed("measures", {}, asked("auto")))
-    assert ("machine", f"{module} was edited") in engines.engines(plan.cells, plan.config.compute)
-    assert all(cell.engine != "fused" for cell in plan.cells)
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
 
 
 def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, results = tmp_path / "c.json", str(tmp_path / "results")
-    path.write_text(json.dumps(changed("architectures/san/position", "shaw", asked("auto"))))
+    path.write_text(json.dumps(changed("trainings/short/dtype", "float64", asked("auto"))))
     assert cli.main(["plan", "--config", str(path), "--results", results]) == 0
     said = capsys.readouterr().out
-    assert "machine, traced: san (position shaw)" in said and "fused, by hand: full\n" in said
+    assert "plain, autograd: full, san (float64)" in said
     assert cli.main(["plan", "--config", str(path), "--results", results, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["engines"]
-    assert {(one["engine"], one["why"]) for one in found} == {("machine", "position shaw"), ("fused", "")}
+    assert {(one["engine"], one["why"]) for one in found} == {("plain", "float64")}
 
 
 def test_the_estimate_knows_engines() -> None:
     (cell, *_) = make_plan(VALID).cells
     designs = cell.task, cell.architecture, cell.training
-    assert cell_seconds(*designs, "fused") <= cell_seconds(*designs, "machine") < cell_seconds(*designs, "plain")
+    assert cell_seconds(*designs, "machine") < cell_seconds(*designs, "plain")

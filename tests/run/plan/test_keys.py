@@ -340,8 +340,8 @@ def test_new_seeds_leave_shards_of_other_seeds_alone() -> None:
 @pytest.mark.parametrize(
     ("how", "together"),
     [
-        ({"engine": "fused"}, 1),
-        ({"engine": "fused", "threads": 2}, 3),
+        ({"engine": "machine"}, 1),
+        ({"engine": "machine", "threads": 2}, 3),
         ({"engine": "plain"}, 3),
         ({"engine": "auto", "device": "cuda"}, 3),
     ],

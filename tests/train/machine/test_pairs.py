@@ -72,5 +72,5 @@ def test_sums_in_another_order_are_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     assert any(value.any() for value in biases(members))
     a = Architecture("a", **VECTORS, **NETWORKS["published"])
     t = Training("t", objective=Component("values"), epochs=1, batch=31)
-    found = remainder(a, SHAPE, t, batch_of(31), Machined.name)
+    found = remainder(a, SHAPE, t, batch_of(31))
     assert found is not None and found.parameter.endswith("bias")

@@ -97,9 +97,9 @@ class Compute(Entry):
     """How to compute results. Nothing here is part of a key but the engine that a cell has from it."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
-    engine: Literal["auto", "plain", "fused", "machine"] = Field(
+    engine: Literal["auto", "plain", "machine"] = Field(
         "auto",
-        description="of training steps: auto, the fastest that serves; plain, through autograd; fused or machine, insist",
+        description="of training steps: auto, the machine where it serves; plain, through autograd; machine, insist",
     )
     threads: Threads = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")

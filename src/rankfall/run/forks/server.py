@@ -43,7 +43,7 @@ FIGURES = (
     *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn"),
     *("rankfall.report.style", "altair"),
 )
-FAST = ("numba", "rankfall.train.fused.engine", "rankfall.train.machine.agreement")
+FAST = ("numba", "rankfall.train.machine.agreement")
 NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")
 MODELS = (
     "transformers.modeling_utils",
@@ -224,7 +224,6 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     yield analyse_trials
     if engines - {"plain"}:
         yield from (importing(name) for name in FAST)
-    if "fused" in engines:
         yield read_kernels
     names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
     if any("rankfall/models/load.py" in measure.code for measure in measured):
@@ -239,13 +238,13 @@ def importing(name: str) -> Callable[[], object]:
 
 
 def read_kernels() -> None:
-    """Has the machine code of the fused engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
+    """Has the machine code of the engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
     would start, be it one that does without."""
-    from rankfall.train.fused import cache, engine
+    from rankfall.train.machine import cache, runtime
 
-    folder = cache.cache_folder()
+    folder = cache.cache_folder(runtime.SOURCES)
     if folder is not None and cache.is_whole(folder):
-        engine.prepare()
+        runtime.prepare("float32")
 
 
 def analyse_trials() -> None:

@@ -26,7 +26,7 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.memory import members_at_once
-from rankfall.run.plan.engines import FUSED, MACHINE, PLAIN, check_installed
+from rankfall.run.plan.engines import MACHINE, PLAIN, check_installed
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
@@ -56,7 +56,7 @@ def train_cells(
     """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
     check_installed({cell.engine for cell in cells})
     missing = find_missing(cells, store)
-    prepare({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
+    prepare_engines({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         checked = check_cells(missing, store, progress.note)
@@ -194,11 +194,7 @@ def keep_stack(
 
 
 def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
-    """The engine of a group's steps; None: through autograd. Both others need numba, which not everybody has."""
-    if engine == FUSED:
-        from rankfall.train.fused.engine import Fused
-
-        return Fused(members, cell.architecture, cell.training)
+    """The engine of a group's steps; None: through autograd. The machine needs numba, which not everybody has."""
     if engine == MACHINE:
         from rankfall.train.machine.engine import Machined
 
@@ -206,16 +202,12 @@ def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> Step
     return members.engine
 
 
-def prepare(engines: set[str]) -> None:
+def prepare_engines(engines: set[str]) -> None:
     """Has the kernels of these engines compiled."""
-    if FUSED in engines:
-        from rankfall.train.fused import engine as fused
-
-        fused.prepare()
     if MACHINE in engines:
-        from rankfall.train.machine import engine as traced
+        from rankfall.train.machine.engine import prepare
 
-        traced.prepare()
+        prepare()
 
 
 def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint:

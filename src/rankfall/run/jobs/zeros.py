@@ -50,4 +50,4 @@ def remainder_of(cell: "Cell", store: "Store") -> "Remainder | None":
     with numerics(cell.code):
         data = stacked([cell], [dataset], torch.device("cpu"))
         batch = next(data.epoch([cell.seed], 0, training.batch, training.shuffle))
-        return remainder(cell.architecture, shape_of(cell, dataset), training, batch, cell.engine)
+        return remainder(cell.architecture, shape_of(cell, dataset), training, batch)

@@ -93,7 +93,7 @@ class Drafts:
         data_roots = (*DATA_ROOTS, self.module("task", task.task))
         used = parts(task, architecture, training)
         check_precision(training, self.compute.device, f"{series.origin} ({training.name})")
-        engine = engine_of(self.compute, task, architecture, training, self.sources)
+        engine = engine_of(self.compute, task, architecture, training)
         roots = frozenset(
             (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(self.module(kind, part) for kind, part in used))
         )

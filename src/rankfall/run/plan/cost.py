@@ -16,8 +16,8 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
 
-CALL = {"plain": 2.0e-4, "fused": 4.0e-5, "machine": 4.0e-5}  # seconds a layer and step, by engine
-RATE = {"plain": 6.0e10, "fused": 8.0e10, "machine": 7.0e10}  # operations a second
+CALL = {"plain": 2.0e-4, "machine": 4.0e-5}  # seconds a layer and step, by engine
+RATE = {"plain": 6.0e10, "machine": 8.0e10}  # operations a second
 SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
 SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
 

@@ -19,7 +19,7 @@ from rankfall.nets.network import Shape
 from rankfall.streams import words
 from rankfall.train import recipe
 from rankfall.train.dropout import LEVELS
-from rankfall.train.fused import shares
+from rankfall.train.machine import shares
 from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
 from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from rankfall.train.machine.evaluation import add_up, parts_of

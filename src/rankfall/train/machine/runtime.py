@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from rankfall.train.fused import cache, pages
-from rankfall.train.machine import codes
+from rankfall.train.machine import cache, codes, pages
 from rankfall.train.machine.kernels.interpreter import run_members
 
 # What the names of the modules begin with that the machine is compiled of.
 SOURCES = (
     "rankfall.train.machine.kernels.",
     "rankfall.train.machine.codes",
-    *(f"rankfall.train.fused.{name}" for name in ("compiled", "philox", "tile")),
 )
 NOTHING = np.zeros(1, np.int64)
 

@@ -11,7 +11,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NativeLowering
 
-from rankfall.train.fused.compiled import INNER, JIT
+from rankfall.train.machine.kernels.compiled import INNER, JIT
 
 
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]

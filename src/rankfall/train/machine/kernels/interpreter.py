@@ -2,9 +2,9 @@
 
 import math
 
-from rankfall.train.fused.compiled import entry
 from rankfall.train.machine import codes
 from rankfall.train.machine.kernels.blocks import pointwise
+from rankfall.train.machine.kernels.compiled import entry
 from rankfall.train.machine.kernels.gather import gather, running_sums, scatter
 from rankfall.train.machine.kernels.general import general
 from rankfall.train.machine.kernels.inner import compiled

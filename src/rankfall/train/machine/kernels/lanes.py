@@ -8,7 +8,7 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from rankfall.train.fused.tile import declared, shuffled
+from rankfall.train.machine.kernels.registers import declared, shuffled
 from rankfall.train.machine.kernels.vector import Vector, suffix
 
 

@@ -8,12 +8,12 @@ Of row r, lane l is element e[r] + l step.
 from numba import types
 from numba.extending import intrinsic
 
-from rankfall.train.fused.philox import blocks_of_words
-from rankfall.train.fused.tile import LANES
 from rankfall.train.machine.codes import BLOCK, KEY, REGISTERS, STEP
 from rankfall.train.machine.kernels.gather import place
 from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.memory import address_of, ahead, double_of, pointer_to, real
+from rankfall.train.machine.kernels.philox import blocks_of_words
+from rankfall.train.machine.kernels.registers import LANES
 
 WORDS = 4  # of a block of Philox, each for four elements
 

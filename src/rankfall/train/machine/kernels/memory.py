@@ -7,7 +7,7 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from rankfall.train.fused.tile import LANES, declared, first_of, spread_over
+from rankfall.train.machine.kernels.registers import LANES, declared, first_of, spread_over
 from rankfall.train.machine.kernels.vector import INT, Truths, Vector, suffix, width
 
 

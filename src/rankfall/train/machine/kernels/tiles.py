@@ -12,8 +12,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from rankfall.train.fused.tile import declared, first_of, host_features, spread_over
 from rankfall.train.machine.kernels.memory import REGISTER
+from rankfall.train.machine.kernels.registers import declared, first_of, host_features, spread_over
 from rankfall.train.machine.kernels.vector import INT
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16

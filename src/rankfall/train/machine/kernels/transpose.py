@@ -6,8 +6,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from rankfall.train.fused.tile import declared, first_of, shuffled
 from rankfall.train.machine.kernels.memory import REGISTER
+from rankfall.train.machine.kernels.registers import declared, first_of, shuffled
 from rankfall.train.machine.kernels.vector import INT
 
 

@@ -15,7 +15,7 @@ from numba.core.imputils import lower_cast
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, register_model
 
-from rankfall.train.fused.tile import spread_over
+from rankfall.train.machine.kernels.registers import spread_over
 
 BYTES = 64  # of a vector
 INT = ir.IntType(64)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rankfall.train.fused import pages
+from rankfall.train.machine import pages
 
 
 class Refusing(mmap.mmap):

@@ -26,10 +26,9 @@ import numba
 from numba.core import caching
 
 from rankfall.errors import RankfallError
-from rankfall.train.fused.compiled import SETTINGS
-from rankfall.train.fused.tile import COLUMNS, LANES, ROWS
+from rankfall.train.machine.kernels.compiled import SETTINGS
+from rankfall.train.machine.kernels.registers import LANES
 
-PACKAGE = __name__.rpartition(".")[0]
 LOCK = "lock"
 SEAL = "seal"  # the file that says what was kept, byte by byte
 # Settings of numba that make other machine code of the same text, whose sums differ in their last digits.
@@ -38,7 +37,7 @@ SETTINGS_FILE = ".numba_config.yaml"  # where numba looks for the same, in the f
 
 
 @cache
-def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> None:
+def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[str, ...]) -> None:
     """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it.
     `sources`: what the names of the modules begin with that it is compiled of."""
     check_settings()
@@ -155,7 +154,7 @@ def compile_apart(entry: Any, given: tuple[Any, ...]) -> None:
         )
 
 
-def cache_folder(sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> Path | None:
+def cache_folder(sources: tuple[str, ...]) -> Path | None:
     """The folder for this code on this machine; None where none can be made."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -166,8 +165,8 @@ def cache_folder(sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> Path | None:
         return None
 
 
-def digest(sources: tuple[str, ...] = (f"{PACKAGE}.",)) -> str:
-    made_by = numba.__version__, llvmlite.__version__, platform.python_version(), LANES, ROWS, COLUMNS
+def digest(sources: tuple[str, ...]) -> str:
+    made_by = numba.__version__, llvmlite.__version__, platform.python_version(), LANES
     settings = [getattr(SETTINGS, name, None) for name in (*STEERING, "CPU_NAME", "CPU_FEATURES")]
     found = hashlib.sha256(repr((made_by, settings)).encode())
     for name in sorted(name for name in sys.modules if name.startswith(sources)):

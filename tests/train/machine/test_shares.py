@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from rankfall.train.fused.shares import Share, compute_shares, shares, together
+from rankfall.train.machine.shares import Share, compute_shares, shares, together
 
 MANY = list(product(range(1, 24), range(1, 8)))  # members and threads
 

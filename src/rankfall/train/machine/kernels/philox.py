@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from rankfall.train.fused.tile import INT, LANES, shuffled, spread_over, store
+from rankfall.train.machine.kernels.registers import INT, LANES, shuffled, spread_over, store
 
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of the two words of the key, from round to round

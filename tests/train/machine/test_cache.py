@@ -1,8 +1,9 @@
-"""Guards the machine code that the fused engine keeps: not run where a byte of it has changed, made with numba's usual settings alone."""
+"""Guards the machine code that the machine keeps: not run where a byte of it has changed, made with numba's usual settings alone."""
 
 import gc
 import importlib
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
 numba = pytest.importorskip("numba")
-from rankfall.train.fused import cache  # noqa: E402
+from rankfall.train.machine import cache, runtime  # noqa: E402
 
 
 def kept(folder: Path) -> Path:
@@ -84,16 +85,16 @@ def test_a_file_of_settings_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_settings_of_a_file_of_numba_have_a_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = cache.digest()
+    before = cache.digest(runtime.SOURCES)
     monkeypatch.setattr(cache.SETTINGS, "OPT", 1)
-    assert cache.digest() != before
+    assert cache.digest(runtime.SOURCES) != before
 
 
 def test_what_keeps_kernels_from_running_is_no_cells_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell of the job had failed, each half of its stack after another attempt to compile."""
     raw = config(training={"epochs": 1}, grid={"seed": "0..3"}, compute={"engine": "auto"})
     cells, store = make_plan(raw).cells, Store(tmp_path / "store")
-    assert {cell.engine for cell in cells} == {"fused"}
+    assert {cell.engine for cell in cells} == {"machine"}
     monkeypatch.setenv("NUMBA_OPT", "0")
     cache.ready.cache_clear()
     with pytest.raises(RankfallError, match="NUMBA_OPT"):
@@ -101,22 +102,58 @@ def test_what_keeps_kernels_from_running_is_no_cells_fault(tmp_path: Path, monke
     assert not store.find_cells([cell.key for cell in cells])
 
 
+def test_machine_code_is_kept_under_the_text_that_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, text = cache.digest(runtime.SOURCES), cache.text_of
+    name = "rankfall.train.machine.kernels.linear"
+    monkeypatch.setattr(cache, "text_of", lambda one: text(one) + b"#" * (one == name))
+    assert cache.digest(runtime.SOURCES) != before
+    monkeypatch.setattr(cache, "text_of", text)
+    assert cache.digest(runtime.SOURCES) == before
+
+
+TRAIN = """
+import hashlib, test_engine as t
+print(hashlib.sha256(t.trained((7,)).weights.detach().numpy().tobytes()).hexdigest())
+"""
+
+
+def in_a_process(code: str, **environment: str) -> str:
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    told = os.environ | environment | {"PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 @pytest.mark.slow
 def test_kernels_that_are_damaged_are_compiled_anew(tmp_path: Path) -> None:
-    """Cut off, they ended every job with an error of pickle."""
-    train = "import test_engine as t; print(t.trained('fused', [7])[0].weights.double().sum().item())"
-    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    told = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": paths}
-
-    def run() -> str:
-        return subprocess.run(
-            [sys.executable, "-c", train], env=told, capture_output=True, text=True, check=True
-        ).stdout
-
-    first = run()
+    """Cut off, they ended every job with an error of pickle. And the first process, which compiles, computes the bits of all others, which
+    read: one that compiles for itself finds functions as they were compiled alone, and sums in another order."""
+    first = in_a_process(TRAIN, XDG_CACHE_HOME=str(tmp_path))
     (code,) = tmp_path.rglob("*.nbc")
     whole = code.read_bytes()
     code.write_bytes(whole[: len(whole) // 2])
-    assert run() == first
+    assert in_a_process(TRAIN, XDG_CACHE_HOME=str(tmp_path)) == first
     (code,) = tmp_path.rglob("*.nbc")
     assert code.stat().st_size > len(whole) // 2
+    assert in_a_process(TRAIN) == first
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_kept_the_bits_are_the_same(tmp_path: Path) -> None:
+    home = tmp_path / "cache"
+    home.write_text("a file, in which no folder can be made")
+    assert in_a_process(TRAIN, XDG_CACHE_HOME=str(home), TMPDIR=str(tmp_path)) == in_a_process(TRAIN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "features", "lanes"), [("haswell", "+avx,+avx2,+fma", 8), ("x86-64", "+sse2", 4)])
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of processors of x86")
+def test_processors_with_narrower_vectors(name: str, features: str, lanes: int) -> None:
+    """Compiled anew, for vectors of 8 and of 4 numbers."""
+    check = (
+        "import test_engine as t; from rankfall.train.machine.kernels.registers import LANES; "
+        f"assert LANES == {lanes}, LANES; t.test_gradients_are_autograds_in_random_networks(0); "
+        "t.test_gradients_are_autograds_for_vectors_and_values()"
+    )
+    in_a_process(check, NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES=features)

@@ -1,0 +1,52 @@
+"""Vectors as the processor that numba compiles for has them, and what is written with them in LLVM's own words."""
+
+from typing import Any
+
+from llvmlite import binding, ir
+
+from rankfall.train.machine.kernels.compiled import SETTINGS
+
+
+def host_features() -> set[str]:
+    """What the processor that numba compiles for can do."""
+    if SETTINGS.CPU_FEATURES is not None:  # NUMBA_CPU_FEATURES
+        return {name[1:] for name in SETTINGS.CPU_FEATURES.split(",") if name.startswith("+")}
+    return {name for name, there in binding.get_host_cpu_features().items() if there}
+
+
+def lanes(features: set[str]) -> int:
+    """Floats in a vector register: 16 with AVX-512, 8 with AVX2, 4 on ARM."""
+    if "avx512f" in features:
+        return 16
+    return 8 if "avx" in features else 4
+
+
+LANES = lanes(host_features())
+INT, SHORT = ir.IntType(64), ir.IntType(32)
+
+
+def store(builder: Any, value: Any, place: Any, align: int = 4) -> None:
+    builder.store(value, builder.inttoptr(place, value.type.as_pointer()), align=align)
+
+
+def first_of(builder: Any, count: Any, lanes: int) -> Any:
+    """Which lanes of a vector are its first `count`, or all."""
+    places = ir.Constant(ir.VectorType(INT, lanes), list(range(lanes)))
+    return builder.icmp_signed("<", places, spread_over(builder, count, lanes))
+
+
+def declared(builder: Any, name: str, returned: Any, kinds: list[Any]) -> Any:
+    """A function of LLVM's own."""
+    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(returned, kinds), name)
+
+
+def shuffled(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
+    """A vector of the elements of x and y at these places, y's counted after x's."""
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SHORT, len(places)), places))
+
+
+def spread_over(builder: Any, number: Any, lanes: int) -> Any:
+    """A number in all lanes of a vector."""
+    empty = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
+    first = builder.insert_element(empty, number, SHORT(0))
+    return shuffled(builder, first, empty, [0] * lanes)
