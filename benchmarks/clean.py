@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -110,11 +111,17 @@ def masked_loss(net: Network, shape: Shape, inputs: Tensor) -> Tensor:
     return functional.cross_entropy(scores, inputs[asked])
 
 
-def step(short: str, dropout: float) -> Callable[[], None]:
+def compiled_step(short: str, dropout: float) -> Callable[[], None]:
+    """The same by code that PyTorch compiles for it, once a process and network, for which it needs a compiler of C++."""
+    return step(short, dropout, torch.compile)
+
+
+def step(short: str, dropout: float, prepared: Callable[[nn.Module], Any] = lambda net: net) -> Callable[[], None]:
     """A function that trains one network one step on one batch."""
     shape = NETWORKS[short]
-    net = Network(shape, dropout).train()
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    module = Network(shape, dropout).train()
+    net = prepared(module)
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
     size = (shape.batch, shape.length)
     inputs = (
         torch.randint(5 if shape.masked else 0, shape.inputs, size) if shape.tokens else torch.rand(*size, shape.inputs)

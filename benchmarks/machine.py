@@ -1,4 +1,4 @@
-"""Milliseconds of a member-step by autograd on the stack and by the machine, in turn in one process on one thread.
+"""Milliseconds of a member-step by autograd, on one network alone and on a stack, and by the machine, in turn in one process on one thread.
 
 python -m benchmarks.machine [NETWORK ...]
 
@@ -56,12 +56,12 @@ NETWORKS = {
 }
 
 
-def stack(case: Case, engine: str) -> Callable[[], Any]:
-    """Takes a step of all members."""
+def stack(case: Case, engine: str, count: int) -> Callable[[], Any]:
+    """Takes a step of so many members."""
     named = {k: Component(v, OPTIONS.get(v, {})) if isinstance(v, str) else v for k, v in case.parts.items()}
     architecture, shape = Architecture("a", **{**ENDS, **named}), case.shape
     training = replace(TRAINING, objective=Component(case.objective))
-    members = recipe.initial(architecture, shape, range(MEMBERS), [training] * MEMBERS, torch.device("cpu"))
+    members = recipe.initial(architecture, shape, range(count), [training] * count, torch.device("cpu"))
     if engine == "machine":
         members.engine = Machined(members, architecture, shape, training)
     batch, objective = batch_of(shape, members), recipe.objective(training)
@@ -69,7 +69,7 @@ def stack(case: Case, engine: str) -> Callable[[], Any]:
 
 
 def batch_of(shape: Shape, members: Members) -> Samples:
-    rng, sizes = stream(0, "benchmark"), (MEMBERS, TRAINING.batch, shape.length)
+    rng, sizes = stream(0, "benchmark"), (len(members), TRAINING.batch, shape.length)
     if shape.inputs == "vectors":
         inputs = torch.from_numpy(rng.normal(size=(*sizes, shape.size_in))).float()
         return Samples(
@@ -79,22 +79,25 @@ def batch_of(shape: Shape, members: Members) -> Samples:
     return Samples(drawn, drawn.sort(-1).values, members.seeds, ("train", 0), shape.size_in, 5, learned=True)
 
 
+VARIANTS = {"machine": MEMBERS, "autograd on the stack": MEMBERS, "autograd alone": 1}
+
+
 def compare(case: Case) -> tuple[dict[str, float], float]:
-    """Milliseconds of a member-step by both, and seconds until the machine's first step was taken."""
+    """Milliseconds of a member-step by each, and seconds until the machine's first step was taken."""
     began = time.process_time()
-    steps = {"machine": stack(case, "machine")}
+    steps = {"machine": stack(case, "machine", MEMBERS)}
     steps["machine"]()
     first = time.process_time() - began
-    steps |= {engine: stack(case, engine) for engine in ("autograd",)}
-    taken: dict[str, list[float]] = {engine: [] for engine in steps}
+    steps |= {name: stack(case, name, count) for name, count in VARIANTS.items() if name != "machine"}
+    taken: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(ROUNDS):
-        for engine, step in steps.items():
+        for name, step in steps.items():
             began, count = time.process_time(), 0
             while time.process_time() - began < SECONDS:
                 step()
                 count += 1
-            taken[engine].append(1000 * (time.process_time() - began) / count / MEMBERS)
-    return {engine: median(times) for engine, times in taken.items()}, first
+            taken[name].append(1000 * (time.process_time() - began) / count / VARIANTS[name])
+    return {name: median(times) for name, times in taken.items()}, first
 
 
 def main() -> None:
@@ -104,7 +107,7 @@ def main() -> None:
     for name in sys.argv[1:] or NETWORKS:
         found, first = compare(NETWORKS[name])
         machine = found.pop("machine")
-        others = ", ".join(f"{engine} {ms:6.2f} ms ({ms / machine:.2f} times)" for engine, ms in found.items())
+        others = ", ".join(f"{variant} {ms:6.2f} ms ({ms / machine:.1f} times)" for variant, ms in found.items())
         print(f"{name:18} machine {machine:6.2f} ms, {others}; first step after {first:.1f} s", flush=True)
 
 

@@ -1,6 +1,9 @@
 """Member-steps a second: every network of the default run, alone and stacked, by each engine that serves it; and three networks, with
-dropout and without, beside a clean module, of which a careful user runs two processes of one thread each.
+dropout and without, beside a clean module, of which a careful user runs two processes of one thread each, also compiled by PyTorch where
+there is a compiler.
 """
+
+import shutil
 
 from benchmarks import clean, networks
 from benchmarks.limits import Limits, work
@@ -9,6 +12,7 @@ from benchmarks.workers import Variant, Workers, workers
 
 STACK = 16
 CLEAN = "clean module, two processes"
+COMPILED = "clean module compiled, two processes"
 
 
 def measure(results: Results) -> None:
@@ -26,7 +30,10 @@ def measure(results: Results) -> None:
 
 def beside_clean(results: Results, running: Workers, limits: Limits, short: str, dropout: float) -> None:
     name = networks.HEADLINES[short]
-    variants = {CLEAN: Variant("clean:step", (short, dropout), ours=False)} | ours(name, results.tiny, dropout)
+    variants = {CLEAN: Variant("clean:step", (short, dropout), ours=False)}
+    if shutil.which("g++") and not clean.NETWORKS[short].masked and not results.tiny:
+        variants[COMPILED] = Variant("clean:compiled_step", (short, dropout), ours=False)
+    variants |= ours(name, results.tiny, dropout)
     rates = running.rates(variants, **length(results.tiny))
     counted = work(name)
     for label, rate in rates.items():
@@ -56,11 +63,11 @@ def ours(name: networks.Name, tiny: bool, dropout: float | None = None) -> dict[
 
 
 def kind(label: str) -> str:
-    return label if label == CLEAN else label.partition(",")[0]
+    return label if label in (CLEAN, COMPILED) else label.partition(",")[0]
 
 
 def members(label: str) -> int:
-    return 1 if label == CLEAN else int(label.rpartition(" ")[2])
+    return 1 if label in (CLEAN, COMPILED) else int(label.rpartition(" ")[2])
 
 
 def length(tiny: bool, seconds: float = 0.3) -> dict[str, float]:

@@ -43,7 +43,7 @@ FIGURES = (
     *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn"),
     *("rankfall.report.style", "altair"),
 )
-FAST = ("numba", "rankfall.train.machine.agreement")
+FAST = ("numba", "torch._inductor", "rankfall.train.machine.agreement")  # the second is imported by the first trace
 NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")
 MODELS = (
     "transformers.modeling_utils",
