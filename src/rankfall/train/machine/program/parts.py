@@ -14,8 +14,10 @@ def blank(shape: Shape, like: Sequence[Any]) -> View:
     views = [x for x in like if isinstance(x, View)]
     extents = []
     for dim, size in enumerate(shape):
-        same = next((view for view in views if view.shape[dim] == size and view.dims[dim]), None)
-        atoms = same.dims[dim] if same else ((Atom(size, 1),) if size > 1 else ())
+        same = [view.dims[dim] for view in views if view.shape[dim] == size and view.dims[dim]]
+        # One that is expanded, as a learned token is over the samples, does not know which atoms are lanes.
+        known = [atoms for atoms in same if any(atom.lane for atom in atoms)] or same
+        atoms = known[0] if known else ((Atom(size, 1),) if size > 1 else ())
         extents.append([Extent(dim, atom.size, atom.lane, ()) for atom in atoms])
     every = flat(extents)
     lanes = any(extent.lane for extent in every)
