@@ -286,6 +286,84 @@ def test_a_mask_of_the_users():
     assert {row["tokens"] for row in rows} == {16}
 
 
+class Called(nn.Module):
+    """With a mask of a name and form of one's choice, whose inner module may be passed another."""
+
+    def __init__(self, inner=None):
+        super().__init__()
+        self.inner = inner or gpt()
+
+    def forward(self, tokens, attention_mask=None, key_padding_mask=None):
+        if isinstance(self.inner, Called):
+            return self.inner(tokens, attention_mask=None if attention_mask is None else attention_mask[:, None, None])
+        return self.inner(tokens)[0]
+
+
+KEPT = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("inner", "options", "tokens", "padding"),
+    [
+        (None, {"attention_mask": KEPT}, 9, "left out"),
+        (None, {"attention_mask": KEPT.float()}, 9, "left out"),
+        (None, {"attention_mask": (1 - KEPT) * -1e9}, 9, "left out"),
+        (None, {"attention_mask": 0.0 * KEPT}, 12, "none"),  # added to scores: nothing is left out
+        (None, {"attention_mask": KEPT[:, :4]}, 12, "unknown"),
+        (None, {"key_padding_mask": KEPT == 0}, 9, "left out"),
+        (None, {"key_padding_mask": (1 - KEPT) * -1e9}, 9, "left out"),
+        ("inner", {"attention_mask": KEPT}, 9, "left out"),  # the inner one is of pairs of tokens, made from the outer
+        ("inner", {}, 12, "none"),
+    ],
+    ids=range(9),
+)
+def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tokens, padding):
+    model, rows = Called(Called() if inner else None), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(words(0, batch=2), **options).square().mean().backward()
+        optimizer.step()
+    assert {(row["tokens"], row["padding"]) for row in rows} == {(tokens, padding)}
+
+
+def test_a_decoder_has_not_the_padding_of_its_encoder():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.decoder = Called()
+
+        def forward(self, tokens, attention_mask):
+            return self.decoder(tokens, attention_mask=None)
+
+    model, rows = Both(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(words(0, batch=2), KEPT).square().mean().backward()
+        optimizer.step()
+    assert {(row["tokens"], row["padding"]) for row in rows} == {(12, "none")}
+
+
+def test_a_model_that_turns_its_axes_is_asked_about():
+    class Turned(Gpt):
+        def forward(self, tokens):
+            return super().forward(tokens.T)[0]
+
+    for axis in (None, 0, 1):
+        model, rows = Turned(), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        watcher = rankfall.watch(model, to=rows.extend, batch_axis=axis)
+        if axis is None:
+            with pytest.raises(
+                RankfallError, match=r"returns \(6, 4, 16\) where the model was given \(4, 6\) .* say batch_axis=1"
+            ):
+                model(words(0))
+        else:
+            model(words(0)).square().mean().backward()
+            optimizer.step()
+            assert {row["samples"] for row in rows} == {6 if axis == 0 else 4}
+        watcher.close(quiet=True)
+
+
 def test_blocks_that_nobody_calls_who_contains_them():
     """A loop over blocks in the training step: the first step is missed, the next is seen."""
     blocks, rows = nn.ModuleList(GptBlock(8, 2) for _ in range(2)), []

@@ -21,7 +21,7 @@ from rankfall.watch.blocks import Blocks
 from rankfall.watch.hooks import Attached
 from rankfall.watch.numbers import state_numbers
 from rankfall.watch.padding import MaskFunction, asked_mask, given_mask
-from rankfall.watch.states import StatesFunction, input_states, states_of
+from rankfall.watch.states import StatesFunction, input_states, not_turned, states_of
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class CaptureOptions:
     mask: MaskFunction | bool | None = None
     states: StatesFunction | None = None
     passes: str = "training"
+    turned: bool = False  # whether it is to be found out if states have their axes the other way round than the input
 
 
 @dataclass
@@ -54,6 +55,7 @@ class PassRecord:
 
     kind: int
     real: Tensor | None = None  # (B, T) of the mask that was passed
+    given: list[torch.Size] = field(default_factory=list)  # first two axes of what the model was called with
     layers: list[LayerRecord] = field(default_factory=list)
 
 
@@ -113,13 +115,18 @@ class Capture:
         self.depth += 1
         if self.depth == 1:
             self.begin()
-        record = self.now
-        if record is not None and record.real is None and self.options.mask is not False:
-            asked = self.options.mask
-            if callable(asked):
-                record.real = asked_mask(asked, args, kwargs) if self.depth == 1 else None
-            else:
-                record.real = given_mask(module, args, kwargs)
+        record, asked = self.now, self.options.mask
+        if record is None or asked is False:
+            return
+        if callable(asked):
+            record.real = asked_mask(asked, args, kwargs) if self.depth == 1 else record.real
+        else:  # what is passed further in is meant for these blocks: an encoder's mask is not its decoder's
+            says, real = given_mask(module, args, kwargs)
+            record.real = real if says else record.real
+        if self.depth == 1:
+            record.given = [
+                one.shape[:2] for one in (*args, *kwargs.values()) if isinstance(one, Tensor) and one.ndim > 1
+            ]
 
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if torch._C._current_graph_task_id() != -1:
@@ -181,6 +188,8 @@ class Capture:
             return
         block = self.place[id(module)]
         states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
+        if self.options.turned:
+            not_turned(states, self.now.given, self.blocks.names[block])
         self.now.layers.append(self.record(block, states, listener.numbers() if listener is not None else None))
 
     def record(

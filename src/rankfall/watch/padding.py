@@ -6,30 +6,40 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 
-REAL = ("attention_mask", "padding_mask", "decoder_attention_mask", "input_mask")  # 1 or True: a token
+REAL = ("decoder_attention_mask", "attention_mask", "padding_mask", "input_mask")  # 1 or True: a token
 PADDED = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask")  # True or -inf: padding
 MaskFunction = Callable[..., Tensor | None]
 
 
-def given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
-    """Real tokens (B, T) as the arguments of a call say, None if they say nothing that is understood."""
+def given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bool, Tensor | None]:
+    """Whether the arguments of a call say something about padding, and then the real tokens (B, T); None: nothing is padding."""
     named = bound(module, args, kwargs)
-    for name in ("decoder_attention_mask", *REAL):  # a decoder's own before that of its encoder
-        mask = named.get(name)
-        if isinstance(mask, Tensor) and mask.ndim == 2 and not mask.is_floating_point():
-            return mask.detach() != 0
-        if isinstance(mask, Tensor) and mask.ndim == 2 and bool(((mask == 0) | (mask == 1)).all()):
-            return mask.detach() == 1
-    for name in PADDED:
+    for name in (*REAL, *PADDED):
+        if name in named and named[name] is None:
+            continue
         mask = named.get(name)
         if isinstance(mask, Tensor) and mask.ndim == 2:
-            return ~mask.detach() if mask.dtype == torch.bool else mask.detach() == 0
-    return None
+            real = read_mask(mask.detach(), name in PADDED)
+            if real is not None:
+                return True, real
+        elif isinstance(mask, Tensor):  # of pairs of tokens, made from one that was passed further out
+            return False, None
+    return any(name in named for name in (*REAL, *PADDED)), None
+
+
+def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
+    """True where there is a token. Numbers that are added to scores are 0 there and far below 0 at padding; others are 1 and 0."""
+    if mask.is_floating_point():
+        if bool((mask < 0).any()):
+            return mask == 0
+        if padded:
+            return mask == 0
+        return mask == 1 if bool(((mask == 0) | (mask == 1)).all() & (mask == 1).any()) else None
+    return (mask == 0) if padded else (mask != 0)
 
 
 def bound(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
 from rankfall.watch.gradients import QueryKeyWeights, gradient_norm
 
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
+NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
 NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention was seen in the block"
 
@@ -58,13 +59,8 @@ def of_states(layer: LayerRecord) -> dict[str, Any]:
     found: dict[str, Any] = {name: mean(layer.numbers[name]) for name in STATE}
     reason = ""
     if any(found[name] is None for name in STATE):
-        reason = (
-            NOT_FINITE
-            if found["norm"] is None
-            else ONE_TOKEN
-            if layer.tokens <= layer.samples
-            else outside(layer.dtype)
-        )
+        size = NO_TOKEN if not layer.tokens else ONE_TOKEN if layer.tokens <= layer.samples else ""
+        reason = size or (NOT_FINITE if found["norm"] is None else outside(layer.dtype))
     known = layer.numbers["residual"]
     known = known[~known.isnan()]
     floor = bool(at_floor(known, layer.dtype).double().mean() > 0.5) if len(known) else None

@@ -54,7 +54,8 @@ def watch(
             raise RankfallError(f"{name} is {function!r}: it must be a function")
     found = found_blocks.find_blocks(model, blocks)
     weights = [gradients.query_key_weights(one, queries, keys) for one in found.modules]
-    options = CaptureOptions(samples, axis_of_batch(found.modules, found.names, batch_axis), mask, states, passes)
+    axis = axis_of_batch(found.modules, found.names, batch_axis)
+    options = CaptureOptions(samples, axis, mask, states, passes, turned=batch_axis is None and axis == 0)
     stop = conditions(raise_if)
     sinks: list[Sink] = open_sinks(to) if process_number() == 0 else []
     return Watcher(model, found, weights, sinks, stop, options, every, start, automatic)

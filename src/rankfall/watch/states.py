@@ -59,6 +59,17 @@ def input_states(
     return first.detach().transpose(0, 1) if batch_axis else first.detach()
 
 
+def not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
+    """One line where a model turns (batch, tokens) of its input to (tokens, batch): batch_axis has not been said."""
+    here = tuple(states.shape[:2])
+    shapes = [tuple(one) for one in given]
+    if here[0] != here[1] and here not in shapes and here[::-1] in shapes:
+        raise RankfallError(
+            f"block {name} returns {tuple(states.shape)} where the model was given {here[::-1]} (batch, tokens): say batch_axis=1 if its "
+            "states are (tokens, batch, width), or batch_axis=0 if they are not"
+        )
+
+
 def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int | None) -> int:
     """0 or 1: asked for, or known from PyTorch's own layers. Others that hold attention with the batch second may turn axes round
     or not."""
