@@ -383,7 +383,11 @@ def test_blocks_that_nobody_calls_who_contains_them():
     [
         ("dict", {}, r"block transformer.h.0 \(Changed\) returns a dict with hidden, other: say states="),
         ("words", {}, "returns str, no tensor of states"),
-        ("flat", {}, r"returns float32 \(24, 16\) where states \(batch, tokens, width\) are needed"),
+        (
+            "flat",
+            {},
+            r"returns float32 \(24, 16\) \(states=lambda output: output\[None\], .* where states .* are needed",
+        ),
         ("picture", {}, "states=lambda output: output.flatten"),
         ("token", {}, "return states of one token"),
         (None, {"mask": lambda *given: 3}, "mask returns int"),
@@ -431,6 +435,21 @@ def test_states_of_a_dict_by_a_function():
         model(torch.randn(2, 5, 16)).square().sum().backward()
         optimizer.step()
     assert [row["layer"] for row in rows] == [0, 1, 2] and all(row["residual"] for row in rows)
+
+
+def test_rows_of_one_graph_are_tokens_of_one_sample():
+    class Flat(GptBlock):
+        def forward(self, x):
+            return super().forward(x[None])[0]
+
+    model, rows = nn.Sequential(Flat(16, 2), Flat(16, 2)), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend, states=lambda output: output[None]):
+        model(torch.randn(5, 16)).square().sum().backward()
+        optimizer.step()
+    assert [(row["layer"], row["samples"], row["tokens"], row["mask"]) for row in rows] == [
+        (n, 1, 5, "causal") for n in range(3)
+    ]
 
 
 def test_a_model_that_is_only_evaluated_is_one_line():

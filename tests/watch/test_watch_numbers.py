@@ -18,23 +18,6 @@ def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), **DOUBLE)
 
 
-def test_the_effective_rank_of_known_matrices():
-    assert effective_rank(torch.eye(5, **DOUBLE)).item() == pytest.approx(5)
-    assert effective_rank(random(1, 7).expand(4, 7)).item() == pytest.approx(1)
-    shares = torch.tensor([0.5, 0.25, 0.25], **DOUBLE)
-    turned = torch.linalg.qr(random(6, 6))[0][:, :3] * shares @ torch.linalg.qr(random(4, 4, seed=1))[0][:3]
-    assert effective_rank(turned).item() == pytest.approx(2**1.5)  # entropy 1.5 bits
-    assert effective_rank(torch.zeros(2, 3, **DOUBLE)).isnan()
-
-
-@pytest.mark.parametrize("shape", [(9, 4), (4, 9)])
-def test_the_effective_rank_is_that_of_singular_values(shape):
-    x = random(3, *shape) * 2.0**-400
-    p = torch.linalg.svdvals(x * 2.0**400)
-    p = p / p.sum(-1, keepdim=True)
-    assert torch.allclose(effective_rank(x), (-(p * p.log()).sum(-1)).exp(), rtol=1e-12)
-
-
 def test_states_have_the_residual_of_the_rank_study():
     x = random(3, 5, 4).float()
     found = state_numbers(x, None)
@@ -47,6 +30,15 @@ def test_padding_is_as_if_it_were_not_there():
     found, alone = state_numbers(x, real), [state_numbers(x[:1, :3], None), state_numbers(x[1:, 2:], None)]
     for name, values in found.items():
         assert torch.equal(values, torch.cat([one[name] for one in alone]))
+
+
+def test_effective_ranks_of_large_states_are_of_fewer_samples_and_tokens():
+    x = random(8, 600, 530)
+    found = state_numbers(x, None)["effective_rank"]
+    rows = torch.linspace(0, 599, 512, dtype=torch.float64).round().long()
+    assert found[0].item() == pytest.approx(effective_rank(x[0, rows]).item()) and found[1:].isnan().all()
+    small = state_numbers(x[:, :200], None)["effective_rank"]
+    assert torch.allclose(small, effective_rank(x[:, :200])) and len(small) == 8
 
 
 def test_what_has_no_residual_is_no_number():

@@ -20,7 +20,7 @@ COLUMNS = (
     Column("residual", "float", "|X - 1 x^T| / |X| about the mean token, composite norm; mean over samples", nullable=True),
     Column("residual_floor", "bool", "the residual is rounding noise of `dtype`", nullable=True),
     Column("norm", "float", "length of a token's vector, mean over tokens and samples", nullable=True),
-    Column("effective_rank", "float", "exponential of the entropy of the shares of singular values", nullable=True),
+    Column("effective_rank", "float", "exponential of the entropy of the shares of singular values; of at most 512 tokens", nullable=True),
     Column("state_reason", "text", "why these are null, else empty"),
     Column("entropy", "float", "of a row of attention weights, in nats; of a causal mask without the first row", unit="nats",
     nullable=True), Column("largest_share", "float", "largest weight of the same rows, mean", nullable=True),

@@ -9,25 +9,47 @@ from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.powers import measurable
 from rankfall.rank.residual import relative_residual
 
+MOST_TOKENS = 512  # of a sample, for its effective rank
+WORK = 8 * 256**3  # for the effective ranks of a layer
 ROWS = 256  # rows of attention weights that are looked at, evenly spaced
 
 
 def state_numbers(states: Tensor, real: Tensor | None) -> dict[str, Tensor]:
     """Each (S,) of states (S, T, D); `real` (S, T): which are tokens. NaN where there is no number: one token, zeros, overflow."""
     if real is not None and not bool(real.all()):
-        alone = [state_numbers(x[here][None], None) for x, here in zip(states, real)]
-        return {name: torch.cat([one[name] for one in alone]) for name in alone[0]}
-    computed = states.dtype
+        alone = [residual_and_norm(x[here][None]) for x, here in zip(states, real)]
+        found = {name: torch.cat([one[name] for one in alone]) for name in alone[0]}
+    else:
+        found = residual_and_norm(states)
+    return found | {"effective_rank": ranks(states, real)}
+
+
+def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
+    """Residual and norm (S,) of states (S, T, D) that are all tokens."""
     x = states.to(precise(states))
     none = x.new_full((len(x),), torch.nan)
     if x.shape[1] == 0:
-        return dict.fromkeys(("residual", "norm", "effective_rank"), none)
-    known = measurable(x, computed) & (x.shape[1] > 1)
+        return {"residual": none, "norm": none}
+    known = measurable(x, states.dtype)
     return {
-        "residual": torch.where(known, relative_residual(x, computed=computed), none) if x.shape[1] > 1 else none,
+        "residual": torch.where(known, relative_residual(x, computed=states.dtype), none) if x.shape[1] > 1 else none,
         "norm": torch.where(x.isfinite().all((-2, -1)), torch.linalg.vector_norm(x, dim=-1).mean(-1), none),
-        "effective_rank": torch.where(known, effective_rank(torch.where(known[:, None, None], x, 0.0)), none),
     }
+
+
+def ranks(states: Tensor, real: Tensor | None) -> Tensor:
+    """Effective ranks (S,), NaN for samples that are left out: time grows with the third power of the smaller of tokens and width, so that
+    of large matrices fewer samples are taken, and `MOST_TOKENS` of their tokens."""
+    found = torch.full((len(states),), torch.nan, dtype=precise(states), device=states.device)
+    size = min(*states.shape[1:], MOST_TOKENS)
+    for sample in range(min(len(states), max(1, int(WORK / size**3)))):
+        x = states[sample] if real is None else states[sample][real[sample]]  # (T, D)
+        if min(x.shape) > MOST_TOKENS:
+            x = x[spaced_rows(len(x), x.device, MOST_TOKENS)]
+        x = x.to(precise(x))
+        if len(x) > 1 and bool(measurable(x, states.dtype)):
+            found[sample] = effective_rank(x)
+    return found
 
 
 def weight_numbers(weights: Tensor, rows: Tensor, real: Tensor | None) -> dict[str, Tensor]:

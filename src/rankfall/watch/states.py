@@ -36,6 +36,8 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
                             "of (batch, channels, height, width) output.flatten(2).mT")  # fmt: skip
     if found.ndim != 3 or not found.is_floating_point() or not found.numel():
         said = f"{str(found.dtype).removeprefix('torch.')} {shape}"
+        if found.ndim == 2 and found.is_floating_point():  # of one graph, for example
+            said += " (states=lambda output: output[None], if its rows are tokens of one sample)"
         raise RankfallError(
             f"{called} returns {said} where states (batch, tokens, width) are needed: {HINT}, or name other modules by blocks="
         )
