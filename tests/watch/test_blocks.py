@@ -67,6 +67,13 @@ def test_a_block_that_is_used_again_is_one():
     assert find_blocks(nn.Sequential(block, block, block)).names == ("0",)
 
 
+def test_other_stacks_are_told():
+    model = nn.ModuleDict({"encoder": encoder(2), "decoder": encoder(3)})
+    assert find_blocks(model).others == ("encoder.layers",)
+    assert "not watched: encoder.layers" in find_blocks(model).summary()
+    assert find_blocks(Gpt(2)).others == find_blocks(model, "encoder.layers").others == ()
+
+
 def test_what_contains_blocks_is_known():
     model = nn.Sequential(encoder(2), nn.Linear(8, 3))
     assert find_blocks(model).ancestors == (model, model[0])
@@ -89,6 +96,7 @@ def test_blocks_can_be_named(wanted):
     [
         (nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)), None, r"no blocks .* 2 x Linear \(0\), 1 x ReLU.*blocks="),
         (nn.ModuleList(nn.ModuleList([Experts(), GptBlock(4, 2)]) for _ in range(2)), "*", "ModuleList, which is never called"),
+        (nn.ModuleDict({"body": nn.ModuleList([nn.ModuleList([Experts(), Experts()])])}), None, "body holds lists, of which no"),
         (Gpt(2), "layers.*", "names no module of the model; there are"),
         (Gpt(2), ["h.0"], "'h.0' is no module inside"),
         (Gpt(2), [nn.Linear(2, 2)], "Linear is no module inside"),

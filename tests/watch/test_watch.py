@@ -516,6 +516,30 @@ def test_a_condition_of_a_layer_that_is_not_there():
         train(gpt(), 2, watched([], raise_if="norm[9] > 1"))
 
 
+def test_two_watchers_of_one_model():
+    first, second = [], []
+
+    def begin(model):
+        blocks = list(model.transformer["h"])
+        return [
+            rankfall.watch(model, every=2, to=first.extend),
+            rankfall.watch(model, every=3, to=second.extend, blocks=blocks[:2]),
+        ]
+
+    plain, _ = train(gpt(), 6)
+    found, watchers = train(gpt(), 6, begin)
+    for one in watchers:
+        one.close()
+    assert same(plain, found)
+    assert steps_of(first) == [1, 2, 4, 6] and steps_of(second) == [1, 3, 6]
+    shared = [
+        [{name: row[name] for name in CURVES} for row in rows if row["step"] == 6 and row["layer"] < 3]
+        for rows in (first, second)
+    ]
+    assert shared[0] == shared[1] and len(shared[0]) == 3
+    assert torch._dynamo.eval_frame._stance.stance == "default"
+
+
 def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path):
     model, rows = gpt(), []
     with rankfall.watch(model, to=rows.extend):

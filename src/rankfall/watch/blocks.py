@@ -33,11 +33,13 @@ class Blocks:
     names: tuple[str, ...]
     modules: tuple[nn.Module, ...]
     ancestors: tuple[nn.Module, ...]
+    others: tuple[str, ...] = ()  # lists that could have been meant: an encoder's beside its decoder's
 
     def summary(self) -> str:
         kinds = sorted({type(unwrapped(one)).__name__ for one in self.modules})
         ends = f"{self.names[0]} .. {self.names[-1]}" if len(self.names) > 1 else self.names[0]
-        return f"{len(self.modules)} x {' / '.join(kinds)} ({ends})"
+        others = f"; not watched: {', '.join(self.others)}" if self.others else ""
+        return f"{len(self.modules)} x {' / '.join(kinds)} ({ends}{others})"
 
 
 def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
@@ -58,7 +60,21 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
         and not isinstance(one, NEVER_CALLED)
         and any(id(part) in members for part in one.modules())
     ]
-    return Blocks(tuple(found), tuple(found.values()), tuple(above))
+    others = beside(named, found) if wanted is None else ()
+    return Blocks(tuple(found), tuple(found.values()), tuple(above), others)
+
+
+def beside(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tuple[str, ...]:
+    """Lists of two or more that could be blocks too, and are neither in those found nor around them."""
+    runs = [list(run) for run in lists(named)]
+    apart = [
+        run[0].rpartition(".")[0]
+        for run in runs
+        if not any(
+            f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.") for one in run for other in found
+        )
+    ]
+    return tuple(one for one in apart if one and not any(one.startswith(f"{other}.") for other in apart))
 
 
 def plain(name: str) -> str:
@@ -73,17 +89,25 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 def searched(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
     """The run with the most parameters, of the first kind of which there is one."""
+    # Lists of lists hold the pieces of layers: branches, of which none returns the state.
+    split = [
+        name
+        for name, one in named.items()
+        if isinstance(one, nn.ModuleList) and any(isinstance(part, NEVER_CALLED) for part in one)
+    ]
+    whole = {name: one for name, one in named.items() if not any(name.startswith(f"{piece}.") for piece in split)}
     for kind in (lists, neighbours, classes):
-        runs = list(kind(named))
+        runs = list(kind(whole))
         if runs:
             return max(runs, key=weights_of)
-    short = list(lists(named, least=1))
+    short = list(lists(whole, least=1))
     if short:
         return max(short, key=weights_of)
+    pieces = f"; {split[0]} holds lists, of which no module returns the state of a layer" if split else ""
     raise RankfallError(
-        f"no blocks were found in {type(named['']).__name__}: blocks are two or more modules of one kind, with parts of their own, "
-        f"that map "
-        f"states (batch, tokens, width) to states; there are {seen(named)}. Name them: blocks='layers.*', or a list of names or modules"
+        f"no blocks were found in {type(named['']).__name__}: blocks are two or more modules of one kind, with parts of their own, that "
+        f"map states (batch, tokens, width) to states; there are {seen(named)}{pieces}. Name them: blocks='layers.*', or a list of names "
+        "or modules"
     )
 
 
@@ -108,15 +132,10 @@ def neighbours(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
 
 
 def classes(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
-    """All modules of one class, wherever they are; but not those that a list holds in pieces, of which no module makes a state."""
-    pieces = [
-        name
-        for name, one in named.items()
-        if isinstance(one, nn.ModuleList) and any(isinstance(m, NEVER_CALLED) for m in one)
-    ]
+    """All modules of one class, wherever they are."""
     groups: dict[type, dict[str, nn.Module]] = {}
     for name, one in named.items():
-        if name and composed(one) and not any(name.startswith(f"{piece}.") for piece in pieces):
+        if name and composed(one):
             group = groups.setdefault(type(unwrapped(one)), {})
             if not any(name.startswith(f"{other}.") for other in group):
                 group[name] = one
