@@ -25,6 +25,27 @@ def test_states_have_the_residual_of_the_rank_study():
     assert torch.allclose(found["norm"], x.double().square().sum(-1).sqrt().mean(-1))
 
 
+def test_large_states_are_looked_at_a_sample_at_a_time(monkeypatch):
+    x, real = random(5, 6, 4).float(), torch.ones(5, 6, dtype=torch.bool)
+    whole = state_numbers(x, real)
+    monkeypatch.setattr("rankfall.watch.numbers.MOST_NUMBERS", 50)
+    parts = state_numbers(x, real)
+    assert all(torch.allclose(parts[name], values, rtol=1e-14) and len(values) == 5 for name, values in whole.items())
+
+
+def test_rows_that_are_looked_at_are_fewer_where_there_are_many_heads():
+    from rankfall.watch.numbers import looked_at
+
+    cpu = torch.device("cpu")
+    assert [len(looked_at(*sizes, cpu)) for sizes in ((4, 200), (12, 1024), (32, 8192), (64, 2**20))] == [
+        200,
+        256,
+        16,
+        16,
+    ]
+    assert looked_at(32, 8192, cpu)[[0, -1]].tolist() == [0, 8191]
+
+
 def test_padding_is_as_if_it_were_not_there():
     x, real = random(2, 5, 4), torch.tensor([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]).bool()
     found, alone = state_numbers(x, real), [state_numbers(x[:1, :3], None), state_numbers(x[1:, 2:], None)]

@@ -9,6 +9,7 @@ from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.powers import measurable
 from rankfall.rank.residual import relative_residual
 
+MOST_NUMBERS = 2**22  # in float64 at a time
 MOST_TOKENS = 512  # of a sample, for its effective rank
 WORK = 8 * 256**3  # for the effective ranks of a layer
 ROWS = 256  # rows of attention weights that are looked at, evenly spaced
@@ -25,7 +26,11 @@ def state_numbers(states: Tensor, real: Tensor | None) -> dict[str, Tensor]:
 
 
 def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
-    """Residual and norm (S,) of states (S, T, D) that are all tokens."""
+    """Residual and norm (S,) of states (S, T, D) that are all tokens; of large ones a sample at a time, so that memory is that of one."""
+    few = max(1, MOST_NUMBERS // max(states[0].numel(), 1))
+    if len(states) > few:
+        parts = [residual_and_norm(part) for part in states.split(few)]
+        return {name: torch.cat([one[name] for one in parts]) for name in parts[0]}
     x = states.to(precise(states))
     none = x.new_full((len(x),), torch.nan)
     if x.shape[1] == 0:
@@ -81,7 +86,12 @@ def row_mean(values: Tensor, rows: Tensor) -> Tensor:
     return kept / (rows.sum(-1) * values.shape[1])
 
 
-def spaced_rows(tokens: int, device: torch.device, most: int = ROWS) -> Tensor:
+def looked_at(heads: int, tokens: int, device: torch.device) -> Tensor:
+    """The rows of attention weights (H, T, T) that are looked at."""
+    return spaced_rows(tokens, device, min(ROWS, max(16, MOST_NUMBERS // (heads * tokens))))
+
+
+def spaced_rows(tokens: int, device: torch.device, most: int) -> Tensor:
     if tokens <= most:
         return torch.arange(tokens, device=device)
     return torch.linspace(0, tokens - 1, most, device=device, dtype=torch.float64).round().long()
