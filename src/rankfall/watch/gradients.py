@@ -107,6 +107,8 @@ def gradient_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[float | No
         gradient: Any = weight.grad
         if gradient is None or gradient.is_sparse:
             continue
+        if hasattr(gradient, "to_local"):  # to have all of it, every process would have to join in
+            return None, "the gradient is spread over several processes"
         part = gradient.detach() if third < 0 else gradient.detach().chunk(3, axis)[third]
         squares.append(torch.linalg.vector_norm(part, dtype=precise(part)).item() ** 2)
     if not squares:

@@ -29,6 +29,10 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
         raise RankfallError(
             f"{called} returns {type(found).__name__}, no tensor of states: {HINT}, or name other modules by blocks="
         )
+    if hasattr(found, "to_local"):
+        raise RankfallError(
+            f"{called} returns states that are spread over several processes: say states=lambda output: output.to_local()"
+        )
     shape = tuple(found.shape)
     if found.ndim == 4 and states is None:
         raise RankfallError(f"{called} returns {shape}: of (batch, height, width, channels) say states=lambda output: "
