@@ -36,10 +36,16 @@ def norm(*values):
 
 @pytest.mark.parametrize(
     "names",
-    [("attn__q_proj", "attn__k_proj"), ("attention__self__query", "attention__self__key"), ("wq", "wk"), ("SelfAttention__q", "SelfAttention__k"),
-     ("to_q", "to_k"), ("attention__q_lin", "attention__k_lin")],
+    [
+        ("attn__q_proj", "attn__k_proj"),
+        ("attention__self__query", "attention__self__key"),
+        ("wq", "wk"),
+        ("SelfAttention__q", "SelfAttention__k"),
+        ("to_q", "to_k"),
+        ("attention__q_lin", "attention__k_lin"),
+    ],
     ids=lambda names: names[0],
-)  # fmt: skip
+)
 def test_weights_by_their_names(names):
     query, key = (f"{name}__weight" for name in names)
     module = block(**{query: (2, 2), key: (1, 2), "v_proj__weight": (9, 9), "query_norm__weight": (5,)})
