@@ -37,6 +37,20 @@ def test_a_training_is_bit_for_bit_the_same(accumulate):
     assert steps_of(rows) == [1, 2, 4] and len(rows) == 3 * 4
 
 
+def test_the_room_is_called_like_its_function():
+    import rankfall.watch as room
+    from rankfall import watch as imported
+    from rankfall.watch import watch as function
+
+    assert room is imported is rankfall.watch and "watch" in dir(rankfall)
+    for one in (room, function):
+        rows = []
+        train(gpt(), 1, lambda model: one(model, to=rows.extend))  # noqa: B023
+        assert len(rows) == 4
+    with pytest.raises(AttributeError, match="has no attribute 'wach'"):
+        room.wach  # noqa: B018
+
+
 def test_rows_are_of_the_states_that_pass():
     """Against a pass of hooks of our own, and autograd's gradients."""
     rows, states = [], []
@@ -108,9 +122,9 @@ def test_the_pass_in_training_mode_is_taken():
 
 def test_a_model_in_eval_mode_is_looked_at_where_it_has_gradients():
     model, rows = gpt().eval(), []
-    _, watcher = train(model, 2, watched(rows))
+    _, watcher = train(model, 2, watched(rows, samples=1))
     watcher.close()
-    assert steps_of(rows) == [1, 2]
+    assert steps_of(rows) == [1, 2] and {row["samples"] for row in rows} == {1}
 
 
 def test_steps_of_one_optimiser_count_where_a_model_has_two():
@@ -206,6 +220,21 @@ def test_mixed_precision_is_watched_and_the_same():
     assert same(plain, found)
     assert all(row["residual"] is not None for row in rows)
     assert all(row["entropy"] is not None and row["mask"] == "causal" for row in rows if row["layer"])
+
+
+def test_a_scaler_of_gradients_changes_no_number():
+    found = []
+    for enabled in (False, True):
+        model, rows = gpt(), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled, init_scale=1024.0)
+        with rankfall.watch(model, to=rows.extend):
+            torch.manual_seed(1)
+            scaler.scale(model(words(0), words(1))[1]).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        found.append([row[name] for row in rows[1:] for name in ("gradient_queries", "gradient_keys")])
+    assert found[0] == pytest.approx(found[1], rel=1e-5) and min(found[0]) > 0
 
 
 def test_gradients_that_are_still_scaled_are_told_as_they_are():
@@ -486,6 +515,8 @@ def test_a_watcher_that_saw_no_step_says_so():
     [
         ({"every": 0}, "every is 0"),
         ({"samples": True}, "samples is True"),
+        ({"samples": 0}, "samples is 0: it must be a whole number of at least 1"),
+        ({"start": -1}, "start is -1: it must be a whole number of at least 0"),
         ({"passes": "eval"}, "passes is 'eval'"),
         ({"mask": 3}, "mask is 3"),
         ({"to": "run.csv"}, "to='run.csv' is no place for rows: allowed are"),

@@ -13,7 +13,7 @@ from rankfall.commands import open as opening
 from rankfall.report.style import applied, canvas
 from rankfall.watch import read_table
 from rankfall.watch.columns import CURVES, SCHEMA
-from rankfall.watch.page import TITLES, draw_layers, draw_steps, found, last_log, page_of, some
+from rankfall.watch.page import TITLES, draw_layers, draw_steps, found, last_log, page_of, some, spread_widely
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,11 @@ def test_what_was_not_measured_has_its_reason(table, undrawn):
     )
     text = page_of(lost, "run.parquet")
     assert text.count("No number: no softmax &lt;was&gt; seen.") == 3
+
+
+def test_axes_are_logarithmic_where_numbers_differ_much():
+    given = ([1.0, 29.0], [1.0, 31.0], [0.0, 31.0], [-1.0, 31.0], [float("nan"), 1.0, 31.0])
+    assert [spread_widely(pd.Series(one)) for one in given] == [False, True, False, False, True]
 
 
 def test_the_last_run_of_a_file_is_shown(table, undrawn):

@@ -56,6 +56,15 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
     assert (tmp_path / "text.parquet").read_text() == "no table"
 
 
+def test_a_place_that_cannot_be_written_to_is_found_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RankfallError, match=r"cannot write .*file/run.parquet: "):
+        rankfall.watch(gpt(), to=tmp_path / "file" / "run.parquet")
+    watcher = rankfall.watch(gpt(), to=tmp_path / "new" / "run.parquet")
+    assert read_table(tmp_path / "new" / "run.parquet").num_rows == 0
+    watcher.close(quiet=True)
+
+
 def test_a_large_table_is_written_less_often(tmp_path, monkeypatch):
     monkeypatch.setattr("rankfall.watch.sinks.parquet.LONG", 0.0)
     monkeypatch.setattr("rankfall.watch.sinks.parquet.PATIENCE", 1e6)

@@ -16,7 +16,7 @@ from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 TITLES = {
     "residual": "Residual",
@@ -36,6 +36,7 @@ SAYS = {
     "first_share": "Weight on the first token in the rows of the others: near 1, attention is a sink and mixes nothing.",
     "gradient_queries": "Where tokens are equal, this vanishes: attention can no longer learn whom to look at.",
 }  # fmt: skip
+DECADES = 30.0  # times the least, from where an axis is logarithmic
 MOST = 13  # curves of a chart; of more layers some are left out, evenly
 
 
@@ -124,8 +125,7 @@ def picture(rows: DataFrame, column: str) -> str:
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
         draw_steps(over_steps, rows, column)
         draw_layers(over_layers, rows, column)
-        low, high = rows[column].min(), rows[column].max()
-        if low > 0 and high / low > 30:
+        if spread_widely(rows[column]):
             over_steps.set_yscale("log")
             over_layers.set_yscale("log")
         drawn = io.StringIO()
@@ -135,6 +135,11 @@ def picture(rows: DataFrame, column: str) -> str:
     # Names inside a picture must differ from those of the others on the page.
     named = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{column}-", text[text.index("<svg") :])
     return named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def spread_widely(values: Series) -> bool:
+    """Whether positive numbers differ so much that a logarithmic axis shows more of them."""
+    return bool(values.min() > 0 and values.max() > DECADES * values.min())
 
 
 def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:

@@ -34,6 +34,8 @@ class ParquetSink:
         self.run = 1 + max(self.table["run"].to_pylist(), default=-1)
         self.waiting: list[Mapping[str, Any]] = []
         self.next = 0.0  # not before this time
+        if not path.exists():
+            self.save()  # so that a place that cannot be written to is found before any training
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.waiting.extend(row | {"run": self.run} for row in map(dict, rows))
@@ -48,11 +50,14 @@ class ParquetSink:
         self.table = pa.concat_tables([self.table, new])
         if self.table["run"].num_chunks > 64:
             self.table = self.table.combine_chunks()
-        with atomic(self.path) as handle:
-            pq.write_table(self.table, handle)
+        self.save()
         self.waiting = []
         took = time.monotonic() - began
         self.next = time.monotonic() + (PATIENCE * took if took > LONG else 0.0)
+
+    def save(self) -> None:
+        with atomic(self.path) as handle:
+            pq.write_table(self.table, handle)
 
     def close(self) -> None:
         self.flush()
