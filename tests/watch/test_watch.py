@@ -343,8 +343,9 @@ KEPT = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]])
         (None, {"key_padding_mask": (1 - KEPT) * -1e9}, 9, "left out"),
         ("inner", {"attention_mask": KEPT}, 9, "left out"),  # the inner one is of pairs of tokens, made from the outer
         ("inner", {}, 12, "none"),
+        (None, {"key_padding_mask": 0.0 * KEPT}, 12, "none"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tokens, padding):
     model, rows = Called(Called() if inner else None), []
@@ -545,6 +546,22 @@ def test_a_run_is_stopped_when_it_is_asked_for():
 def test_a_condition_of_a_layer_that_is_not_there():
     with pytest.raises(RankfallError, match=r"there is no layer 9; there are 0 to 3"):
         train(gpt(), 2, watched([], raise_if="norm[9] > 1"))
+
+
+def test_operations_that_are_functions_of_functions_pass_through():
+    """FlexAttention, which refuses a mode that does not know it; without gradients, which it has not on a processor."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    class Flexible(GptBlock):
+        def forward(self, x):
+            q = self.ln_1(x).unflatten(-1, (2, -1)).transpose(1, 2)
+            return x + flex_attention(q, q, q).transpose(1, 2).flatten(2)
+
+    model, rows, x = nn.Sequential(Flexible(16, 2), Flexible(16, 2)), [], torch.randn(2, 8, 16)
+    with torch.no_grad(), rankfall.watch(model, to=rows.extend, passes="all") as watcher:
+        model(x)
+        watcher.step()
+    assert rows[-1]["residual"] > 0 and rows[-1]["attention_reason"].startswith("no softmax over the tokens")
 
 
 def test_two_watchers_of_one_model():

@@ -51,6 +51,7 @@ def test_padding_is_as_if_it_were_not_there():
     found, alone = state_numbers(x, real), [state_numbers(x[:1, :3], None), state_numbers(x[1:, 2:], None)]
     for name, values in found.items():
         assert torch.equal(values, torch.cat([one[name] for one in alone]))
+        assert torch.equal(state_numbers(x[:1], real[:1])[name], alone[0][name])
 
 
 def test_effective_ranks_of_large_states_are_of_fewer_samples_and_tokens():

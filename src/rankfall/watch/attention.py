@@ -24,6 +24,8 @@ FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every de
 class AttentionListener(TorchDispatchMode):
     """While it is on, the numbers of each map of weights (B, H, T, T) go to `found`."""
 
+    supports_higher_order_operators = True  # flex_attention and the like pass through, unheard
+
     def __init__(self, batch: int, tokens: int, samples: int, real: Tensor | None, device: torch.device) -> None:
         super().__init__()
         self.batch, self.tokens, self.samples, self.real = batch, tokens, samples, real
