@@ -450,6 +450,17 @@ def test_bad_input_is_one_line(change, options, said):
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
+def test_nested_states_are_one_line():
+    """As PyTorch's encoder makes them of padded batches in evaluation, where it takes its fast path."""
+    layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    padding = torch.tensor([[False, False, False], [False, False, True]])
+    with torch.no_grad(), rankfall.watch(model, to=[].extend, passes="all") as watcher:
+        with pytest.raises(RankfallError, match="returns a nested tensor: say enable_nested_tensor=False"):
+            model(torch.randn(2, 3, 8), src_key_padding_mask=padding)
+        watcher.close(quiet=True)
+
+
 def test_states_of_a_dict_by_a_function():
     class Dict(GptBlock):
         def forward(self, x):

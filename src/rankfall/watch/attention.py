@@ -40,9 +40,9 @@ class AttentionListener(TorchDispatchMode):
         if name in SOFTMAX or (name.startswith(FUSED) and "backward" not in name):
             named = {one.name: value for one, value in zip(func._schema.arguments, args)} | dict(kwargs)
             with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-                if name in SOFTMAX:
+                if name in SOFTMAX and type(output) is Tensor:  # not one that is spread over processes
                     self.keep_softmax(output, named["dim"])
-                else:
+                elif name not in SOFTMAX and type(named["query"]) is Tensor:
                     self.keep_fused(named)
         return output
 

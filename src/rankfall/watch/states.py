@@ -33,6 +33,8 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
         raise RankfallError(
             f"{called} returns states that are spread over several processes: say states=lambda output: output.to_local()"
         )
+    if found.is_nested:
+        raise RankfallError(f"{called} returns a nested tensor: say enable_nested_tensor=False, or {HINT}")
     shape = tuple(found.shape)
     if found.ndim == 4 and states is None:
         raise RankfallError(f"{called} returns {shape}: of (batch, height, width, channels) say states=lambda output: "
@@ -52,7 +54,11 @@ def input_states(
     args: Sequence[Any], kwargs: Mapping[str, Any], states: StatesFunction | None, batch_axis: int
 ) -> Tensor | None:
     """(B, T, D) that a block is given; None where no argument is such a tensor."""
-    given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor) and one.is_floating_point()]
+    given = [
+        one
+        for one in (*args, *kwargs.values())
+        if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested
+    ]
     if states is not None and not any(one.ndim == 3 for one in given):
         try:  # the function is made for what blocks return, which may be what they take as well
             found = states(args[0] if args else next(iter(kwargs.values())))
