@@ -413,6 +413,7 @@ def test_blocks_that_nobody_calls_who_contains_them():
     [
         ("dict", {}, r"block transformer.h.0 \(Changed\) returns a dict with hidden, other: say states="),
         ("words", {}, "returns str, no tensor of states"),
+        ("nothing", {}, "returns NoneType, no tensor of states"),
         (
             "flat",
             {},
@@ -429,6 +430,7 @@ def test_bad_input_is_one_line(change, options, said):
         def forward(self, x):
             x = super().forward(x)
             kinds = {"dict": lambda: {"hidden": x, "other": x}, "words": lambda: "x", "flat": lambda: x.flatten(0, 1)}
+            kinds["nothing"] = lambda: None
             kinds["picture"] = lambda: x[:, None]
             return kinds.get(change, lambda: x)()
 
@@ -447,6 +449,29 @@ def test_bad_input_is_one_line(change, options, said):
     assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
     watcher.close()
     assert "\n" not in str(error.value)
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_a_pass_that_fails_is_none():
+    """Out of memory, say: the batch is tried again, smaller."""
+
+    class Failing(GptBlock):
+        most = 3
+
+        def forward(self, x):
+            if len(x) > self.most:
+                raise MemoryError
+            return super().forward(x)
+
+    model, rows = gpt(), []
+    model.transformer["h"][1] = Failing(16, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        with pytest.raises(MemoryError):
+            model(words(0))
+        model(words(0, batch=2))[0].square().mean().backward()
+        optimizer.step()
+    assert [(row["layer"], row["samples"]) for row in rows] == [(n, 2) for n in range(4)]
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 

@@ -8,6 +8,7 @@ checkpointing) is left out.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -184,7 +185,8 @@ class Capture:
         _, listener = self.listeners.pop()
         if listener is not None:
             listener.__exit__(None, None, None)
-        if output is None:  # it failed
+        if output is None and sys.exc_info()[0] is not None:  # it failed, and the pass is none
+            self.now = None
             return
         block = self.place[id(module)]
         states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
