@@ -156,4 +156,5 @@ PANELS: dict[str, tuple[Callable[["Axes", "DataFrame"], None], ...]] = {
     "measures": (bars("one more cell", "Measures", "s"),),
     "planning": (sized("time", "Planning"), sized("memory", "Memory of planning")),
     "memory": (sized("peak", "Peak memory of a training job"),),
+    "watch": (bars("share of a run", "What watching a training adds", "1"),),
 }

@@ -26,7 +26,7 @@ FLOORS = (
     ("run/plan", "run/guards"),
     ("run/keys", "run/store"),
     ("run/config",),
-    ("overview",),
+    ("overview", "watch"),
     ("use", "position", "identity"),
     ("rank",),
     ("measure",),

@@ -1,8 +1,9 @@
 """Rankfall: what attention loses with depth.
 
-    from rankfall import residuals, order_of_contraction, collapse_law
+    from rankfall import residuals, order_of_contraction, collapse_law, watch
 
-The three are in `rankfall/api`, and imported when they are asked for: `import rankfall` takes milliseconds.
+The first three are in `rankfall/api`, the last is `rankfall/watch`, and all are imported when they are asked for: `import rankfall` takes
+milliseconds.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rankfall.api.order import order_of_contraction as order_of_contraction
     from rankfall.api.residuals import Residuals as Residuals
     from rankfall.api.residuals import residuals as residuals
+    from rankfall.watch.start import watch as watch
 
 __version__ = "0.2.0"
 
@@ -25,16 +27,19 @@ PUBLIC = {
     "collapse_law": "rankfall.api.law",
     "Law": "rankfall.api.law",
 }
-__all__ = ["Law", "Order", "Residuals", "collapse_law", "order_of_contraction", "residuals"]
+ROOMS = ("watch",)  # modules that are public as they are
+__all__ = ["Law", "Order", "Residuals", "collapse_law", "order_of_contraction", "residuals", "watch"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in PUBLIC:
+    if name not in PUBLIC and name not in ROOMS:
         raise AttributeError(f"module 'rankfall' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in ROOMS:
+        return import_module(f"rankfall.{name}")
     return getattr(import_module(PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *PUBLIC]
+    return [*globals(), *PUBLIC, *ROOMS]

@@ -79,7 +79,7 @@ def test_rows_are_kept_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", ["steps", "growth", "cells", "measures", "planning", "memory"])
+@pytest.mark.parametrize("subject", ["steps", "growth", "cells", "measures", "planning", "memory", "watch"])
 def test_each_subject_at_its_smallest(subject: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", subject, "--tiny", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""Open the page of a run's results in the browser; its path is printed, for a machine that has none."""
+"""Open the page of a run's results, or of a watched training, in the browser; its path is printed, for a machine that has none."""
 
 import argparse
 import os
@@ -9,14 +9,24 @@ PAGE = Path("report") / "index.html"  # under the folder of results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        nargs="?",
+        type=Path,
+        metavar="RUN.parquet",
+        help="what rankfall.watch has written: its page is made beside it",
+    )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
+    parser.add_argument("--out", type=Path, help="RUN.parquet: the page to write (default: RUN.html)")
 
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
 
     page = (args.results / PAGE).absolute()
-    if not page.is_file():
+    if args.table is not None:
+        page = watched(args.table, args.out)
+    elif not page.is_file():
         raise RankfallError(
             f"{page} is missing: `make run` writes it; say --results FOLDER if its results are elsewhere"
         )
@@ -26,6 +36,25 @@ def run(args: argparse.Namespace) -> int:
 
         webbrowser.open(page.as_uri())
     return 0
+
+
+def watched(table: Path, out: Path | None) -> Path:
+    """The page of a watched training, made from its table as it is now."""
+    from rankfall.disk import atomic
+    from rankfall.errors import RankfallError
+    from rankfall.watch.page import page_of
+    from rankfall.watch.sinks.parquet import read_table
+
+    if not table.is_file():
+        raise RankfallError(f"{table} is no file: name what rankfall.watch(model, to='run.parquet') has written")
+    found = read_table(table)
+    if not found.num_rows:
+        raise RankfallError(f"{table} has no rows yet: the first step of a training writes some")
+    page = (out or table.with_suffix(".html")).absolute()
+    text = page_of(found.to_pandas(), table.name)
+    with atomic(page) as handle:
+        handle.write(text.encode())
+    return page
 
 
 def has_screen() -> bool:

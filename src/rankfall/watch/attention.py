@@ -1,0 +1,104 @@
+"""Attention weights as they are computed, whoever computes them: PyTorch's operations are listened to while a block runs.
+
+A softmax over tokens is its weights. Of `scaled_dot_product_attention`, which never shows them, they are computed again from its
+queries and keys. Listening changes nothing: every operation is called with what it was given. Linear attention, and kernels that
+PyTorch does not know, are not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rankfall.watch.numbers import looked_at, precise, weight_numbers
+
+SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
+FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every device
+
+
+class AttentionListener(TorchDispatchMode):
+    """While it is on, the numbers of each map of weights (B, H, T, T) go to `found`."""
+
+    supports_higher_order_operators = True  # flex_attention and the like pass through, unheard
+
+    def __init__(self, batch: int, tokens: int, samples: int, real: Tensor | None, device: torch.device) -> None:
+        super().__init__()
+        self.batch, self.tokens, self.samples, self.real = batch, tokens, samples, real
+        self.device = device
+        self.found: list[dict[str, Tensor]] = []
+        self.single = False  # maps of one head each: all of them are this block's attention
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        output = func(*args, **kwargs)
+        name = func._schema.name if hasattr(func, "_schema") else ""
+        if name in SOFTMAX or (name.startswith(FUSED) and "backward" not in name):
+            named = {one.name: value for one, value in zip(func._schema.arguments, args)} | dict(kwargs)
+            with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+                if name in SOFTMAX and type(output) is Tensor:  # not one that is spread over processes
+                    self.keep_softmax(output, named["dim"])
+                elif name not in SOFTMAX and type(named["query"]) is Tensor:
+                    self.keep_fused(named)
+        return output
+
+    def keep_softmax(self, weights: Tensor, dim: int) -> None:
+        """(B, H, T, T), (B H, T, T) or, of one head, (B, T, T)."""
+        if weights.ndim not in (3, 4) or dim not in (-1, weights.ndim - 1) or weights.shape[-2:] != (self.tokens,) * 2:
+            return
+        if len(weights) % max(self.batch, 1) or not self.batch or (weights.ndim == 4 and len(weights) != self.batch):
+            return
+        single = weights.ndim == 3 and len(weights) == self.batch
+        if self.found and not (single and self.single):
+            return
+        self.single = single
+        weights = weights.detach().reshape(self.batch, -1, self.tokens, self.tokens)
+        rows = looked_at(weights.shape[1], self.tokens, weights.device)
+        self.keep([one[None, :, rows] for one in weights[: self.samples]], rows)
+
+    def keep_fused(self, given: Mapping[str, Any]) -> None:
+        """Weights of a few samples, one after another, for a few rows: memory does not grow with the square of the length."""
+        query, key = given["query"].detach(), given["key"].detach()  # (B, H, T, d)
+        if (
+            self.found
+            or query.ndim != 4
+            or len(query) != self.batch
+            or not query.shape[2] == key.shape[2] == self.tokens
+        ):
+            return
+        rows = looked_at(query.shape[1], self.tokens, query.device)
+        scale = given.get("scale")
+        scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        bias = given.get("attn_mask") if given.get("attn_mask") is not None else given.get("attn_bias")
+        shape = (*query.shape[:3], key.shape[2])
+        bias = None if bias is None else bias.detach().expand(shape)
+        found = []
+        for sample in range(min(self.samples, self.batch)):
+            q, k = query[sample, :, rows], key[sample]  # (H, R, d), (H', T, d)
+            k = k.repeat_interleave(len(q) // len(k), 0) if len(k) != len(q) else k
+            q, k = q.to(precise(q)), k.to(precise(k))
+            scores = q @ k.mT * scale  # (H, R, T)
+            if bias is not None:
+                part = bias[sample][:, rows]
+                scores = scores.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else scores + part
+            if given.get("is_causal"):
+                later = torch.arange(self.tokens, device=q.device) > rows[:, None]
+                scores = scores.masked_fill(later, -torch.inf)
+            found.append(torch.softmax(scores, -1).nan_to_num(0.0)[None])  # a row that sees nothing is padding
+        self.keep(found, rows)
+
+    def keep(self, weights: list[Tensor], rows: Tensor) -> None:
+        """Each (1, H, R, T)."""
+        real = [None if self.real is None else self.real[n : n + 1] for n in range(len(weights))]
+        each = [weight_numbers(one, rows, here) for one, here in zip(weights, real)]
+        self.found.append({name: torch.cat([one[name] for one in each]) for name in each[0]})
+
+    def numbers(self) -> dict[str, Tensor] | None:
+        """(S,) each: means over the maps of single heads."""
+        if not self.found:
+            return None
+        return {name: torch.stack([one[name] for one in self.found]).mean(0) for name in self.found[0]}

@@ -1,0 +1,226 @@
+"""The blocks of a module: what maps the states of one layer to those of the next.
+
+Looked for without a forward pass: lists (`nn.ModuleList`, `nn.Sequential`) whose members have parts of their own; else members of one
+class beside each other; else a class that occurs several times. Of several the one with the most parameters is taken, since what is
+inside a block (experts, say) has fewer than all blocks.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from rankfall.errors import RankfallError
+
+WRAPPERS = (
+    "module",
+    "_orig_mod",
+    "_fsdp_wrapped_module",
+    "_checkpoint_wrapped_module",
+)  # of DDP, torch.compile and FSDP
+NEVER_CALLED = (nn.ModuleList, nn.ModuleDict)
+Wanted = str | re.Pattern[str] | Sequence["str | nn.Module"]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Names and modules, in their order; `ancestors` contain them all or some of them: their calls are passes through the model."""
+
+    names: tuple[str, ...]
+    modules: tuple[nn.Module, ...]
+    ancestors: tuple[nn.Module, ...]
+    others: tuple[str, ...] = ()  # lists that could have been meant: an encoder's beside its decoder's
+
+    def summary(self) -> str:
+        kinds = sorted({type(unwrapped(one)).__name__ for one in self.modules})
+        ends = f"{self.names[0]} .. {self.names[-1]}" if len(self.names) > 1 else self.names[0]
+        others = f"; not watched: {', '.join(self.others)}" if self.others else ""
+        return f"{len(self.modules)} x {' / '.join(kinds)} ({ends}{others})"
+
+
+def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
+    """Those that `wanted` names (a glob, a pattern, names or modules), or those that are found."""
+    if not isinstance(model, nn.Module):
+        raise RankfallError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
+    every = dict(model.named_modules())
+    named = {plain(name): one for name, one in every.items()}  # of a wrapper and what it wraps: the latter
+    found = (
+        searched(named) if wanted is None else chosen(named, wanted, {id(m): plain(name) for name, m in every.items()})
+    )
+    inside = {id(part) for one in found.values() for part in one.modules()}
+    members = set(map(id, found.values()))
+    above = [
+        one
+        for one in dict.fromkeys(model.modules())
+        if id(one) not in inside
+        and not isinstance(one, NEVER_CALLED)
+        and any(id(part) in members for part in one.modules())
+    ]
+    others = beside(named, found) if wanted is None else ()
+    return Blocks(tuple(found), tuple(found.values()), tuple(above), others)
+
+
+def beside(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tuple[str, ...]:
+    """Lists of two or more that could be blocks too, and are neither in those found nor around them."""
+    runs = [list(run) for run in lists(named)]
+    apart = [
+        run[0].rpartition(".")[0]
+        for run in runs
+        if not any(
+            f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.") for one in run for other in found
+        )
+    ]
+    return tuple(one for one in apart if one and not any(one.startswith(f"{other}.") for other in apart))
+
+
+def plain(name: str) -> str:
+    """A module's name without those of wrappers."""
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
+def unwrapped(module: nn.Module) -> nn.Module:
+    inner = next((module._modules[name] for name in WRAPPERS if module._modules.get(name) is not None), None)
+    return module if inner is None or len(module._modules) > 1 else unwrapped(inner)
+
+
+def searched(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """The run with the most parameters, of the first kind of which there is one."""
+    # Lists of lists hold the pieces of layers: branches, of which none returns the state.
+    split = [
+        name
+        for name, one in named.items()
+        if isinstance(one, nn.ModuleList) and any(isinstance(part, NEVER_CALLED) for part in one)
+    ]
+    whole = {name: one for name, one in named.items() if not any(name.startswith(f"{piece}.") for piece in split)}
+    for kind in (lists, neighbours, classes):
+        runs = list(kind(whole))
+        if runs:
+            return max(runs, key=weights_of)
+    short = list(lists(whole, least=1))
+    if short:
+        return max(short, key=weights_of)
+    pieces = f"; {split[0]} holds lists, of which no module returns the state of a layer" if split else ""
+    raise RankfallError(
+        f"no blocks were found in {type(named['']).__name__}: blocks are two or more modules of one kind, with parts of their own, that "
+        f"map states (batch, tokens, width) to states; there are {seen(named)}{pieces}. Name them: blocks='layers.*', or a list of names "
+        "or modules"
+    )
+
+
+def lists(named: dict[str, nn.Module], least: int = 2) -> Iterator[dict[str, nn.Module]]:
+    """Of `nn.ModuleList` all members; of `nn.Sequential` the longest run of one class."""
+    for name, one in named.items():
+        if isinstance(one, nn.ModuleList) and all(map(composed, one)) and len(one) >= least:
+            yield named_children(name, one)
+        elif isinstance(one, nn.Sequential):
+            run = longest(named_children(name, one))
+            if len(run) >= least:
+                yield run
+
+
+def neighbours(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
+    """The longest run of one class among the members of any other module."""
+    for name, one in named.items():
+        if not isinstance(one, (nn.ModuleList, nn.Sequential)):
+            run = longest(named_children(name, one))
+            if len(run) >= 2:
+                yield run
+
+
+def classes(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
+    """All modules of one class, wherever they are."""
+    groups: dict[type, dict[str, nn.Module]] = {}
+    for name, one in named.items():
+        if name and composed(one):
+            group = groups.setdefault(type(unwrapped(one)), {})
+            if not any(name.startswith(f"{other}.") for other in group):
+                group[name] = one
+    yield from (group for group in groups.values() if len(group) >= 2)
+
+
+def composed(module: nn.Module) -> bool:
+    """Whether it can be a block: it is called, has weights, and is no single operation of PyTorch."""
+    inner = unwrapped(module)
+    if isinstance(inner, NEVER_CALLED) or next(inner.parameters(), None) is None:
+        return False
+    own = not type(inner).__module__.startswith("torch.nn.modules")
+    return own or any(True for _ in inner.children())
+
+
+def longest(children: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """The longest run of neighbours of one class that can be blocks."""
+    best: dict[str, nn.Module] = {}
+    run: dict[str, nn.Module] = {}
+    for name, one in children.items():
+        same = run and type(unwrapped(one)) is type(unwrapped(next(iter(run.values()))))
+        run = ({**run, name: one} if same else {name: one}) if composed(one) else {}
+        best = run if len(run) > len(best) else best
+    return best
+
+
+def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
+    """With their names in the whole; a module that is there twice (tied) counts once."""
+    found = {plain(f"{name}.{child}").strip("."): one for child, one in module.named_children()}
+    return {child: one for child, one in found.items() if child}
+
+
+def weights_of(run: dict[str, nn.Module]) -> tuple[int, int]:
+    distinct = {id(weight): weight.numel() for one in run.values() for weight in one.parameters()}
+    return sum(distinct.values()), len(run)
+
+
+def chosen(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
+    """By name, glob or pattern, or the modules themselves, whose names are in `of`."""
+    if isinstance(wanted, (str, re.Pattern)):
+        found = {name: one for name, one in named.items() if name and fits(name, wanted)}
+        if isinstance(wanted, str) and len(found) == 1:  # the list itself, by its name
+            ((name, one),) = found.items()
+            if isinstance(one, (nn.ModuleList, nn.Sequential)):
+                found = named_children(name, one)
+    elif isinstance(wanted, Iterable):
+        found = {}
+        for asked in wanted:
+            name = of.get(id(asked), "") if isinstance(asked, nn.Module) else asked
+            if not isinstance(name, str) or not name or name not in named:
+                said = repr(asked) if isinstance(asked, str) else type(asked).__name__
+                raise RankfallError(f"blocks: {said} is no module inside the model; there are {seen(named)}")
+            found[name] = named[name]
+    else:
+        raise RankfallError(
+            f"blocks is {wanted!r}: it must be a glob such as 'layers.*', a compiled pattern, or names or modules"
+        )
+    if not found:
+        shown = wanted.pattern if isinstance(wanted, re.Pattern) else wanted
+        raise RankfallError(f"blocks={shown!r} names no module of the model; there are {seen(named)}")
+    loose = [name for name, one in found.items() if isinstance(one, NEVER_CALLED)]
+    if loose:
+        raise RankfallError(
+            f"blocks: {loose[0]} is a {type(found[loose[0]]).__name__}, which is never called: name what is in it that returns the states, "
+            f"such as blocks='{loose[0]}.*'"
+        )
+    return found
+
+
+def fits(name: str, wanted: str | re.Pattern[str]) -> bool:
+    """A star of a glob does not go beyond a dot."""
+    if isinstance(wanted, re.Pattern):
+        return wanted.fullmatch(name) is not None
+    parts, asked = name.split("."), wanted.split(".")
+    return len(parts) == len(asked) and all(map(fnmatch.fnmatchcase, parts, asked))
+
+
+def seen(named: dict[str, nn.Module], most: int = 5) -> str:
+    """What classes of modules there are, how many, and where the first is."""
+    groups: dict[str, list[str]] = {}
+    for name, one in named.items():
+        if name:
+            groups.setdefault(type(one).__name__, []).append(name)
+    order = sorted(groups.items(), key=lambda group: -len(group[1]))
+    said = [f"{len(names)} x {kind} ({names[0]})" for kind, names in order[:most]]
+    return (", ".join(said) or "no modules inside") + (
+        f" and {len(order) - most} more classes" if len(order) > most else ""
+    )

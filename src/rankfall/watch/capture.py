@@ -1,0 +1,223 @@
+"""One pass through the blocks of a model: the numbers of each layer, computed as it passes.
+
+A pass begins when a module that contains the blocks is called, and ends when it returns; blocks that nobody contains who is called
+(a loop in a training step) make a pass from the first block to the last. Hooks on blocks are there only within a pass that is looked at,
+since PyTorch computes some layers another way where there are hooks. What is computed again in a backward pass (gradient
+checkpointing) is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.watch.attention import AttentionListener
+from rankfall.watch.blocks import Blocks
+from rankfall.watch.hooks import Attached
+from rankfall.watch.numbers import state_numbers
+from rankfall.watch.padding import MaskFunction, asked_mask, given_mask
+from rankfall.watch.states import StatesFunction, input_states, not_turned, states_of
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """What is looked at."""
+
+    samples: int = 8
+    batch_axis: int = 0
+    mask: MaskFunction | bool | None = None
+    states: StatesFunction | None = None
+    passes: str = "training"
+    turned: bool = False  # whether it is to be found out if states have their axes the other way round than the input
+
+
+@dataclass
+class LayerRecord:
+    """Of one layer of a pass: numbers (S,), and what is to be said of them."""
+
+    block: int | None  # None: the input of the first
+    numbers: dict[str, Tensor] | None
+    attention: dict[str, Tensor] | None
+    samples: int = 0
+    tokens: int = 0
+    padding: str = "none"
+    dtype: torch.dtype = torch.float32
+
+
+@dataclass
+class PassRecord:
+    """A pass, and how good it is: 2 in training mode with gradients, 1 with gradients, 0 without."""
+
+    kind: int
+    real: Tensor | None = None  # (B, T) of the mask that was passed
+    given: list[torch.Size] = field(default_factory=list)  # first two axes of what the model was called with
+    layers: list[LayerRecord] = field(default_factory=list)
+
+
+class Capture:
+    """Looks at the first pass in training mode until it is taken off; of a pass in eval mode only if there is none."""
+
+    def __init__(self, blocks: Blocks, options: CaptureOptions, give_up: Callable[[], None]) -> None:
+        self.blocks, self.options, self.give_up = blocks, options, give_up
+        self.place = {id(one): number for number, one in enumerate(blocks.modules)}
+        self.outer, self.inner = Attached(), Attached()
+        self.loose = False  # blocks are called by nobody who contains them
+        self.depth = 0
+        self.passes = [0, 0, 0]  # seen, by their kind
+        self.best: PassRecord | None = None
+        self.now: PassRecord | None = None
+        self.listeners: list[tuple[int, AttentionListener | None]] = []
+
+    def attach(self) -> None:
+        """From now on passes are looked at, until there is one."""
+        self.detach()
+        self.best, self.now, self.depth, self.passes = None, None, 0, [0, 0, 0]
+        for one in self.blocks.ancestors:
+            self.outer.around(one, self.trying(self.enter), self.leave)
+        if self.loose:
+            self.attach_blocks()
+
+    def detach(self) -> None:
+        self.outer.remove()
+        self.inner.remove()
+
+    def attach_blocks(self) -> None:
+        for one in self.blocks.modules:
+            self.inner.around(one, self.trying(self.enter_block), self.trying(self.leave_block))
+
+    def trying(self, function: Callable[..., None]) -> Callable[..., None]:
+        """After an error of ours nothing is looked at any more, and no hook is left."""
+
+        def tried(*given: Any) -> None:
+            try:
+                function(*given)
+            except RankfallError:
+                self.give_up()
+                raise
+
+        return tried
+
+    def taken(self) -> PassRecord | None:
+        """The pass that was seen, if one has been."""
+        if self.now is not None and self.loose and self.now.layers:
+            self.end()
+        return self.best if self.best is not None and self.best.layers else None
+
+    def enter(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
+        """A module that contains blocks is called."""
+        if torch._C._current_graph_task_id() != -1:  # computed again, in a backward pass
+            return
+        self.depth += 1
+        if self.depth == 1:
+            self.begin()
+        record, asked = self.now, self.options.mask
+        if record is None or asked is False:
+            return
+        if callable(asked):
+            record.real = asked_mask(asked, args, kwargs) if self.depth == 1 else record.real
+        else:  # what is passed further in is meant for these blocks: an encoder's mask is not its decoder's
+            says, real = given_mask(module, args, kwargs)
+            record.real = real if says else record.real
+        if self.depth == 1:
+            record.given = [
+                one.shape[:2] for one in (*args, *kwargs.values()) if isinstance(one, Tensor) and one.ndim > 1
+            ]
+
+    def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            return
+        self.depth = max(self.depth - 1, 0)
+        if self.depth == 0:
+            self.end()
+
+    def begin(self) -> None:
+        kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in self.blocks.modules))
+        self.passes[kind] += 1
+        wanted = kind > 0 or self.options.passes == "all"
+        if wanted and (self.best is None or kind > self.best.kind):
+            self.now = PassRecord(kind)
+            if not self.inner:
+                self.attach_blocks()
+
+    def end(self) -> None:
+        """Of a pass; one without blocks is none."""
+        if self.now is not None and self.now.layers:
+            self.best = self.now
+        self.now = None
+        if not self.loose:
+            self.inner.remove()
+
+    def enter_block(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            return
+        block = self.place.get(id(module))
+        if self.depth == 0 and self.loose:
+            again = block == 0 and len(self.place) > 1 and self.now is not None and self.now.layers
+            if self.now is None or again:
+                self.end()
+                self.begin()
+        if self.now is None or block is None:
+            return
+        given = input_states(args, kwargs, self.options.states, self.options.batch_axis)
+        if not self.now.layers:
+            self.now.layers.append(self.record(None, given))
+        listener = None
+        if given is not None:
+            real, _ = self.real_of(given)
+            listener = AttentionListener(len(given), given.shape[1], self.options.samples, real, given.device)
+            listener.__enter__()
+        self.listeners.append((id(module), listener))
+
+    def leave_block(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if (
+            torch._C._current_graph_task_id() != -1
+            or self.now is None
+            or not self.listeners
+            or self.listeners[-1][0] != id(module)
+        ):
+            return
+        _, listener = self.listeners.pop()
+        if listener is not None:
+            listener.__exit__(None, None, None)
+        if output is None and sys.exc_info()[0] is not None:  # it failed, and the pass is none
+            self.now = None
+            return
+        block = self.place[id(module)]
+        states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
+        if self.options.turned:
+            not_turned(states, self.now.given, self.blocks.names[block])
+        self.now.layers.append(self.record(block, states, listener.numbers() if listener is not None else None))
+
+    def record(
+        self, block: int | None, states: Tensor | None, attention: dict[str, Tensor] | None = None
+    ) -> LayerRecord:
+        """states (B, T, D)"""
+        if states is None:
+            return LayerRecord(block, None, attention)
+        real, padding = self.real_of(states)
+        few = states[: self.options.samples]
+        with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
+            numbers = state_numbers(few, real)
+        tokens = few.shape[0] * few.shape[1] if real is None else int(real.sum())
+        return LayerRecord(block, numbers, attention, len(few), tokens, padding, states.dtype)
+
+    def real_of(self, states: Tensor) -> tuple[Tensor | None, str]:
+        """Real tokens (S, T) of the first samples, and what is to be said of padding."""
+        real = self.now.real if self.now is not None else None
+        if real is None:
+            return None, "none"
+        if real.shape != states.shape[:2]:
+            if callable(self.options.mask):
+                raise RankfallError(
+                    f"mask returns {tuple(real.shape)}, but states are (batch, tokens, width) {tuple(states.shape)}: it must be "
+                    f"(batch, tokens)"
+                )
+            return None, "unknown"
+        real = real[: self.options.samples].to(states.device)
+        return (None, "none") if bool(real.all()) else (real, "left out")

@@ -1,0 +1,78 @@
+"""When a run is to be stopped: `residual[-1] < 0.05 for 3 logs`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rankfall.errors import RankfallError, nearest
+from rankfall.watch.columns import CURVES
+
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+FORM = re.compile(
+    r"\s*(\w+)\s*\[\s*([+-]?\d+)\s*\]\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:for\s+(\d+)\s+logs?)?\s*"
+)
+
+
+class RankLoss(RankfallError):
+    """A run was stopped because a number of a layer was what `raise_if` says."""
+
+    def __init__(self, text: str, step: int, layer: int, column: str, values: Sequence[float]) -> None:
+        super().__init__(text)
+        self.step, self.layer, self.column, self.values = step, layer, column, list(values)
+
+
+class Condition:
+    """One of them, with the values of the logs for which it has held."""
+
+    def __init__(self, text: str) -> None:
+        match = FORM.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise RankfallError(
+                f"raise_if={text!r} is not understood: say COLUMN[LAYER] < NUMBER, such as 'residual[-1] < 0.05 for 3 logs'"
+            )
+        self.column, layer, self.sign, number, logs = match.groups()
+        if self.column not in CURVES:
+            near = nearest(self.column, CURVES)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise RankfallError(
+                f"raise_if={text!r}: there is no column {self.column!r}; allowed: {', '.join(CURVES)}{hint}"
+            )
+        self.text, self.layer, self.number, self.logs = text.strip(), int(layer), float(number), int(logs or 1)
+        if self.logs < 1:
+            raise RankfallError(f"raise_if={text!r}: it must hold for at least 1 log")
+        self.held: list[float] = []
+
+    def check(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Raises where it has held for as many logs, with these rows of one step. A number that is null holds for no log."""
+        layers = [row["layer"] for row in rows]
+        wanted = layers[self.layer] if -len(layers) <= self.layer < 0 else self.layer
+        row = next((row for row in rows if row["layer"] == wanted), None)
+        if row is None:
+            raise RankfallError(
+                f"raise_if={self.text!r}: there is no layer {self.layer}; there are {layers[0]} to {layers[-1]}"
+            )
+        value = row[self.column]
+        if value is None or not COMPARE[self.sign](value, self.number):
+            self.held.clear()
+            return
+        self.held.append(value)
+        if len(self.held) >= self.logs:
+            shown = ", ".join(f"{one:.4g}" for one in self.held)
+            logs = f" in {self.logs} logs" if self.logs > 1 else ""
+            block = f" ({row['block']})" if row["block"] else ""
+            raise RankLoss(
+                f"step {row['step']}: {self.column} of layer {wanted}{block} is {shown}{logs}, and the run is stopped by "
+                f"raise_if={self.text!r}",
+                row["step"], wanted, self.column, self.held,
+            )  # fmt: skip
+
+
+def conditions(given: str | Sequence[str] | None) -> list[Condition]:
+    if given is None:
+        return []
+    return [Condition(one) for one in ([given] if isinstance(given, str) else given)]

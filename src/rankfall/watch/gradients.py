@@ -1,0 +1,117 @@
+"""The weights of queries and keys in a block, by their names, and the norm of their gradients at a step.
+
+Where one matrix holds queries, keys and values one after the other (`nn.MultiheadAttention`, GPT-2's `c_attn`, `qkv`), its thirds are
+taken; a matrix that interleaves them by head (`query_key_value`) does not say where they are, and has no such norm.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.watch.numbers import precise
+
+QUERIES = (
+    "q", "q_proj", "query", "queries", "wq", "w_q", "to_q", "q_lin", "q_linear", "q_net", "query_proj", "q_a_proj", "q_b_proj", "query_net",
+    "linear_q", "fc_q", "w_qs", "q_proj_weight",
+)  # fmt: skip
+KEYS = (
+    "k", "k_proj", "key", "keys", "wk", "w_k", "to_k", "k_lin", "k_linear", "k_net", "key_proj", "key_net", "linear_k", "fc_k", "w_ks",
+    "k_proj_weight",
+)  # fmt: skip
+JOINT = (
+    "in_proj_weight", "c_attn", "qkv", "qkv_proj", "wqkv", "to_qkv", "qkv_net", "attn_qkv", "in_proj_qkv", "w_qkv", "linear_qkv",
+)  # fmt: skip
+INTERLEAVED = ("query_key_value",)
+NO_SELF_ATTENTION = re.compile(r"cross|encoder_attn|encdec|enc_dec|multihead_attn|relative", re.IGNORECASE)
+AS_FUNCTIONS = "say queries= and keys= as functions of the block that return weights"
+Wanted = str | Sequence[str] | Callable[[nn.Module], Iterable[Tensor]]
+Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and which third of it; -1: all of it
+
+
+@dataclass(frozen=True)
+class QueryKeyWeights:
+    """Of one block."""
+
+    queries: tuple[Part, ...]
+    keys: tuple[Part, ...]
+    reason: str  # why there are none
+
+
+def query_key_weights(block: nn.Module, queries: Wanted | None = None, keys: Wanted | None = None) -> QueryKeyWeights:
+    named = [(name, weight) for name, weight in block.named_parameters() if weight.ndim >= 2]
+    *found, reason = by_name(block, named)
+    asked = [chosen(block, named, wanted) if wanted is not None else own for wanted, own in zip((queries, keys), found)]
+    return QueryKeyWeights(tuple(asked[0]), tuple(asked[1]), reason if not all(asked) else "")
+
+
+def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
+    """Queries, keys, and why there are none."""
+    queries: list[Part] = []
+    keys: list[Part] = []
+    reason = "no weights of queries and keys are known by their names: say queries= and keys="
+    for name, weight in named:
+        words = [word.lower() for word in name.split(".")]
+        if NO_SELF_ATTENTION.search(name):
+            continue
+        if any(word in INTERLEAVED for word in words):
+            reason = f"{name} holds queries, keys and values head by head: {AS_FUNCTIONS}"
+        elif any(word in JOINT for word in words):
+            axis = 1 if transposed(block, name) else 0
+            if weight.shape[axis] == 3 * weight.shape[1 - axis] or words[-1] == "in_proj_weight":
+                queries.append((weight, axis, 0))
+                keys.append((weight, axis, 1))
+            else:
+                reason = f"{name} holds queries, keys and values of unknown sizes: {AS_FUNCTIONS}"
+        elif any(word in QUERIES for word in words):
+            queries.append((weight, 0, -1))
+        elif any(word in KEYS for word in words):
+            keys.append((weight, 0, -1))
+    return queries, keys, reason
+
+
+def transposed(block: nn.Module, name: str) -> bool:
+    """Whether a weight is (in, out), as in the Conv1D of Hugging Face's GPT-2."""
+    owner = block.get_submodule(name.rpartition(".")[0])
+    return type(owner).__name__ == "Conv1D" and hasattr(owner, "nf")
+
+
+def chosen(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Wanted) -> list[Part]:
+    """By globs of names inside the block, or by a function of the block that returns weights."""
+    if callable(wanted):
+        return [(weight, 0, -1) for weight in wanted(block)]  # type: ignore[misc]
+    globs = [wanted] if isinstance(wanted, str) else list(wanted)
+    found: list[Part] = [
+        (weight, 0, -1) for name, weight in named if any(fnmatch.fnmatchcase(name, one) for one in globs)
+    ]
+    if not found:
+        inside = ", ".join(name for name, _ in named[:8])
+        raise RankfallError(
+            f"{', '.join(globs)} names no weight of a block: say a glob such as '*.q_proj.weight'; there are {inside}"
+        )
+    return found
+
+
+def gradient_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[float | None, str]:
+    """Frobenius norm of all parts together, or why there is none. `scale`: what gradients are still multiplied by."""
+    squares = []
+    for weight, axis, third in parts:
+        gradient: Any = weight.grad
+        if gradient is None or gradient.is_sparse:
+            continue
+        if hasattr(gradient, "to_local"):  # to have all of it, every process would have to join in
+            return None, "the gradient is spread over several processes"
+        part = gradient.detach() if third < 0 else gradient.detach().chunk(3, axis)[third]
+        squares.append(torch.linalg.vector_norm(part, dtype=precise(part)).item() ** 2)
+    if not squares:
+        return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
+    value = math.sqrt(sum(squares)) / scale
+    return (value, "") if math.isfinite(value) else (None, "the gradient is not finite")

@@ -1,0 +1,52 @@
+"""A callback for Lightning: `Trainer(..., callbacks=[LightningCallback(every=100, to="run.parquet")])`, of either of its two packages."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError
+from rankfall.watch.start import watch
+from rankfall.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    Callback = object
+else:
+    try:
+        if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+            from pytorch_lightning import Callback
+        else:
+            from lightning.pytorch import Callback
+    except ImportError as error:
+        raise RankfallError("LightningCallback needs Lightning: pip install 'rankfall[watch]'") from error
+
+
+class LightningCallback(Callback):
+    """Watches a LightningModule while it is fitted, with the options of `watch`. A step is one of the first optimiser; gradients
+    are those before Lightning clips them."""
+
+    def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
+        self.options = {"every": every, "to": to, **options}
+        self.watcher: Watcher | None = None
+        self.first: int | None = None  # the optimiser whose steps count
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.close()
+        self.watcher = watch(pl_module, **{"start": trainer.global_step, **self.options}, automatic=False)
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        self.first = id(optimizer) if self.first is None else self.first
+        if self.watcher is not None and self.first == id(optimizer):
+            self.watcher.step()
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.first = None
+        if self.watcher is not None:
+            self.watcher.close()
+            self.watcher = None

@@ -1,0 +1,102 @@
+"""The numbers of states and of attention weights, without padding: for each sample one, in float64."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rankfall.rank.effective_rank import effective_rank
+from rankfall.rank.powers import measurable
+from rankfall.rank.residual import relative_residual
+
+MOST_NUMBERS = 2**22  # in float64 at a time
+MOST_TOKENS = 512  # of a sample, for its effective rank
+WORK = 8 * 256**3  # for the effective ranks of a layer
+ROWS = 256  # rows of attention weights that are looked at, evenly spaced
+
+
+def state_numbers(states: Tensor, real: Tensor | None) -> dict[str, Tensor]:
+    """Each (S,) of states (S, T, D); `real` (S, T): which are tokens. NaN where there is no number: one token, zeros, overflow."""
+    if real is not None and not bool(real.all()):
+        alone = [residual_and_norm(x[here][None]) for x, here in zip(states, real)]
+        found = {name: torch.cat([one[name] for one in alone]) for name in alone[0]}
+    else:
+        found = residual_and_norm(states)
+    return found | {"effective_rank": ranks(states, real)}
+
+
+def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
+    """Residual and norm (S,) of states (S, T, D) that are all tokens; of large ones a sample at a time, so that memory is that of one."""
+    few = max(1, MOST_NUMBERS // max(states[0].numel(), 1))
+    if len(states) > few:
+        parts = [residual_and_norm(part) for part in states.split(few)]
+        return {name: torch.cat([one[name] for one in parts]) for name in parts[0]}
+    x = states.to(precise(states))
+    none = x.new_full((len(x),), torch.nan)
+    if x.shape[1] == 0:
+        return {"residual": none, "norm": none}
+    known = measurable(x, states.dtype)
+    return {
+        "residual": torch.where(known, relative_residual(x, computed=states.dtype), none) if x.shape[1] > 1 else none,
+        "norm": torch.where(x.isfinite().all((-2, -1)), torch.linalg.vector_norm(x, dim=-1).mean(-1), none),
+    }
+
+
+def ranks(states: Tensor, real: Tensor | None) -> Tensor:
+    """Effective ranks (S,), NaN for samples that are left out: time grows with the third power of the smaller of tokens and width, so that
+    of large matrices fewer samples are taken, and `MOST_TOKENS` of their tokens."""
+    found = torch.full((len(states),), torch.nan, dtype=precise(states), device=states.device)
+    size = min(*states.shape[1:], MOST_TOKENS)
+    for sample in range(min(len(states), max(1, int(WORK / size**3)))):
+        x = states[sample] if real is None else states[sample][real[sample]]  # (T, D)
+        if min(x.shape) > MOST_TOKENS:
+            x = x[spaced_rows(len(x), x.device, MOST_TOKENS)]
+        x = x.to(precise(x))
+        if len(x) > 1 and bool(measurable(x, states.dtype)):
+            found[sample] = effective_rank(x)
+    return found
+
+
+def weight_numbers(weights: Tensor, rows: Tensor, real: Tensor | None) -> dict[str, Tensor]:
+    """Each (S,) of weights (S, H, R, T), those of the queries `rows` (R,) of T; `real` (S, T). `causal` is 1 where no token sees a
+    later one."""
+    weights = weights.to(precise(weights))
+    tokens = weights.shape[-1]
+    here = torch.ones(len(weights), tokens, dtype=torch.bool, device=weights.device) if real is None else real
+    place = torch.arange(tokens, device=weights.device)
+    first = here.int().argmax(-1)  # (S,): padding may be on the left
+    queries = here[:, rows]  # (S, R)
+    later = (place > rows[:, None]) & here[:, None] & queries[..., None]  # (S, R, T)
+    causal = ~((weights != 0) & later[:, None]).flatten(1).any(1) & later.flatten(1).any(1)  # (S,)
+    others = queries & (rows != first[:, None])
+    entropy = -torch.xlogy(weights, weights).sum(-1)  # (S, H, R)
+    seeing = torch.where(causal[:, None], others, queries)
+    first_weight = weights.gather(-1, first[:, None, None, None].expand(*weights.shape[:-1], 1)).squeeze(-1)
+    return {
+        "entropy": row_mean(entropy, seeing),
+        "largest_share": row_mean(weights.amax(-1), seeing),
+        "first_share": row_mean(first_weight, others),
+        "causal": causal.double(),
+    }
+
+
+def row_mean(values: Tensor, rows: Tensor) -> Tensor:
+    """(S, H, R) -> (S,), over heads and the rows (S, R) that are meant; NaN where none is, or where a value is not finite."""
+    kept = torch.where(rows[:, None], values, 0.0).sum((1, 2))
+    return kept / (rows.sum(-1) * values.shape[1])
+
+
+def looked_at(heads: int, tokens: int, device: torch.device) -> Tensor:
+    """The rows of attention weights (H, T, T) that are looked at."""
+    return spaced_rows(tokens, device, min(ROWS, max(16, MOST_NUMBERS // (heads * tokens))))
+
+
+def spaced_rows(tokens: int, device: torch.device, most: int) -> Tensor:
+    if tokens <= most:
+        return torch.arange(tokens, device=device)
+    return torch.linspace(0, tokens - 1, most, device=device, dtype=torch.float64).round().long()
+
+
+def precise(x: Tensor) -> torch.dtype:
+    """float64, where the device has it."""
+    return torch.float32 if x.device.type == "mps" else torch.float64

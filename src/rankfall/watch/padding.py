@@ -1,0 +1,66 @@
+"""Which tokens of a batch are padding, from what the model is called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+
+REAL = ("decoder_attention_mask", "attention_mask", "padding_mask", "input_mask")  # 1 or True: a token
+PADDED = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask")  # True or -inf: padding
+MaskFunction = Callable[..., Tensor | None]
+
+
+def given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bool, Tensor | None]:
+    """Whether the arguments of a call say something about padding, and then the real tokens (B, T); None: nothing is padding."""
+    named = bound(module, args, kwargs)
+    for name in (*REAL, *PADDED):
+        if name in named and named[name] is None:
+            continue
+        mask = named.get(name)
+        if isinstance(mask, Tensor) and mask.ndim == 2:
+            real = read_mask(mask.detach(), name in PADDED)
+            if real is not None:
+                return True, real
+        elif isinstance(mask, Tensor):  # of pairs of tokens, made from one that was passed further out
+            return False, None
+    return any(name in named for name in (*REAL, *PADDED)), None
+
+
+def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
+    """True where there is a token. Numbers that are added to scores are 0 there and far below 0 at padding; others are 1 and 0."""
+    if mask.is_floating_point():
+        if bool((mask < 0).any()):
+            return mask == 0
+        if padded:
+            return mask == 0
+        return mask == 1 if bool(((mask == 0) | (mask == 1)).all() & (mask == 1).any()) else None
+    return (mask == 0) if padded else (mask != 0)
+
+
+def bound(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, also those of a dictionary that is the only one (a batch)."""
+    try:
+        found = dict(inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        found = {}
+    found |= kwargs
+    for one in args:
+        if isinstance(one, Mapping):
+            found |= {name: value for name, value in one.items() if name not in found}
+    return found
+
+
+def asked_mask(mask: MaskFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
+    """What the user's function says, checked."""
+    found = mask(*args, **kwargs)
+    if found is not None and not (isinstance(found, Tensor) and found.ndim == 2):
+        said = f"a tensor {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise RankfallError(
+            f"mask returns {said}: it is called as the model is, and returns (batch, tokens), True where there is a token"
+        )
+    return None if found is None else found.detach() != 0

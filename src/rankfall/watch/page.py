@@ -1,0 +1,195 @@
+"""The page of a watched run: a curve a layer over steps for each quantity, its profile by layer, and the last log as a table; one
+HTML text."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from rankfall import __version__
+from rankfall.report.style import WIDTH, WITHOUT_TIME, applied, canvas
+from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame, Series
+
+TITLES = {
+    "residual": "Residual",
+    "norm": "Length of a token's vector",
+    "effective_rank": "Effective rank",
+    "entropy": "Entropy of attention",
+    "largest_share": "Largest attention weight",
+    "first_share": "Attention on the first token",
+    "gradient_queries": "Gradient of the queries",
+    "gradient_keys": "Gradient of the keys",
+}
+SAYS = {
+    "residual": "What is left of the tokens' vectors after the vector that all share is taken away: near 1 for unrelated tokens, 0 "
+    "for equal ones. "
+    "A curve that falls to 0 is rank collapse; below the rounding of the number format (hollow points) nothing can be told.",
+    "effective_rank": "How many directions the vectors of a sample really use, at most the smaller of tokens and width.",
+    "first_share": "Weight on the first token in the rows of the others: near 1, attention is a sink and mixes nothing.",
+    "gradient_queries": "Where tokens are equal, this vanishes: attention can no longer learn whom to look at.",
+}  # fmt: skip
+DECADES = 30.0  # times the least, from where an axis is logarithmic
+MOST = 13  # curves of a chart; of more layers some are left out, evenly
+
+
+def page_of(table: DataFrame, name: str) -> str:
+    """Of the newest run in a table."""
+    run = int(table.run.max())
+    rows = table[table.run == run]
+    sections = "\n".join(section(rows, column) for column in CURVES)
+    shown = [(column, TITLES[column]) for column in CURVES if rows[column].notna().any()]
+    nav = "".join(f'<a href="#{column}">{title}</a>' for column, title in shown)
+    style = files("rankfall.report.page").joinpath("page.css").read_text("utf-8")
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>Rankfall: {html.escape(name)}</title>
+<style>
+{style}
+.chart svg {{ width: 100%; height: auto; background: #fff; border-radius: .4rem; }}
+</style>
+</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+<header><p class="brand">Rankfall</p><nav aria-label="Sections">{nav}<a href="#last">Last log</a></nav></header>
+<main id="main">
+<h1>{html.escape(name)}</h1>
+<p class="lead">{html.escape(about(table, rows))}</p>
+<ul>{"".join(f"<li>{html.escape(one)}</li>" for one in found(rows))}</ul>
+{sections}
+<section id="last"><h2>The last log</h2>{last_log(rows)}</section>
+<section id="columns"><h2>Columns</h2><div class="terms">{terms()}</div></section>
+</main>
+<footer><p>Made by Rankfall {__version__} from {html.escape(name)}; this page opens from disk and loads nothing.</p></footer>
+</body>
+</html>
+"""
+
+
+def about(table: DataFrame, rows: DataFrame) -> str:
+    steps, runs = rows.step.unique(), table.run.nunique()
+    last = rows[rows.step == steps[-1]]
+    names = [one for one in last.block if one]
+    kinds = f"{len(names)} layers, {names[0]} to {names[-1]}" if len(names) > 1 else names[0] if names else "no block"
+    mask = ", ".join(sorted(set(last["mask"])))
+    several = f" The file has {runs} runs; this is the last." if runs > 1 else ""
+    return (
+        f"{len(steps)} logs, steps {steps[0]} to {steps[-1]}: {kinds}; attention: {mask}; "
+        f"states in {last['dtype'].iloc[-1]}.{several}"
+    )
+
+
+def found(rows: DataFrame) -> list[str]:
+    """What the residual did at the last layer, and where it is least at the end: sentences of numbers in the table."""
+    layer, steps = rows.layer.max(), rows.step.unique()
+    there = rows[(rows.layer == layer) & rows.residual.notna()]
+    said = []
+    if len(there):
+        first, last = there.iloc[0], there.iloc[-1]
+        course = f"{first.residual:.3g} at step {first.step}, {last.residual:.3g} at step {last.step}"
+        said.append(f"Residual of layer {layer}: {course}.")
+    ended = rows[(rows.step == steps[-1]) & rows.residual.notna()]
+    if len(ended) > 1:
+        least, first = ended.loc[ended.residual.idxmin()], ended.iloc[0]
+        beside = f", beside {first.residual:.3g} at layer {first.layer}" if first.layer != least.layer else ""
+        said.append(f"At step {steps[-1]} it is least at layer {least.layer}: {least.residual:.3g}{beside}.")
+        if bool(least.residual_floor):
+            said.append(f"That is rounding of {least['dtype']}: the true value may be smaller.")
+    return said
+
+
+def section(rows: DataFrame, column: str) -> str:
+    """A heading, what is seen, and the picture; where there is no number, why."""
+    head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, meaning(column))}</p>'
+    if not rows[column].notna().any():
+        kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
+        why = next((one for one in rows[rows.layer > 0][f"{kind}_reason"] if one), "it was not measured")
+        return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
+    return f'{head}<figure class="chart">{picture(rows, column)}</figure></section>'
+
+
+def picture(rows: DataFrame, column: str) -> str:
+    """Over steps, a curve a layer; and over layers, a curve each for the first, middle and last log. As SVG."""
+    with applied():
+        figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
+        draw_steps(over_steps, rows, column)
+        draw_layers(over_layers, rows, column)
+        if spread_widely(rows[column]):
+            over_steps.set_yscale("log")
+            over_layers.set_yscale("log")
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg", metadata=WITHOUT_TIME["svg"])
+    text = drawn.getvalue()
+    label = html.escape(f"{TITLES[column]}: over steps by layer, and over layers by step", quote=True)
+    # Names inside a picture must differ from those of the others on the page.
+    named = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{column}-", text[text.index("<svg") :])
+    return named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def spread_widely(values: Series) -> bool:
+    """Whether positive numbers differ so much that a logarithmic axis shows more of them."""
+    return bool(values.min() > 0 and values.max() > DECADES * values.min())
+
+
+def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
+    from matplotlib import colormaps
+
+    layers = some(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
+    colours = colormaps["viridis"].resampled(max(len(layers), 2))
+    for place, layer in enumerate(layers):
+        part = rows[(rows.layer == layer) & rows[column].notna()]
+        colour = colours(place / max(len(layers) - 1, 1) * 0.92)
+        axes.plot(part.step, part[column], "-", color=colour, label=str(layer))
+        low = part.residual_floor.eq(True) if column == "residual" else part.step < 0
+        axes.plot(part.step[~low], part[column][~low], "o", color=colour, markersize=2.5)
+        axes.plot(part.step[low], part[column][low], "o", color=colour, markersize=3.5, markerfacecolor="white")
+    axes.set(title="over steps, by layer", xlabel="step", ylabel=TITLES[column])
+    axes.legend(title="layer", ncols=2 if len(layers) > 7 else 1, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
+    from rankfall.report.colours import COLOURS
+
+    for step, colour in zip(some(sorted(rows.step.unique()), 3), COLOURS):
+        part = rows[(rows.step == step) & rows[column].notna()]
+        axes.plot(part.layer, part[column], "o-", color=colour, label=f"step {step}")
+    axes.set(title="over layers", xlabel="layer")
+    axes.legend()
+
+
+def some(values: Sequence[Any], most: int) -> list[Any]:
+    """At most so many, evenly, with the first and the last."""
+    if len(values) <= most:
+        return list(values)
+    return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
+
+
+def last_log(rows: DataFrame) -> str:
+    last = rows[rows.step == rows.step.max()]
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("layer", "block", *CURVES))
+    lines = []
+    for row in last.to_dict("records"):
+        numbers = "".join(f"<td>{row[name]:.4g}</td>" if row[name] == row[name] else "<td></td>" for name in CURVES)
+        lines.append(f'<tr><th scope="row">{row["layer"]}</th><td>{html.escape(row["block"])}</td>{numbers}</tr>')
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="Last log">{table}</div>'
+
+
+def meaning(column: str) -> str:
+    text = next(one.meaning for one in COLUMNS if one.name == column)
+    return html.escape(text[0].upper() + text[1:] + ".")
+
+
+def terms() -> str:
+    return "".join(f"<div><dt>{one.name}</dt><dd>{html.escape(one.meaning)}</dd></div>" for one in COLUMNS)

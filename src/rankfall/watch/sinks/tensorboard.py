@@ -1,0 +1,38 @@
+"""TensorBoard: a curve for each column and layer, `rankfall/residual/layer_03`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rankfall.errors import RankfallError
+from rankfall.watch.columns import CURVES
+
+
+class TensorBoardSink:
+    """Adds scalars to a SummaryWriter, its own in `folder` or the user's."""
+
+    def __init__(self, folder: str | None = None, writer: Any = None) -> None:
+        self.own = writer is None
+        if writer is None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise RankfallError(
+                    f"to='tensorboard:{folder}' needs TensorBoard: pip install 'rankfall[watch]'"
+                ) from error
+            writer = SummaryWriter(folder)
+        self.writer = writer
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        for row in rows:
+            for name in CURVES:
+                if row[name] is not None:
+                    self.writer.add_scalar(
+                        f"rankfall/{name}/layer_{row['layer']:02d}", row[name], row["step"], row["time"]
+                    )
+        self.writer.flush()
+
+    def close(self) -> None:
+        if self.own:
+            self.writer.close()

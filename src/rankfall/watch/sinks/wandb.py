@@ -1,0 +1,51 @@
+"""Weights & Biases: the same curves in the run that is active, drawn over `rankfall/step`, so that the run's own steps are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rankfall.errors import RankfallError
+from rankfall.watch.columns import CURVES
+
+
+class WandbSink:
+    """Logs to a run, the active one or the user's."""
+
+    def __init__(self, run: Any = None) -> None:
+        if run is None:
+            try:
+                import wandb
+            except ImportError as error:
+                raise RankfallError("to='wandb' needs Weights & Biases: pip install 'rankfall[watch]'") from error
+            run = wandb.run
+            if run is None:
+                raise RankfallError(
+                    "to='wandb' writes to the active run, and there is none: call wandb.init(...) before, or give the run, "
+                    "to=wandb.init(...)"
+                )
+        self.run = run
+        self.open_at: int | None = None  # the run's own step that our last values wait in
+        run.define_metric("rankfall/step")
+        run.define_metric("rankfall/*", step_metric="rankfall/step")
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        values = {
+            f"rankfall/{name}/layer_{row['layer']:02d}": row[name]
+            for row in rows
+            for name in CURVES
+            if row[name] is not None
+        }
+        self.flush()
+        self.run.log({"rankfall/step": rows[0]["step"], **values}, commit=False)  # they join what the user logs next
+        self.open_at = self.run.step
+
+    def flush(self) -> None:
+        """Where the user has logged nothing since, the values are committed alone: or the next would replace them."""
+        if self.open_at is not None and self.run.step == self.open_at:
+            self.run.log({}, commit=True)
+        self.open_at = None
+
+    def close(self) -> None:
+        """The run itself is the user's."""
+        self.flush()

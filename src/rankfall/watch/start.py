@@ -1,0 +1,61 @@
+"""`watch`: from a model and a few options to a Watcher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from rankfall.errors import RankfallError
+from rankfall.watch import blocks as found_blocks
+from rankfall.watch import gradients
+from rankfall.watch.capture import CaptureOptions
+from rankfall.watch.condition import conditions
+from rankfall.watch.padding import MaskFunction
+from rankfall.watch.sinks.open import Sink, open_sinks
+from rankfall.watch.states import StatesFunction, axis_of_batch
+from rankfall.watch.watcher import Watcher, process_number
+
+
+def watch(
+    model: nn.Module,
+    every: int = 100,
+    to: Any = "run.parquet",
+    *,
+    blocks: found_blocks.Wanted | None = None,
+    samples: int = 8,
+    mask: MaskFunction | bool | None = None,
+    states: StatesFunction | None = None,
+    batch_axis: int | None = None,
+    queries: gradients.Wanted | None = None,
+    keys: gradients.Wanted | None = None,
+    passes: str = "training",
+    raise_if: str | list[str] | None = None,
+    start: int = 0,
+    automatic: bool = True,
+) -> Watcher:
+    """Watch a model while it trains: by layer what attention loses, on the batch that passes anyway, at the first step and every `every`th.
+
+    to: 'run.parquet', 'tensorboard:FOLDER', 'wandb', a function of rows, or a list of these. blocks: a glob of names, a pattern, names or
+    modules, where those that are found are not meant. samples: of the batch, at most. mask: a function, called as the model is, that
+    returns (batch, tokens), True where there is a token; without it `attention_mask` and the like are understood; False: no padding.
+    states: a function from what a block returns to (batch, tokens, width). batch_axis: 1 where states are (tokens, batch, width).
+    queries, keys: globs of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'. raise_if: such
+    as 'residual[-1] < 0.05 for 3 logs'. start: steps made before, of a training that goes on. automatic: whether optimisers are
+    listened to.
+    """
+    for name, value, least in (("every", every, 1), ("samples", samples, 1), ("start", start, 0)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise RankfallError(f"{name} is {value!r}: it must be a whole number of at least {least}")
+    if passes not in ("training", "all"):
+        raise RankfallError(f"passes is {passes!r}: 'training' for those with gradients, or 'all'")
+    for name, function in (("mask", mask), ("states", states)):
+        if function is not None and not callable(function) and not (name == "mask" and function is False):
+            raise RankfallError(f"{name} is {function!r}: it must be a function")
+    found = found_blocks.find_blocks(model, blocks)
+    weights = [gradients.query_key_weights(one, queries, keys) for one in found.modules]
+    axis = axis_of_batch(found.modules, found.names, batch_axis)
+    options = CaptureOptions(samples, axis, mask, states, passes, turned=batch_axis is None and axis == 0)
+    stop = conditions(raise_if)
+    sinks: list[Sink] = open_sinks(to) if process_number() == 0 else []
+    return Watcher(model, found, weights, sinks, stop, options, every, start, automatic)

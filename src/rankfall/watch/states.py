@@ -1,0 +1,109 @@
+"""The states (batch, tokens, width) in what a block is given and returns, or one line that says what was found instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+
+StatesFunction = Callable[[Any], Tensor]
+HINT = "say states= as a function from what a block returns to (batch, tokens, width)"
+
+
+def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction | None, batch_axis: int) -> Tensor:
+    """(B, T, D), a view of what a block returned."""
+    found = states(output) if states is not None else output
+    called = f"block {name} ({type(block).__name__})"
+    if isinstance(found, (tuple, list)) and found and states is None:
+        found = found[0]
+    if isinstance(found, Mapping):
+        keys = ", ".join(map(str, found))
+        some = next(iter(found), "x")
+        raise RankfallError(
+            f"{called} returns a dict with {keys}: {HINT}, such as states=lambda output: output[{some!r}]"
+        )
+    if not isinstance(found, Tensor):
+        raise RankfallError(
+            f"{called} returns {type(found).__name__}, no tensor of states: {HINT}, or name other modules by blocks="
+        )
+    if hasattr(found, "to_local"):
+        raise RankfallError(
+            f"{called} returns states that are spread over several processes: say states=lambda output: output.to_local()"
+        )
+    if found.is_nested:
+        raise RankfallError(f"{called} returns a nested tensor: say enable_nested_tensor=False, or {HINT}")
+    shape = tuple(found.shape)
+    if found.ndim == 4 and states is None:
+        raise RankfallError(f"{called} returns {shape}: of (batch, height, width, channels) say states=lambda output: "
+        f"output.flatten(1, 2), "
+                            "of (batch, channels, height, width) output.flatten(2).mT")  # fmt: skip
+    if found.ndim != 3 or not found.is_floating_point() or not found.numel():
+        said = f"{str(found.dtype).removeprefix('torch.')} {shape}"
+        if found.ndim == 2 and found.is_floating_point():  # of one graph, for example
+            said += " (states=lambda output: output[None], if its rows are tokens of one sample)"
+        raise RankfallError(
+            f"{called} returns {said} where states (batch, tokens, width) are needed: {HINT}, or name other modules by blocks="
+        )
+    return found.detach().transpose(0, 1) if batch_axis else found.detach()
+
+
+def input_states(
+    args: Sequence[Any], kwargs: Mapping[str, Any], states: StatesFunction | None, batch_axis: int
+) -> Tensor | None:
+    """(B, T, D) that a block is given; None where no argument is such a tensor."""
+    given = [
+        one
+        for one in (*args, *kwargs.values())
+        if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested
+    ]
+    if states is not None and not any(one.ndim == 3 for one in given):
+        try:  # the function is made for what blocks return, which may be what they take as well
+            found = states(args[0] if args else next(iter(kwargs.values())))
+        except Exception:
+            return None
+        given = [found] if isinstance(found, Tensor) else []
+    first = next((one for one in given if one.ndim == 3 and one.numel()), None)
+    if first is None:
+        return None
+    return first.detach().transpose(0, 1) if batch_axis else first.detach()
+
+
+def not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
+    """One line where a model turns (batch, tokens) of its input to (tokens, batch): batch_axis has not been said."""
+    here = tuple(states.shape[:2])
+    shapes = [tuple(one) for one in given]
+    if here[0] != here[1] and here not in shapes and here[::-1] in shapes:
+        raise RankfallError(
+            f"block {name} returns {tuple(states.shape)} where the model was given {here[::-1]} (batch, tokens): say batch_axis=1 if its "
+            "states are (tokens, batch, width), or batch_axis=0 if they are not"
+        )
+
+
+def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int | None) -> int:
+    """0 or 1: asked for, or known from PyTorch's own layers. Others that hold attention with the batch second may turn axes round
+    or not."""
+    if asked is not None:
+        if asked not in (0, 1) or isinstance(asked, bool):
+            raise RankfallError(
+                f"batch_axis is {asked!r}: 0 where states are (batch, tokens, width), 1 where they are (tokens, batch, width)"
+            )
+        return asked
+    own = [
+        one
+        for one in blocks
+        if isinstance(one, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention))
+    ]
+    if own:
+        attention = own[0] if isinstance(own[0], nn.MultiheadAttention) else own[0].self_attn
+        return 0 if attention.batch_first else 1
+    for name, block in zip(names, blocks):
+        for inner, part in block.named_modules():
+            if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
+                raise RankfallError(
+                    f"{name}.{inner} is an nn.MultiheadAttention with batch_first=False: say batch_axis=1 if the states of blocks are "
+                    "(tokens, batch, width), or batch_axis=0 if they are (batch, tokens, width)"
+                )
+    return 0

@@ -1,0 +1,39 @@
+"""A callback for the Trainer of Hugging Face: `Trainer(..., callbacks=[RankfallCallback(every=100, to="run.parquet")])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankfall.errors import RankfallError
+from rankfall.watch.start import watch
+from rankfall.watch.watcher import Watcher
+
+try:
+    from transformers import TrainerCallback
+except ImportError as error:
+    raise RankfallError("RankfallCallback needs transformers: pip install 'rankfall[models,watch]'") from error
+
+
+class RankfallCallback(TrainerCallback):
+    """Watches the model of a Trainer from the first step to the last, with the options of `watch`. Steps are the Trainer's own
+    numbers, also of a training that goes on from a checkpoint; gradients are those after clipping."""
+
+    def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
+        self.options = {"every": every, "to": to, **options}
+        self.watcher: Watcher | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
+        self.close()
+        self.watcher = watch(model, **{"start": state.global_step, **self.options}, automatic=False)
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if self.watcher is not None:
+            self.watcher.step(state.global_step + 1)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.watcher is not None:
+            self.watcher.close()
+            self.watcher = None

@@ -1,0 +1,213 @@
+"""The object that `watch` returns: counts steps, looks at one pass of a step that is logged, and hands rows to sinks."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from rankfall.errors import RankfallError
+from rankfall.watch.blocks import Blocks
+from rankfall.watch.capture import Capture, CaptureOptions, PassRecord
+from rankfall.watch.clock import OptimizerClock
+from rankfall.watch.compiled import EagerSteps
+from rankfall.watch.condition import Condition
+from rankfall.watch.gradients import QueryKeyWeights
+from rankfall.watch.rows import rows_of
+from rankfall.watch.sinks.open import Sink
+
+KEPT = "_rankfall_watchers"  # attribute of a model
+
+
+class Watcher:
+    """Of one model. A step is a step of the optimiser that updates it, unless `step()` is called: then a step is such a call."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        blocks: Blocks,
+        weights: Sequence[QueryKeyWeights],
+        sinks: list[Sink],
+        stop: list[Condition],
+        options: CaptureOptions,
+        every: int,
+        start: int,
+        automatic: bool,
+    ) -> None:
+        self.model, self.blocks, self.weights = model, blocks, list(weights)
+        self.sinks, self.stop, self.every = sinks, stop, every
+        self.steps, self.first, self.logs = start, start + 1, 0
+        self.capture = Capture(blocks, options, self.remove)
+        self.eager = EagerSteps()
+        self.armed = self.closed = self.counted = False
+        self.misses = 0
+        self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
+        # The model keeps it, so that both go together where nobody closes it.
+        model.__dict__.setdefault(KEPT, []).append(self)
+        self.finish = weakref.finalize(self, finish, self.clock, self.eager, sinks)
+        self.arm()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"every {self.every} steps"
+        return f"Watcher({self.blocks.summary()}, {state}, step {self.steps}, {self.logs} logs)"
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(quiet=kind is not None)
+
+    def __deepcopy__(self, memo: Any) -> None:
+        """A copy of the model is not watched."""
+
+    def __reduce__(self) -> Any:
+        return type(None), ()  # nor is one from a file
+
+    def step(self, number: int | None = None) -> None:
+        """A step has been made, or is about to be: call it once a step, while gradients are there. `number`: which it is, where
+        somebody else counts."""
+        if self.clock is not None:  # from now on steps are counted by these calls
+            already = self.steps >= self.first
+            self.clock.remove()
+            self.clock = None
+            if already and number is None:  # the optimiser's step before this call was the same step
+                return
+        if number is not None:
+            self.steps = number - 1
+        self.count()
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        """Gradients are looked at before the update, which may change them."""
+        if self.armed and self.capture.taken() is not None:
+            self.count(optimizer)
+            self.counted = True
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        if not self.counted:
+            self.count(optimizer)
+        self.counted = False
+
+    def count(self, optimizer: Optimizer | None = None) -> None:
+        if self.closed:
+            return
+        self.steps += 1
+        if self.armed:
+            record = self.capture.taken()
+            self.disarm()
+            missed = record is None and self.missed()
+            if record is not None:
+                self.log(record, scale_of(optimizer))
+        else:
+            missed = False
+        if missed or (self.steps + 1) % self.every == 0:
+            self.arm()
+
+    def arm(self) -> None:
+        """The next step is looked at. Of several processes the first alone looks, and waits for none."""
+        if self.closed or process_number() != 0:
+            return
+        self.armed = True
+        self.eager.begin()
+        self.capture.attach()
+
+    def disarm(self) -> None:
+        self.armed = False
+        self.capture.detach()
+        self.eager.end()
+
+    def log(self, record: PassRecord, scale: float) -> None:
+        rows = rows_of(record, self.blocks, self.weights, self.steps, 0, scale)
+        if not self.logs:
+            refuse(rows, record, self.blocks)
+        self.logs += 1
+        for sink in self.sinks:
+            sink.write(rows)
+        for one in self.stop:
+            one.check(rows)
+
+    def missed(self) -> bool:
+        """A step without a pass that can be looked at: the next is tried, and where none has been seen yet, it is said what was."""
+        self.misses += 1
+        with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
+        if not self.logs and (self.misses > 1 or without or with_gradients):
+            if without and not with_gradients:
+                raise RankfallError(
+                    f"step {self.steps}: the model was called {without} times, always without gradients (torch.no_grad, as in evaluation), "
+                    "and passes of training have them: pass passes='all' to look at these too"
+                )
+            if not with_gradients or self.capture.loose:
+                raise RankfallError(
+                    f"step {self.steps}: the blocks {self.blocks.summary()} were not called in {self.misses} steps "
+                    f"({with_gradients} calls of what "
+                    "contains them): watch the model that is trained, not a copy, and name blocks that it uses, blocks="
+                )
+        self.capture.loose = True
+        return True
+
+    def remove(self) -> None:
+        """Takes all hooks off; what was written stays, and more can be written by nobody."""
+        self.disarm()
+        if self.clock is not None:
+            self.clock.remove()
+            self.clock = None
+
+    def close(self, quiet: bool = False) -> None:
+        """Takes all hooks off and finishes what is written."""
+        if self.closed:
+            return
+        unseen = self.clock is not None and self.steps < self.first and process_number() == 0 and not quiet
+        self.remove()
+        self.closed = True
+        kept = self.model.__dict__.get(KEPT, [])
+        kept[:] = [one for one in kept if one is not self]
+        if not kept:
+            self.model.__dict__.pop(KEPT, None)
+        self.finish()
+        if unseen:
+            warnings.warn(
+                "rankfall.watch has counted no step, so nothing was written: no optimiser of torch.optim has updated the model; "
+                "call .step() of what watch() returned once a step",
+                stacklevel=2,
+            )
+
+
+def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[Sink]) -> None:
+    """What has to end, also where a watcher is forgotten."""
+    if clock is not None:
+        clock.remove()
+    eager.end()
+    for sink in sinks:
+        sink.close()
+
+
+def process_number() -> int:
+    """Of this process in a group of processes; 0 where there is none."""
+    distributed = torch.distributed
+    return int(distributed.get_rank()) if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def scale_of(optimizer: Optimizer | None) -> float:
+    """What the gradients that a fused optimiser of mixed precision sees are still multiplied by."""
+    scale = getattr(optimizer, "grad_scale", None)
+    return float(scale) if scale is not None else 1.0
+
+
+def refuse(rows: list[dict[str, Any]], record: PassRecord, blocks: Blocks) -> None:
+    """One line where the first pass has nothing to compare."""
+    tokens = [row for row in rows if row["residual"] is not None]
+    single = [row for row in rows if row["norm"] is not None]
+    if not tokens and single and all((layer.tokens or 1) <= max(layer.samples, 1) for layer in record.layers):
+        samples = record.layers[-1].samples
+        raise RankfallError(
+            f"blocks {blocks.summary()} return states of one token ({samples} samples): a residual compares tokens, so pass "
+            f"sequences of two "
+            "or more; or say batch_axis=1 if states are (tokens, batch, width)"
+        )

@@ -1,0 +1,663 @@
+"""A training that is watched is the same training, and what is written is of the states that pass."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import optimizer as optimizers
+from torch.utils.checkpoint import checkpoint
+from watched import Gpt, GptBlock, gpt, same, train, words
+
+import rankfall
+from rankfall.errors import RankfallError
+from rankfall.rank.residual import relative_residual
+from rankfall.watch import RankLoss
+from rankfall.watch.columns import COLUMNS, CURVES
+
+
+def watched(rows, **options):
+    return lambda model: rankfall.watch(model, to=rows.extend, **{"every": 2} | options)
+
+
+def steps_of(rows):
+    return sorted({row["step"] for row in rows})
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_training_is_bit_for_bit_the_same(accumulate):
+    rows = []
+    plain, _ = train(gpt(), 5, accumulate=accumulate)
+    seen, watcher = train(gpt(), 5, watched(rows), accumulate=accumulate)
+    watcher.close()
+    assert same(plain, seen)
+    assert steps_of(rows) == [1, 2, 4] and len(rows) == 3 * 4
+
+
+def test_the_room_is_called_like_its_function():
+    import rankfall.watch as room
+    from rankfall import watch as imported
+    from rankfall.watch import watch as function
+
+    assert room is imported is rankfall.watch and "watch" in dir(rankfall)
+    for one in (room, function):
+        rows = []
+        train(gpt(), 1, lambda model: one(model, to=rows.extend))  # noqa: B023
+        assert len(rows) == 4
+    with pytest.raises(AttributeError, match="has no attribute 'wach'"):
+        room.wach  # noqa: B018
+
+
+def test_rows_are_of_the_states_that_pass():
+    """Against a pass of hooks of our own, and autograd's gradients."""
+    rows, states = [], []
+    model = gpt()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with rankfall.watch(model, to=rows.extend, samples=3) as watcher:
+        hooks = [
+            one.register_forward_hook(lambda m, a, out: states.append((a[0], out))) for one in model.transformer["h"]
+        ]
+        model(words(0), words(1))[1].backward()
+        optimizer.step()
+    assert watcher.steps == 1 and watcher.logs == 1
+    want = [states[0][0], *(out for _, out in states)]
+    for row, x in zip(rows, want, strict=True):
+        assert row["residual"] == pytest.approx(relative_residual(x[:3].double()).mean().item(), rel=1e-12)
+    assert [row["layer"] for row in rows] == [0, 1, 2, 3]
+    assert [row["block"] for row in rows] == ["", *(f"transformer.h.{n}" for n in range(3))]
+    assert {row["mask"] for row in rows} == {"causal"} and {row["tokens"] for row in rows} == {18}
+    for row, block in zip(rows[1:], model.transformer["h"]):
+        queries, keys, _ = block.attn.c_attn.weight.grad.double().chunk(3)
+        assert row["gradient_queries"] == pytest.approx(queries.norm().item())
+        assert row["gradient_keys"] == pytest.approx(keys.norm().item())
+        assert 0 < row["entropy"] < 2 and row["attention_reason"] == row["gradient_reason"] == row["state_reason"] == ""
+    assert all(set(row) == {column.name for column in COLUMNS} for row in rows)
+    del hooks
+
+
+def test_between_logged_steps_there_is_no_hook():
+    model = gpt()
+    count = lambda: sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())  # noqa: E731
+    found = []
+
+    def begin(model):
+        model.register_forward_hook(lambda *given: found.append(count()))
+        return rankfall.watch(model, every=3, to=[].extend)
+
+    _, watcher = train(model, 4, begin)
+    assert found[0] > 1 and found[1] == 1 and found[2] > 1 and found[3] == 1
+    watcher.close()
+    assert count() == 1
+
+
+def test_an_evaluation_between_is_not_looked_at_and_not_changed():
+    torch.manual_seed(0)
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2)
+    x, rows = torch.randn(2, 4, 8), []
+    model.eval()
+    with torch.no_grad():
+        before = model(x)
+    with rankfall.watch(model, to=rows.extend) as watcher:
+        with torch.no_grad():
+            assert torch.equal(model(x), before)  # by PyTorch's fast path
+        watcher.remove()
+    assert rows == []
+
+
+def test_the_pass_in_training_mode_is_taken():
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model.eval()
+        model(words(0, batch=2))
+        model.train()
+        model(words(0, batch=3), words(1, batch=3))[1].backward()
+        model(words(0, batch=4), words(1, batch=4))[1].backward()
+        optimizer.step()
+    assert {row["samples"] for row in rows} == {3}
+
+
+def test_a_model_in_eval_mode_is_looked_at_where_it_has_gradients():
+    model, rows = gpt().eval(), []
+    _, watcher = train(model, 2, watched(rows, samples=1))
+    watcher.close()
+    assert steps_of(rows) == [1, 2] and {row["samples"] for row in rows} == {1}
+
+
+def test_steps_of_one_optimiser_count_where_a_model_has_two():
+    model, rows = gpt(), []
+    matrices = [weight for weight in model.parameters() if weight.ndim == 2]
+    others = [weight for weight in model.parameters() if weight.ndim != 2]
+    optimizers = [
+        torch.optim.SGD(matrices, lr=0.1),
+        torch.optim.Adam(others),
+        torch.optim.Adam([nn.Parameter(torch.zeros(1))]),
+    ]
+    with rankfall.watch(model, every=2, to=rows.extend) as watcher:
+        for step in range(3):
+            model(words(step), words(99))[1].backward()
+            for one in optimizers:
+                one.step()
+    assert watcher.steps == 3 and steps_of(rows) == [1, 2]
+
+
+def test_an_optimiser_that_calls_the_model_itself():
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(words(0), words(1))[1]
+        loss.backward()
+        return loss
+
+    with rankfall.watch(model, every=1, to=rows.extend) as watcher:
+        for _ in range(3):
+            optimizer.step(closure)
+    assert watcher.steps == 3 and steps_of(rows) == [1, 2, 3] and rows[1]["gradient_queries"] > 0
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_steps_may_be_counted_by_the_user(place):
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, every=2, to=rows.extend) as watcher:
+        for step in range(5):
+            optimizer.zero_grad()
+            model(words(step), words(99))[1].backward()
+            if place == "before":
+                watcher.step()
+            optimizer.step()
+            if place == "after":
+                watcher.step()
+    assert watcher.steps == 5 and steps_of(rows) == [1, 2, 4]
+
+
+def test_checkpointed_blocks_are_logged_once():
+    class Checkpointed(Gpt):
+        reentrant = False
+
+        def forward(self, tokens, targets=None):
+            x = self.transformer["wte"](tokens)
+            for block in self.transformer["h"]:
+                x = checkpoint(block, x, use_reentrant=self.reentrant)
+            logits = self.lm_head(self.transformer["ln_f"](x))
+            return logits, nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+    plain = []
+    expected, watcher = train(gpt(), 2, watched(plain, every=1))
+    watcher.close()
+    for reentrant in (False, True):
+        rows = []
+        torch.manual_seed(0)
+        model = Checkpointed()
+        model.reentrant = reentrant
+        found, watcher = train(model, 2, watched(rows, every=1))
+        watcher.close()
+        assert same(expected, found)
+        assert [{name: row[name] for name in CURVES} for row in rows] == [
+            {name: row[name] for name in CURVES} for row in plain
+        ]
+
+
+def test_mixed_precision_is_watched_and_the_same():
+    class Mixed(Gpt):
+        def forward(self, *given):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return super().forward(*given)
+
+    def make():
+        torch.manual_seed(0)
+        return Mixed()
+
+    rows = []
+    plain, _ = train(make(), 3)
+    found, watcher = train(make(), 3, watched(rows))
+    watcher.close()
+    assert same(plain, found)
+    assert all(row["residual"] is not None for row in rows)
+    assert all(row["entropy"] is not None and row["mask"] == "causal" for row in rows if row["layer"])
+
+
+def test_a_scaler_of_gradients_changes_no_number():
+    found = []
+    for enabled in (False, True):
+        model, rows = gpt(), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled, init_scale=1024.0)
+        with rankfall.watch(model, to=rows.extend):
+            torch.manual_seed(1)
+            scaler.scale(model(words(0), words(1))[1]).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        found.append([row[name] for row in rows[1:] for name in ("gradient_queries", "gradient_keys")])
+    assert found[0] == pytest.approx(found[1], rel=1e-5) and min(found[0]) > 0
+
+
+def test_gradients_that_are_still_scaled_are_told_as_they_are():
+    from rankfall.watch.watcher import scale_of
+
+    optimizer = torch.optim.SGD(gpt().parameters())
+    assert scale_of(optimizer) == scale_of(None) == 1
+    optimizer.grad_scale = torch.tensor(8.0)  # as GradScaler does for optimisers that divide by themselves
+    assert scale_of(optimizer) == 8
+
+
+def test_compiled_models_are_watched_wherever_they_were_compiled():
+    for compiled in ("wrapped", "inside", "in place"):
+        torch.compiler.reset()
+        rows, model = [], gpt()
+        made = torch.compile(model, backend="eager") if compiled != "in place" else model
+        if compiled == "in place":
+            model.compile(backend="eager")
+        trained = made if compiled == "wrapped" else model
+        watcher = rankfall.watch(trained, every=2, to=rows.extend)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            made(words(step), words(99))[1].backward()
+            optimizer.step()
+        watcher.close()
+        assert steps_of(rows) == [1, 2, 4] and all(row["entropy"] is not None for row in rows if row["layer"])
+        assert torch._dynamo.eval_frame._stance.stance == "default"
+
+
+def test_a_block_that_is_used_again_is_a_layer_each_time():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            block = GptBlock(8, 2)
+            self.layers = nn.ModuleList([block] * 3)
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    torch.manual_seed(0)
+    model, rows = Tied(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(torch.randn(2, 4, 8)).square().sum().backward()
+        optimizer.step()
+    assert [(row["layer"], row["block"]) for row in rows] == [(0, ""), *((n, "layers.0") for n in (1, 2, 3))]
+    assert len({row["residual"] for row in rows}) == 4
+
+
+def test_tokens_before_batch_and_padding():
+    torch.manual_seed(0)
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0), 2, enable_nested_tensor=False)
+    x, padding, found = torch.randn(5, 3, 8), torch.zeros(3, 5, dtype=torch.bool), []
+    padding[1, 3:] = True
+    for changed in (x, torch.where(padding.T[..., None], 7.0, x)):
+        rows = []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        with rankfall.watch(model, to=rows.extend):
+            model(changed, src_key_padding_mask=padding).square().sum().backward()
+            optimizer.step()
+        assert {(row["samples"], row["tokens"], row["padding"]) for row in rows} == {(3, 13, "left out")}
+        assert {row["mask"] for row in rows} == {"bidirectional"}
+        found.append(
+            [row[name] for name in ("residual", "effective_rank", "norm", "entropy", "first_share") for row in rows[1:]]
+        )
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+def test_a_mask_of_the_users():
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend, mask=lambda tokens, targets: torch.arange(6).expand_as(tokens) < 4):
+        model(words(0), words(1))[1].backward()
+        optimizer.step()
+    assert {row["tokens"] for row in rows} == {16}
+
+
+class Called(nn.Module):
+    """With a mask of a name and form of one's choice, whose inner module may be passed another."""
+
+    def __init__(self, inner=None):
+        super().__init__()
+        self.inner = inner or gpt()
+
+    def forward(self, tokens, attention_mask=None, key_padding_mask=None):
+        if isinstance(self.inner, Called):
+            return self.inner(tokens, attention_mask=None if attention_mask is None else attention_mask[:, None, None])
+        return self.inner(tokens)[0]
+
+
+KEPT = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("inner", "options", "tokens", "padding"),
+    [
+        (None, {"attention_mask": KEPT}, 9, "left out"),
+        (None, {"attention_mask": KEPT.float()}, 9, "left out"),
+        (None, {"attention_mask": (1 - KEPT) * -1e9}, 9, "left out"),
+        (None, {"attention_mask": 0.0 * KEPT}, 12, "none"),  # added to scores: nothing is left out
+        (None, {"attention_mask": KEPT[:, :4]}, 12, "unknown"),
+        (None, {"key_padding_mask": KEPT == 0}, 9, "left out"),
+        (None, {"key_padding_mask": (1 - KEPT) * -1e9}, 9, "left out"),
+        ("inner", {"attention_mask": KEPT}, 9, "left out"),  # the inner one is of pairs of tokens, made from the outer
+        ("inner", {}, 12, "none"),
+        (None, {"key_padding_mask": 0.0 * KEPT}, 12, "none"),
+    ],
+    ids=range(10),
+)
+def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tokens, padding):
+    model, rows = Called(Called() if inner else None), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(words(0, batch=2), **options).square().mean().backward()
+        optimizer.step()
+    assert {(row["tokens"], row["padding"]) for row in rows} == {(tokens, padding)}
+
+
+def test_a_decoder_has_not_the_padding_of_its_encoder():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.decoder = Called()
+
+        def forward(self, tokens, attention_mask):
+            return self.decoder(tokens, attention_mask=None)
+
+    model, rows = Both(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(words(0, batch=2), KEPT).square().mean().backward()
+        optimizer.step()
+    assert {(row["tokens"], row["padding"]) for row in rows} == {(12, "none")}
+
+
+def test_a_model_that_turns_its_axes_is_asked_about():
+    class Turned(Gpt):
+        def forward(self, tokens):
+            return super().forward(tokens.T)[0]
+
+    for axis in (None, 0, 1):
+        model, rows = Turned(), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        watcher = rankfall.watch(model, to=rows.extend, batch_axis=axis)
+        if axis is None:
+            with pytest.raises(
+                RankfallError, match=r"returns \(6, 4, 16\) where the model was given \(4, 6\) .* say batch_axis=1"
+            ):
+                model(words(0))
+        else:
+            model(words(0)).square().mean().backward()
+            optimizer.step()
+            assert {row["samples"] for row in rows} == {6 if axis == 0 else 4}
+        watcher.close(quiet=True)
+
+
+def test_blocks_that_nobody_calls_who_contains_them():
+    """A loop over blocks in the training step: the first step is missed, the next is seen."""
+    blocks, rows = nn.ModuleList(GptBlock(8, 2) for _ in range(2)), []
+    optimizer = torch.optim.SGD(blocks.parameters(), lr=0.1)
+    with rankfall.watch(blocks, every=4, to=rows.extend) as watcher:
+        for _ in range(5):
+            x = torch.randn(2, 4, 8)
+            for block in blocks:
+                x = block(x)
+            x.square().mean().backward()
+            optimizer.step()
+    assert steps_of(rows) == [2, 4] and [row["layer"] for row in rows] == [0, 1, 2] * 2 and watcher.steps == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ("dict", {}, r"block transformer.h.0 \(Changed\) returns a dict with hidden, other: say states="),
+        ("words", {}, "returns str, no tensor of states"),
+        ("nothing", {}, "returns NoneType, no tensor of states"),
+        (
+            "flat",
+            {},
+            r"returns float32 \(24, 16\) \(states=lambda output: output\[None\], .* where states .* are needed",
+        ),
+        ("picture", {}, "states=lambda output: output.flatten"),
+        ("token", {}, "return states of one token"),
+        (None, {"mask": lambda *given: 3}, "mask returns int"),
+        (None, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
+    ],
+)
+def test_bad_input_is_one_line(change, options, said):
+    class Changed(GptBlock):
+        def forward(self, x):
+            x = super().forward(x)
+            kinds = {"dict": lambda: {"hidden": x, "other": x}, "words": lambda: "x", "flat": lambda: x.flatten(0, 1)}
+            kinds["nothing"] = lambda: None
+            kinds["picture"] = lambda: x[:, None]
+            return kinds.get(change, lambda: x)()
+
+    model = gpt()
+    model.transformer["h"] = nn.ModuleList(Changed(16, 2) for _ in range(2))
+    watcher = rankfall.watch(model, to=[].extend, **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tokens = words(0, tokens=1 if change == "token" else 6)
+
+    def step():
+        model(tokens, tokens)[1].backward()
+        optimizer.step()
+
+    with pytest.raises(RankfallError, match=said) as error:
+        step()
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+    watcher.close()
+    assert "\n" not in str(error.value)
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_a_pass_that_fails_is_none():
+    """Out of memory, say: the batch is tried again, smaller."""
+
+    class Failing(GptBlock):
+        most = 3
+
+        def forward(self, x):
+            if len(x) > self.most:
+                raise MemoryError
+            return super().forward(x)
+
+    model, rows = gpt(), []
+    model.transformer["h"][1] = Failing(16, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        with pytest.raises(MemoryError):
+            model(words(0))
+        model(words(0, batch=2))[0].square().mean().backward()
+        optimizer.step()
+    assert [(row["layer"], row["samples"]) for row in rows] == [(n, 2) for n in range(4)]
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_nested_states_are_one_line():
+    """As PyTorch's encoder makes them of padded batches in evaluation, where it takes its fast path."""
+    layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    padding = torch.tensor([[False, False, False], [False, False, True]])
+    with torch.no_grad(), rankfall.watch(model, to=[].extend, passes="all") as watcher:
+        with pytest.raises(RankfallError, match="returns a nested tensor: say enable_nested_tensor=False"):
+            model(torch.randn(2, 3, 8), src_key_padding_mask=padding)
+        watcher.close(quiet=True)
+
+
+def test_states_of_a_dict_by_a_function():
+    class Dict(GptBlock):
+        def forward(self, x):
+            return {"x": super().forward(x["x"] if isinstance(x, dict) else x)}
+
+    class Last(nn.Module):
+        def forward(self, x):
+            return x["x"]
+
+    model, rows = nn.Sequential(Dict(16, 2), Dict(16, 2), Last()), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend, states=lambda output: output["x"]):
+        model(torch.randn(2, 5, 16)).square().sum().backward()
+        optimizer.step()
+    assert [row["layer"] for row in rows] == [0, 1, 2] and all(row["residual"] for row in rows)
+
+
+def test_rows_of_one_graph_are_tokens_of_one_sample():
+    class Flat(GptBlock):
+        def forward(self, x):
+            return super().forward(x[None])[0]
+
+    model, rows = nn.Sequential(Flat(16, 2), Flat(16, 2)), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend, states=lambda output: output[None]):
+        model(torch.randn(5, 16)).square().sum().backward()
+        optimizer.step()
+    assert [(row["layer"], row["samples"], row["tokens"], row["mask"]) for row in rows] == [
+        (n, 1, 5, "causal") for n in range(3)
+    ]
+
+
+def test_a_model_that_is_only_evaluated_is_one_line():
+    model = gpt().eval()
+    with rankfall.watch(model, to=[].extend) as watcher:
+        with torch.no_grad():
+            model(words(0))
+        with pytest.raises(RankfallError, match=r"always without gradients .* passes='all'"):
+            watcher.step()
+    rows = []
+    with rankfall.watch(model, to=rows.extend, passes="all") as watcher, torch.no_grad():
+        model(words(0))
+        watcher.step()
+    assert len(rows) == 4 and rows[1]["residual"] and rows[1]["gradient_queries"] is None
+    assert "no gradient at the step" in rows[1]["gradient_reason"]
+
+
+def test_another_copy_of_the_model_is_one_line():
+    model = gpt()
+    with rankfall.watch(copy.deepcopy(model), to=[].extend) as watcher:
+        watcher.step()
+        with pytest.raises(RankfallError, match="were not called in 2"):
+            watcher.step()
+
+
+def test_a_watcher_that_saw_no_step_says_so():
+    watcher = rankfall.watch(gpt(), to=[].extend)
+    with pytest.warns(UserWarning, match="has counted no step"):
+        watcher.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"every": 0}, "every is 0"),
+        ({"samples": True}, "samples is True"),
+        ({"samples": 0}, "samples is 0: it must be a whole number of at least 1"),
+        ({"start": -1}, "start is -1: it must be a whole number of at least 0"),
+        ({"passes": "eval"}, "passes is 'eval'"),
+        ({"mask": 3}, "mask is 3"),
+        ({"to": "run.csv"}, "to='run.csv' is no place for rows: allowed are"),
+        ({"to": 3}, "to=3 is no place"),
+        ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
+        ({"raise_if": "residual < 1"}, "is not understood: say COLUMN"),
+        ({"raise_if": "residul[0] < 1"}, "did you mean 'residual'"),
+        ({"raise_if": "residual[0] < 1 for 0 logs"}, "at least 1 log"),
+    ],
+    ids=str,
+)
+def test_options_are_checked(options, said):
+    with pytest.raises(RankfallError, match=said):
+        rankfall.watch(gpt(), **{"to": [].extend} | options)
+
+
+def test_a_run_is_stopped_when_it_is_asked_for():
+    rows = []
+    with pytest.raises(RankLoss, match=r"step 4: norm of layer 3 \(transformer.h.2\) is .* in 3 logs") as error:
+        train(gpt(), 9, watched(rows, raise_if=["residual[0] < 0", "norm[-1] > 0.1 for 3 logs"]))
+    assert steps_of(rows) == [1, 2, 4]  # what it is stopped for is written
+    assert (error.value.step, error.value.layer, error.value.column) == (4, 3, "norm")
+    assert error.value.values == [row["norm"] for row in rows if row["layer"] == 3]
+
+
+def test_a_condition_of_a_layer_that_is_not_there():
+    with pytest.raises(RankfallError, match=r"there is no layer 9; there are 0 to 3"):
+        train(gpt(), 2, watched([], raise_if="norm[9] > 1"))
+
+
+def test_operations_that_are_functions_of_functions_pass_through():
+    """FlexAttention, which refuses a mode that does not know it; without gradients, which it has not on a processor."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    class Flexible(GptBlock):
+        def forward(self, x):
+            q = self.ln_1(x).unflatten(-1, (2, -1)).transpose(1, 2)
+            return x + flex_attention(q, q, q).transpose(1, 2).flatten(2)
+
+    model, rows, x = nn.Sequential(Flexible(16, 2), Flexible(16, 2)), [], torch.randn(2, 8, 16)
+    with torch.no_grad(), rankfall.watch(model, to=rows.extend, passes="all") as watcher:
+        model(x)
+        watcher.step()
+    assert rows[-1]["residual"] > 0 and rows[-1]["attention_reason"].startswith("no softmax over the tokens")
+
+
+def test_two_watchers_of_one_model():
+    first, second = [], []
+
+    def begin(model):
+        blocks = list(model.transformer["h"])
+        return [
+            rankfall.watch(model, every=2, to=first.extend),
+            rankfall.watch(model, every=3, to=second.extend, blocks=blocks[:2]),
+        ]
+
+    plain, _ = train(gpt(), 6)
+    found, watchers = train(gpt(), 6, begin)
+    for one in watchers:
+        one.close()
+    assert same(plain, found)
+    assert steps_of(first) == [1, 2, 4, 6] and steps_of(second) == [1, 3, 6]
+    shared = [
+        [row[name] for row in rows if row["step"] == 6 and 0 < row["layer"] < 3 for name in CURVES]
+        for rows in (first, second)
+    ]
+    assert shared[0] == pytest.approx(shared[1], rel=1e-12) and len(shared[0]) == 2 * len(CURVES)
+    assert torch._dynamo.eval_frame._stance.stance == "default"
+
+
+def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path):
+    model, rows = gpt(), []
+    with rankfall.watch(model, to=rows.extend):
+        for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+            other(words(0), words(1))[1].backward()
+            optimizer.step()
+        assert rows == []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(words(0), words(1))[1].backward()
+        optimizer.step()
+    assert len(rows) == 4
+
+
+def test_a_watcher_keeps_nothing_alive():
+    gc.collect()
+    before = len(optimizers._global_optimizer_pre_hooks)
+    for close in (True, False):  # what nobody closes goes with its model
+        model = gpt()
+        _, watcher = train(model, 2, watched([], every=1))
+        if close:
+            watcher.close()
+            assert not hasattr(model, "_rankfall_watchers")
+        known = weakref.ref(model)
+        del model, watcher, _
+        gc.collect()
+        assert known() is None
+        assert len(optimizers._global_optimizer_pre_hooks) == before
+
+
+def test_removed_hooks_log_nothing_more():
+    model, rows = gpt(), []
+    _, watcher = train(model, 2, watched(rows, every=1))
+    watcher.remove()
+    train(model, 2)
+    assert steps_of(rows) == [1, 2]
+    watcher.close()

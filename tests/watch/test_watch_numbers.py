@@ -1,0 +1,158 @@
+"""Numbers of states and attention have known answers, or are computed here by another way."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from rankfall.rank.effective_rank import effective_rank
+from rankfall.rank.residual import relative_residual
+from rankfall.watch.attention import AttentionListener
+from rankfall.watch.numbers import state_numbers, weight_numbers
+
+DOUBLE = {"dtype": torch.float64}
+
+
+def random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), **DOUBLE)
+
+
+def test_states_have_the_residual_of_the_rank_study():
+    x = random(3, 5, 4).float()
+    found = state_numbers(x, None)
+    assert torch.equal(found["residual"], relative_residual(x.double()))
+    assert torch.allclose(found["norm"], x.double().square().sum(-1).sqrt().mean(-1))
+
+
+def test_large_states_are_looked_at_a_sample_at_a_time(monkeypatch):
+    x, real = random(5, 6, 4).float(), torch.ones(5, 6, dtype=torch.bool)
+    whole = state_numbers(x, real)
+    monkeypatch.setattr("rankfall.watch.numbers.MOST_NUMBERS", 50)
+    parts = state_numbers(x, real)
+    assert all(torch.allclose(parts[name], values, rtol=1e-14) and len(values) == 5 for name, values in whole.items())
+
+
+def test_rows_that_are_looked_at_are_fewer_where_there_are_many_heads():
+    from rankfall.watch.numbers import looked_at
+
+    cpu = torch.device("cpu")
+    assert [len(looked_at(*sizes, cpu)) for sizes in ((4, 200), (12, 1024), (32, 8192), (64, 2**20))] == [
+        200,
+        256,
+        16,
+        16,
+    ]
+    assert looked_at(32, 8192, cpu)[[0, -1]].tolist() == [0, 8191]
+
+
+def test_padding_is_as_if_it_were_not_there():
+    x, real = random(2, 5, 4), torch.tensor([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]).bool()
+    found, alone = state_numbers(x, real), [state_numbers(x[:1, :3], None), state_numbers(x[1:, 2:], None)]
+    for name, values in found.items():
+        assert torch.equal(values, torch.cat([one[name] for one in alone]))
+        assert torch.equal(state_numbers(x[:1], real[:1])[name], alone[0][name])
+
+
+def test_effective_ranks_of_large_states_are_of_fewer_samples_and_tokens():
+    x = random(8, 600, 530)
+    found = state_numbers(x, None)["effective_rank"]
+    rows = torch.linspace(0, 599, 512, dtype=torch.float64).round().long()
+    assert found[0].item() == pytest.approx(effective_rank(x[0, rows]).item()) and found[1:].isnan().all()
+    small = state_numbers(x[:, :200], None)["effective_rank"]
+    assert torch.allclose(small, effective_rank(x[:, :200])) and len(small) == 8
+
+
+def test_what_has_no_residual_is_no_number():
+    one = state_numbers(random(2, 1, 4), None)
+    assert one["residual"].isnan().all() and one["effective_rank"].isnan().all() and one["norm"].isfinite().all()
+    bad = state_numbers(torch.full((1, 3, 4), math.nan), None)
+    assert all(values.isnan().all() for values in bad.values())
+    assert state_numbers(torch.ones(1, 3, 4), None)["residual"].item() == 0
+
+
+def brute(weights, real, causal):
+    """Entropy, largest weight and weight on the first token, by loops. weights (H, T, T)"""
+    tokens = [n for n in range(len(real)) if real[n]]
+    rows = tokens[1:] if causal else tokens
+    logs = [[-sum(a * math.log(a) for a in head[n] if a > 0) for n in rows] for head in weights.tolist()]
+    most = [[max(head[n]) for n in rows] for head in weights.tolist()]
+    first = [[head[n][tokens[0]] for n in tokens[1:]] for head in weights.tolist()]
+    return [sum(map(sum, values)) / sum(map(len, values)) for values in (logs, most, first)]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padded", ["no", "right", "left"])
+def test_attention_numbers_are_those_of_loops(causal, padded):
+    real = torch.ones(2, 6, dtype=torch.bool)
+    real[0, {"no": slice(0, 0), "right": slice(4, 6), "left": slice(0, 2)}[padded]] = False
+    seen = real[:, None, None] & (torch.ones(6, 6).tril().bool() if causal else torch.ones(6, 6).bool())
+    weights = torch.softmax(random(2, 3, 6, 6).masked_fill(~seen, -1e30), -1)
+    found = weight_numbers(weights, torch.arange(6), real)
+    for sample in range(2):
+        wanted = brute(weights[sample], real[sample], causal)
+        got = [found[name][sample].item() for name in ("entropy", "largest_share", "first_share")]
+        assert got == pytest.approx(wanted)
+        assert found["causal"][sample].item() == causal
+
+
+def listened(function, batch=2, tokens=6, samples=2, real=None):
+    listener = AttentionListener(batch, tokens, samples, real, torch.device("cpu"))
+    with listener:
+        function()
+    return listener.numbers()
+
+
+@pytest.mark.parametrize("form", ["plain", "causal", "float mask", "bool mask", "grouped", "scale", "dropout"])
+def test_fused_attention_has_the_numbers_of_its_weights(form):
+    q, k, v = random(2, 4, 6, 8), random(2, 2 if form == "grouped" else 4, 6, 8, seed=1), random(2, 4, 6, 8, seed=2)
+    bias = {"float mask": random(2, 1, 6, 6, seed=3), "bool mask": random(6, 6, seed=4).add(torch.eye(6) * 9) > 0}.get(
+        form
+    )
+    options = {
+        "causal": {"is_causal": True},
+        "grouped": {"enable_gqa": True},
+        "scale": {"scale": 0.9},
+        "dropout": {"dropout_p": 0.0},
+    }
+    v = v[:, :2] if form == "grouped" else v
+    found = listened(lambda: F.scaled_dot_product_attention(q, k, v, bias, **options.get(form, {})))
+    scores = q @ k.repeat_interleave(4 // k.shape[1], 1).mT * (0.9 if form == "scale" else 8**-0.5)
+    if form == "causal":
+        scores = scores.masked_fill(~torch.ones(6, 6).tril().bool(), -torch.inf)
+    if bias is not None:
+        scores = scores + bias if bias.dtype != torch.bool else scores.masked_fill(~bias, -torch.inf)
+    wanted = weight_numbers(torch.softmax(scores, -1), torch.arange(6), None)
+    for name, values in wanted.items():
+        assert torch.allclose(found[name], values), name
+
+
+def test_softmax_is_heard_in_each_shape():
+    weights = torch.softmax(random(2, 3, 6, 6), -1)
+    wanted = weight_numbers(weights, torch.arange(6), None)
+    logits = weights.log()
+    four = listened(lambda: logits.softmax(-1))
+    three = listened(lambda: torch.softmax(logits.flatten(0, 1), 2))
+    heads = listened(lambda: [torch.softmax(logits[:, head], -1) for head in range(3)])
+    for name in ("entropy", "largest_share", "first_share", "causal"):
+        assert all(torch.allclose(found[name], wanted[name]) for found in (four, three, heads)), name
+
+
+def test_a_softmax_over_something_else_is_not_heard():
+    assert listened(lambda: random(2, 6, 9).softmax(-1)) is None  # experts
+    assert listened(lambda: random(2, 3, 6, 6).softmax(-2)) is None
+    assert (
+        listened(lambda: F.scaled_dot_product_attention(random(2, 3, 6, 4), random(2, 3, 9, 4), random(2, 3, 9, 4)))
+        is None
+    )
+
+
+def test_long_attention_is_looked_at_in_a_few_rows():
+    q = random(1, 1, 600, 4)
+    found = listened(lambda: F.scaled_dot_product_attention(q, q, q, is_causal=True), 1, 600, 1)
+    scores = (q @ q.mT / 2).masked_fill(~torch.ones(600, 600).tril().bool(), -torch.inf)
+    rows = torch.linspace(0, 599, 256, dtype=torch.float64).round().long()
+    wanted = weight_numbers(torch.softmax(scores, -1)[:, :, rows], rows, None)
+    assert found["causal"].item() == 1
+    for name in ("entropy", "largest_share", "first_share"):
+        assert found[name].item() == pytest.approx(wanted[name].item())

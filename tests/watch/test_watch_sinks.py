@@ -1,0 +1,193 @@
+"""Rows arrive where they were asked to: a file that survives a kill, TensorBoard, Weights & Biases, functions, several at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from watched import gpt, train
+
+import rankfall
+from rankfall.errors import RankfallError
+from rankfall.watch import read_table
+from rankfall.watch.columns import COLUMNS, CURVES, SCHEMA
+from rankfall.watch.sinks.parquet import ParquetSink
+
+HERE = Path(__file__).parent
+
+
+def run(to, steps=4, **options):
+    _, watcher = train(gpt(), steps, lambda model: rankfall.watch(model, **{"every": 2, "to": to} | options))
+    watcher.close()
+
+
+def test_a_file_and_a_function_have_the_same_rows(tmp_path):
+    rows = []
+    run([tmp_path / "run.parquet", rows.extend])
+    table = read_table(tmp_path / "run.parquet")
+    assert table.schema.names == [column.name for column in COLUMNS]
+    assert table.to_pylist() == rows and len(rows) == 12
+    assert len(pd.read_parquet(tmp_path / "run.parquet")) == 12
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.parquet"]
+
+
+def test_a_second_training_is_appended_as_another_run(tmp_path):
+    for start in (0, 4):
+        run(tmp_path / "run.parquet", start=start)
+    table = pd.read_parquet(tmp_path / "run.parquet")
+    assert table.groupby("run").step.unique().map(list).to_dict() == {0: [1, 2, 4], 1: [5, 6, 8]}
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path):
+    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "other.parquet")
+    (tmp_path / "text.parquet").write_text("no table")
+    (tmp_path / "folder.parquet").mkdir()
+    for name, said in (
+        ("other", "is no table of a watched run: its columns are x"),
+        ("text", "cannot be read"),
+        ("folder", "a folder"),
+    ):
+        with pytest.raises(RankfallError, match=said):
+            rankfall.watch(gpt(), to=tmp_path / f"{name}.parquet")
+    assert (tmp_path / "text.parquet").read_text() == "no table"
+
+
+def test_a_place_that_cannot_be_written_to_is_found_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RankfallError, match=r"cannot write .*file/run.parquet: "):
+        rankfall.watch(gpt(), to=tmp_path / "file" / "run.parquet")
+    watcher = rankfall.watch(gpt(), to=tmp_path / "new" / "run.parquet")
+    assert read_table(tmp_path / "new" / "run.parquet").num_rows == 0
+    watcher.close(quiet=True)
+
+
+def test_a_large_table_is_written_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankfall.watch.sinks.parquet.LONG", 0.0)
+    monkeypatch.setattr("rankfall.watch.sinks.parquet.PATIENCE", 1e6)
+    sink = ParquetSink(tmp_path / "run.parquet")
+    row = dict.fromkeys(SCHEMA.names) | {"step": 1}
+    sink.write([row])
+    sink.write([row | {"step": 2}])
+    assert read_table(sink.path)["step"].to_pylist() == [1]
+    sink.close()
+    assert read_table(sink.path)["step"].to_pylist() == [1, 2]
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {here!r})
+from watched import gpt, train
+import rankfall
+
+def begin(model):
+    return rankfall.watch(model, every=1, to=[{path!r}, lambda rows: print(rows[0]["step"], flush=True)])
+
+train(gpt(), 10**6, begin)
+"""
+
+
+def test_a_killed_training_leaves_all_that_was_logged(tmp_path):
+    path = tmp_path / "run.parquet"
+    code = KILLED.format(here=str(HERE), path=str(path))
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= 7:
+            break
+    time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    steps = read_table(path)["step"].to_pylist()
+    assert steps == [step for step in range(1, max(steps) + 1) for _ in range(4)] and max(steps) >= 7
+    run(path)  # and another may be appended
+    assert set(read_table(path)["run"].to_pylist()) == {0, 1}
+
+
+def test_nothing_is_imported_that_is_not_asked_for():
+    code = """
+import sys, rankfall
+before = set(sys.modules)
+from rankfall.watch import watch
+import rankfall.watch.start, rankfall.watch.sinks.open
+found = {name.split(".")[0] for name in set(sys.modules) - before}
+print(sorted(found & {"tensorboard", "wandb", "lightning", "transformers", "matplotlib", "pytorch_lightning"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_tensorboard_has_the_same_numbers(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from torch.utils.tensorboard import SummaryWriter
+
+    rows = []
+    own = SummaryWriter(str(tmp_path / "own"))
+    run([f"tensorboard:{tmp_path / 'runs'}", own, rows.extend])
+    own.close()
+    for folder in ("runs", "own"):
+        events = EventAccumulator(str(tmp_path / folder)).Reload()
+        wanted = {
+            f"rankfall/{name}/layer_{row['layer']:02d}" for row in rows for name in CURVES if row[name] is not None
+        }
+        assert set(events.Tags()["scalars"]) == wanted
+        for name in ("residual", "entropy"):
+            found = [(event.step, event.value) for event in events.Scalars(f"rankfall/{name}/layer_02")]
+            assert found == [(row["step"], pytest.approx(row[name])) for row in rows if row["layer"] == 2]
+
+
+def test_wandb_needs_a_run(monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setattr(wandb, "run", None)
+    with pytest.raises(RankfallError, match=r"there is none: call wandb.init"):
+        rankfall.watch(gpt(), to="wandb")
+
+
+class FakeRun:
+    """Of wandb, by its documented rules: values without commit join the next call, and a later value of one name replaces an earlier."""
+
+    def __init__(self):
+        self.step, self.open, self.rows = 0, {}, []
+
+    def define_metric(self, *given, **options):
+        pass
+
+    def log(self, values, commit=True):
+        self.open |= values
+        if commit:
+            self.rows.append(self.open)
+            self.open, self.step = {}, self.step + 1
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["the user logs", "nobody else logs"])
+def test_wandb_keeps_every_log_and_the_steps_of_the_user(own):
+    fake = FakeRun()
+    run([fake, lambda rows: fake.log({"loss": 1.0}) if own else None], every=1)
+    assert [row["rankfall/step"] for row in fake.rows] == [1, 2, 3, 4]
+    assert fake.step == 4 and all(("loss" in row) == own for row in fake.rows)
+
+
+@pytest.mark.slow
+def test_wandb_itself_offline(tmp_path):
+    pytest.importorskip("wandb")
+    code = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import wandb, rankfall
+from watched import gpt, train
+run = wandb.init(project="rankfall", mode="offline", dir={str(tmp_path)!r})
+_, watcher = train(gpt(), 4, lambda model: rankfall.watch(model, every=2, to=["wandb", lambda rows: run.log({{"loss": 1.0}})]))
+watcher.close()
+print(dict(run.summary)["rankfall/step"], dict(run.summary)["rankfall/residual/layer_02"] < 1, run.step)
+run.finish()
+"""
+    environment = {**os.environ, "WANDB_SILENT": "true", "WANDB_MODE": "offline"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["4", "True", "3"]
+    (file,) = tmp_path.rglob("*.wandb")
+    assert b"rankfall/residual/layer_03" in file.read_bytes()
