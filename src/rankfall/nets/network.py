@@ -1,7 +1,7 @@
 """A network for K members at once: embedding, blocks, head, assembled from the components that an architecture names."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -127,8 +127,10 @@ def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
 
 def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
     """What each layer is given: one for all of them, or, if it says `shared = False`, one of its own."""
-    first = make(kind, component, sizes)
-    return [first if is_shared(first) or not layer else make(kind, component, sizes) for layer in range(sizes.depth)]
+    first = make(kind, component, replace(sizes, layer=1))
+    if is_shared(first):
+        return [make(kind, component, sizes)] * sizes.depth
+    return [first, *(make(kind, component, replace(sizes, layer=layer)) for layer in range(2, sizes.depth + 1))]
 
 
 def is_shared(made: Any) -> bool:
@@ -162,17 +164,18 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
     block = components.load("block", a.block.name)
     blocks = nn.ModuleList()
     for index in range(a.depth):
-        mlp = make("mlp", a.mlp, sizes)
+        own = replace(sizes, layer=index + 1)
+        mlp = make("mlp", a.mlp, own)
         blocks.append(
             block(
                 attention=mixer(
-                    sizes, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
+                    own, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
                 ),
                 mlp=mlp,
                 residual=residual,
                 mlp_residual=mlp_residual,
-                norm1=make("norm", a.norm, sizes),
-                norm2=make("norm", a.norm, sizes) if mlp is not None else None,
+                norm1=make("norm", a.norm, own),
+                norm2=make("norm", a.norm, own) if mlp is not None else None,
                 placement=a.norm_placement,
                 site=f"blocks.{index}",
                 **a.block.options,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers import needed
 
 import rankfall
 from rankfall.design import Architecture, Component, Training
@@ -162,6 +163,8 @@ QUICK = (
     "gelu",
     "add",
     "fire",
+    *("softpick", "sink", "score_scale", "qk_norm", "swiglu"),
+    *("gated", "differential", "retention", "gated_linear", "delta", "selective"),
 )  # of the default tests; the others take a minute more
 
 
@@ -173,7 +176,7 @@ def every_component() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "name"), list(every_component()))
 def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> None:
-    check(network(**{"mlp": "none", kind: name}))
+    check(network(**{"mlp": "none", kind: name} | needed(kind, name)))
 
 
 OTHERS = {

@@ -214,8 +214,10 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
 def attention(candidate: Candidate, setting: Surroundings) -> None:
     """With a position, a normaliser and a mask of the package, so that what fails is its own."""
 
+    needed = [wanted["mask"] for wanted, _ in candidate.facts.get("REQUIRES", ()) if "mask" in wanted]
+
     def make(sizes: Sizes) -> Any:
-        mask = Mask(causal if setting.masked else unmasked)
+        mask = Mask(causal if setting.masked or needed == ["causal"] else unmasked)
         given = sizes, Position(), softmax, mask, "blocks.0"
         told = "made of sizes, position, normaliser, mask, site and its options"
         return module(candidate, candidate.call(candidate.found, told, *given, **candidate.component.options))
