@@ -40,6 +40,7 @@ FOLDERS = {
     "mlp": "mlps",
     "attention": "attentions",
     "sentinels": "sentinels",
+    "block": "blocks",
 }
 OPTIONS: dict[str, dict[str, Any]] = {"gau": {"key_width": 6}}
 SMALL = {"depth": 1, "heads": 2, "width": 8, "embedding": Component("token"), "head": Component("classifier")}
@@ -165,6 +166,7 @@ QUICK = (
     "fire",
     *("softpick", "sink", "score_scale", "qk_norm", "swiglu"),
     *("gated", "differential", "retention", "gated_linear", "delta", "selective"),
+    *("scheduled", "layer_scale", "rezero", "deepnorm", "by_depth"),
 )  # of the default tests; the others take a minute more
 
 
@@ -184,6 +186,11 @@ OTHERS = {
     "delta rule": network(attention="own:Delta", norm="rms"),
     "gelu by a hyperbolic tangent": network(mlp="own:NearGelu"),
     "gated unit": network(attention="gau", position="rope", normaliser="relu2", norm_placement="pre"),
+    "values of the first layer": network(depth=2, attention="value_residual", residual="rezero", mlp="none"),
+    "attention over layers": network(depth=2, residual="attentive", norm_placement="pre"),
+    "dense connections": network(depth=2, block="dense", norm="by_depth", norm_placement="pre"),
+    "streams": network(block=Component("hyper", {"mixing": "doubly_stochastic", "rounds": 3}), residual="add"),
+    "norms around the branch": network(block="peri", residual="layer_scale", norm_placement="pre"),
     "two layers": network(depth=2, attention="linear", mlp_residual=Component("scaled")),
 }
 

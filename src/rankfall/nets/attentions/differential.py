@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.primitives import Initial, Linear, Sizes, constant, parameter
@@ -31,7 +31,7 @@ ROWS = "constant"
 SPREAD = 0.1  # standard deviation of the start of a, b, a', b'
 
 
-class Differential(Multihead):
+class Differential(Heads):
     def __init__(
         self,
         sizes: Sizes,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
-from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Linear, Sizes
 
@@ -25,7 +25,7 @@ OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
 
 
-class Gated(Multihead):
+class Gated(Heads):
     def __init__(
         self,
         sizes: Sizes,

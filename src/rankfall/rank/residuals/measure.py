@@ -125,7 +125,7 @@ def places(
             yield 0, place, shown(begin(y))
         state = begin(x)
         yield 0, STATE, shown(state)
-        for layer, block in enumerate(network.blocks, 1):
+        for layer, block in enumerate(network.maps(), 1):
             *inside, state = step(block, state, tokens)
             yield from ((layer, place, shown(one)) for place, one in zip(names, inside))
             yield layer, STATE, shown(state)

@@ -35,8 +35,8 @@ SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
 # Kind -> component -> digest of its code, with which the fused engine was tested (tests/train/fused/test_engine.py). Components of other
 # kinds do not matter to it.
 CHECKED: dict[str, dict[str, str]] = {
-    "block": {"attention": "058e9c6b97fd"},
-    "attention": {"multihead": "9fe50af8878e"},
+    "block": {"attention": "43b1b82e1496"},
+    "attention": {"multihead": "8f3876002fe0"},
     "normaliser": {"softmax": "ec2c95b5279d"},
     "position": {
         "none": "354ec52aaee2",
@@ -72,7 +72,7 @@ CHECKED: dict[str, dict[str, str]] = {
 # The code around components that the fused engine computes in its own way as well, each file by its digest: how a network is put together,
 # what dropout drops, the gradient's norm, clip and end of a member.
 REPEATED: dict[str, str] = {
-    "rankfall.nets.network": "fc015233e73a",
+    "rankfall.nets.network": "ce549c4fbb5c",
     "rankfall.nets.dropout": "1f45a6e73491",
     "rankfall.train.dropout": "dab30a16f355",
     "rankfall.train.members": "c421dc75d339",
