@@ -235,7 +235,7 @@ def test_gradients_are_autograds_in_random_networks(seed: int) -> None:
 L2 = network(normaliser="l2", norm="rms")
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "muon"])
 def test_training_is_the_plain_engines(name: str) -> None:
     """Weights, fates and slots after steps on new batches, with decay, clip and a schedule of the learning rate, in float64."""
     own = replace(TRAINING, dtype="float64", optimizer=Component(name), weight_decay=0.1, clip=0.5)

@@ -75,7 +75,7 @@ REPEATED: dict[str, str] = {
     "rankfall.nets.network": "ce549c4fbb5c",
     "rankfall.nets.dropout": "1f45a6e73491",
     "rankfall.train.dropout": "dab30a16f355",
-    "rankfall.train.members": "c421dc75d339",
+    "rankfall.train.members": "af793b6ade8b",
     "rankfall.train.philox": "94b0dc5efb15",
 }
 
