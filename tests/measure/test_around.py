@@ -24,6 +24,7 @@ SHAPE = Shape("tokens", "classes", length=5, size_in=7, size_out=7)
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 PARTS = [(kind, name) for kind in ("residual", "block", "norm") for name in components.names(kind)]
 PARTS.append(("attention", "value_residual"))
+PRE = {"norm": "layer", "norm_placement": "pre"}
 
 
 def network(**architecture: Any) -> tuple[Network, list[Any]]:
@@ -37,9 +38,12 @@ def network(**architecture: Any) -> tuple[Network, list[Any]]:
     return made.requires_grad_(False), chosen
 
 
-@pytest.mark.parametrize(("kind", "name"), PARTS)
-def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str) -> None:
-    made, chosen = network(**needed(kind, name) | {kind: name})
+@pytest.mark.parametrize(
+    ("kind", "name", "around"),
+    [*((kind, name, {}) for kind, name in PARTS), *((kind, name, PRE) for kind, name in PARTS if kind == "block")],
+)
+def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around: dict[str, Any]) -> None:
+    made, chosen = network(**needed(kind, name) | around | {kind: name})
     context = Context(made, data_of(INPUTS), chosen)
     direct = [(x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3)) for x in made.states(INPUTS)]
     found = {

@@ -100,7 +100,11 @@ class Network(nn.Module):
         """States (K, B, T', D) as the head receives them (K, B, T, D)."""
         if self.sentinels is not None:
             x = self.sentinels.strip(x)
-        return self.norm_out(self.blocks[0].narrow(x) if self.is_wide else x)
+        return self.norm_out(self.narrow(x))
+
+    def narrow(self, x: Tensor) -> Tensor:
+        """The last state as vectors (..., D)."""
+        return self.blocks[0].narrow(x) if self.is_wide else x
 
     def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
         return self.head(self.features(inputs, drop))

@@ -129,7 +129,7 @@ def places(
             *inside, state = step(block, state, tokens)
             yield from ((layer, place, shown(one)) for place, one in zip(names, inside))
             yield layer, STATE, shown(state)
-        *inside, _ = step(network.norm_out, shown(state), lambda x: x)
+        *inside, _ = step(lambda x: network.norm_out(network.narrow(x)), shown(state), lambda x: x)
         yield from ((len(network.blocks), place, one) for place, one in zip(names, inside))
     finally:
         for hook in hooks:
