@@ -122,10 +122,11 @@ def recurrence(name: str, layer: Any, x: Tensor, k: int) -> list[list[Tensor]]:
     return found
 
 
+@pytest.mark.parametrize("length", [1, 7, 19])
 @pytest.mark.parametrize("name", RECURRENT)
-def test_recurrences_are_those_of_their_papers(name: str) -> None:
-    made = network(length=7, attention=name, mask="causal", heads=3)
-    layer, x = made.blocks[0].attention, states(7)
+def test_recurrences_are_those_of_their_papers(name: str, length: int) -> None:
+    made = network(length=length, attention=name, mask="causal", heads=3)
+    layer, x = made.blocks[0].attention, states(length)
     got = layer(x)
     for k, b in ((0, 0), (1, 2)):
         want = emitted(layer, recurrence(name, layer, x[k, b], k), k)
