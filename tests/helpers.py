@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rankfall import components
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.tasks._dataset import Dataset, Split
@@ -36,3 +37,12 @@ def data_of(inputs: Tensor) -> Data:
 def dataset_of(train: Tensor, answers: Tensor, test: Tensor, wanted: Tensor, **numbers: Any) -> Dataset:
     """A data set of these tensors."""
     return Dataset({"train": Split(train, answers), "test": Split(test, wanted)}, **numbers)
+
+
+def needed(kind: str, name: str) -> dict[str, Any]:
+    """Fields of an architecture that a component REQUIRES, of each the first value that it allows."""
+    described = components.describe(kind, name)
+    wanted = described.facts.get("REQUIRES", ()) if described else ()
+    return {
+        field: value[0] if isinstance(value, list) else value for fields, _ in wanted for field, value in fields.items()
+    }

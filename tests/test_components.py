@@ -103,9 +103,10 @@ def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "plam" in capsys.readouterr().err
 
 
-def test_the_page_lists_every_part_of_attention() -> None:
+def test_the_page_lists_every_part_of_a_layer() -> None:
     page = (Path(__file__).parents[1] / "docs" / "components.md").read_text()
     _, _, listed = page.partition("## What there is: attention\n")
     listed, _, _ = listed.partition("\n## ")
-    for kind in ("attention", "normaliser", "position", "mask", "sentinels"):
+    around = ("residual", "block", "norm", "mlp", "init")
+    for kind in ("attention", "normaliser", "position", "mask", "sentinels", *around):
         assert not [name for name in components.names(kind) if f"`{name}`" not in listed]

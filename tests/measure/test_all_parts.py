@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, config, data_of
+from helpers import cells, config, data_of, needed
 
 from rankfall import components
 from rankfall.errors import RankfallError
@@ -29,7 +29,7 @@ REFUSED = {  # the second: a head here has no positive score, so all its weights
     "shaw": "the position adds to what attention makes of the values",
     "relu2_sum": "rows of attention weights differ by rounding only",
 }
-ADDED = ("log_n", "cosine", "key_normalised", "relu2_sum", "zero_sum")
+ADDED = ("log_n", "cosine", "key_normalised", "relu2_sum", "zero_sum", "score_scale", "qk_norm", "softpick")
 
 
 def network(spread: float = 0.5, **architecture: Any) -> tuple[Network, list[Any]]:
@@ -45,16 +45,16 @@ def network(spread: float = 0.5, **architecture: Any) -> tuple[Network, list[Any
 
 @pytest.mark.parametrize(("kind", "name"), PARTS)
 def test_measures_of_a_network(kind: str, name: str) -> None:
-    made, chosen = network(**{kind: name})
+    facts = components.describe(kind, name).facts  # type: ignore[union-attr]
+    made, chosen = network(**needed(kind, name) | {kind: name})
     context = Context(made, data_of(INPUTS), chosen)
     for row in law(context, samples=2):
         assert row["method"] == "centred" or row["method_reason"]
         assert row["log10_residual"] is not None and not math.isnan(row["log10_residual"])
     assert residuals(context)
-    if kind == "attention" and name != "multihead":
+    if kind == "attention" and not {"weights", "heads", "values"} <= set(facts.get("PROVIDES", ())):
         return  # refused: paths and decomposition USE what it does not have
     assert all(0 <= row["accuracy"] <= 1 for row in paths(context, counts=[2], repeats=1))
-    facts = components.describe(kind, name).facts  # type: ignore[union-attr]
     if "values" not in facts.get("BREAKS", ()):
         assert all(row["error"] < 1e-10 for row in decomposition(context))
 
@@ -114,6 +114,28 @@ def test_orders_of_normalisers() -> None:
         and round(row["order"]) == 3
     }
     assert {name for name, biases in cubic if biases} == set(ADDED)
+
+
+def test_orders_of_attentions_of_scores() -> None:
+    """A gate passes the residual on, but where rows of weights sum to zero it multiplies nothing; two softmaxes contract as one does."""
+    normalisers: list[Any] = ["softmax", "exp", "zero_sum", "sink", "score_scale", "qk_norm", "softpick"]
+    rows = orders(attentions=["gated", "differential"], normalisers=normalisers, positions=["none"])
+    agrees(rows)
+    alone = {
+        (row["attention"], row["normaliser"]): round(row["order"])
+        for row in rows
+        if (row["quantity"], row["mask"], row["sentinels"], row["biases"]) == ("res", "none", "none", True)
+    }
+    gated = {("gated", name): {"zero_sum": 3}.get(name, 1) for name in normalisers}
+    assert alone == gated | {("differential", None): 3}
+
+
+def test_orders_of_recurrences() -> None:
+    rows = orders(
+        attentions=["retention", "gated_linear", "delta", "selective"], masks=["causal"], positions=["none", "rope"]
+    )
+    agrees(rows)
+    assert {round(row["order"]) for row in rows if row["quantity"] == "res"} == {0}
 
 
 def test_orders_of_positions() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from helpers import cells
+from one_layer import network, states
 from torch import Tensor, nn
 from torch.nn.functional import silu
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,23 +17,6 @@ from rankfall.nets.attentions.gau import Gau
 from rankfall.nets.network import Network, Shape, build
 
 EXACT = 1e-12
-
-
-def network(length: int = 6, members: int = 2, **architecture: Any) -> Network:
-    """Untrained, in float64, with parameters of order one wherever a start would hide a term."""
-    chosen = {"depth": 1, "width": 6, "norm": "none", "residual": "none", "position": "none"} | architecture
-    cell = cells(architecture=chosen)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length, 5, 5), members, torch.float64)
-    made.initialise(list(range(members)))
-    generator = torch.Generator().manual_seed(0)
-    for value in made.parameters():
-        value.data += 0.4 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False)
-
-
-def states(length: int, members: int = 2, width: int = 6) -> Tensor:
-    generator = torch.Generator().manual_seed(1)
-    return torch.randn(members, 3, length, width, generator=generator, dtype=torch.float64)
 
 
 def mapped(x: Tensor, weight: Tensor) -> list[float]:

@@ -1,5 +1,8 @@
 """Positions, masks, residuals and norms against their definitions."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -128,3 +131,17 @@ def test_column_norm_scales_features_over_tokens() -> None:
     torch.testing.assert_close(column(x), want, rtol=1e-10, atol=1e-12)
     column.gain.data, column.bias.data = drawn(2, 1, 1, 6), drawn(2, 1, 1, 6).flip(-1)
     torch.testing.assert_close(column(x), want * column.gain + column.bias, rtol=1e-10, atol=1e-12)
+
+
+def test_swiglu_is_its_formula() -> None:
+    swiglu = components.load("mlp", "swiglu")(replace(SIZES, mlp_width=5)).double()
+    for number, value in enumerate(swiglu.parameters()):
+        value.data = drawn(*value.shape).roll(number, -1)
+    x = drawn(2, 3, 4, 6)
+    got = swiglu(x)
+    for k, b, t in ((0, 0, 0), (1, 2, 3), (0, 1, 2)):
+        gate, up = ((x[k, b, t] @ part.weight[k]).tolist() for part in (swiglu.gate, swiglu.up))
+        hidden = [g / (1 + math.exp(-g)) * u for g, u in zip(gate, up)]
+        want = torch.tensor(hidden, dtype=torch.float64) @ swiglu.down.weight[k]
+        torch.testing.assert_close(got[k, b, t], want, rtol=1e-12, atol=1e-12)
+    assert [value.shape for value in swiglu.parameters()] == [(2, 6, 5), (2, 6, 5), (2, 5, 6)]  # no biases

@@ -136,3 +136,31 @@ def test_more_networks_are_drawn_where_the_best_has_fewer_rows_than_theory(
         min(counts),
     )
     assert row["narrowest_distinct"] == float(apart[best]) and row["widest_equal"] == float(apart[best] / 1e16)
+
+
+def test_gates_differences_sinks_and_recurrences_agree_with_theory() -> None:
+    """Softpick shows fewer rows than theory allows: where all scores are equal, its rows sum to one or to nothing."""
+    scored = module.probe(
+        Context(),
+        attentions=["multihead", "gated", "differential"],
+        normalisers=["softpick", "sink", "score_scale", "qk_norm"],
+        positions=["none", "rope", "shaw"],
+        masks=["none", "causal"],
+        tokens=9,
+        draws=3,
+    )
+    recurrent = module.probe(
+        Context(),
+        attentions=["retention", "gated_linear", "delta", "selective"],
+        positions=["none", "rope", "learned"],
+        masks=["causal"],
+        tokens=9,
+        draws=3,
+    )
+    apart = [row for row in [*scored, *recurrent] if row["agreement"] != "agree"]
+    assert {row["normaliser"] for row in apart} <= {"softpick"} and len(apart) <= 2
+    assert {row["agreement"] for row in apart} <= {"fewer rows than theory allows"}
+    assert {row["theory_rows"] for row in recurrent} == {9}
+    assert {
+        row["theory_rows"] for row in scored if row["attention"] == "differential" and row["position"] == "rope"
+    } == {1, 9}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from helpers import cells, needed
 
 from rankfall import components
 from rankfall.nets.network import Shape
@@ -61,7 +61,8 @@ def trained(architecture: dict[str, Any], seeds: list[int], samples: int = 30, *
     ids=lambda it: it if isinstance(it, str) else f"{it['name']}_with_options",
 )
 def test_two_steps_in_a_stack_are_those_alone(kind: str, part: Any) -> None:
-    chosen = {"normaliser": "exp", "position": "none", "mlp": "gelu"} | {kind: part}
+    own = needed(kind, part) if isinstance(part, str) else {}
+    chosen = {"normaliser": "exp", "position": "none", "mlp": "gelu"} | own | {kind: part}
     alone = trained(chosen, [7], samples=20, dtype="float64")[0]
     stacked = trained(chosen, [3, 7, 5], samples=20, dtype="float64")[0]
     assert alone.step_count == 2 and int(alone.fate[0]) == RUNNING
@@ -118,11 +119,23 @@ def test_covering_covers() -> None:
 
 def accepted() -> list[tuple[Any, ...]]:
     """Every pair of parts at least once, and linear attention with all that it takes."""
-    scored = [choices(kind) for kind in KINDS[:-1]] + [[it for it in choices("attention") if it != "linear"]]
-    states = [it for it in components.names("position") if facts_of("position", it)["TOUCHES"] in ((), ("states",))]
-    return covering(scored) + list(
-        product(["softmax"], states, ["none", "causal"], components.names("sentinels"), ["linear"])
-    )
+    scored = [choices(kind) for kind in KINDS[:-1]] + [[it for it in choices("attention") if not masks_of(it)]]
+    found = covering(scored)
+    for name in filter(masks_of, components.names("attention")):
+        reached = {"states", *facts_of("attention", name)["OFFERS"]}
+        positions = [it for it in components.names("position") if set(facts_of("position", it)["TOUCHES"]) <= reached]
+        found += product(["softmax"], positions, masks_of(name), components.names("sentinels"), [name])
+    return found
+
+
+def masks_of(attention: Any) -> list[str]:
+    """Those that it asks for; none where it takes all."""
+    wanted = facts_of("attention", attention).get("REQUIRES", ()) if isinstance(attention, str) else ()
+    return [
+        name
+        for fields, _ in wanted
+        for name in list(fields["mask"] if isinstance(fields["mask"], list) else [fields["mask"]])
+    ]
 
 
 @pytest.mark.slow  # some hundred architectures

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from helpers import cells, needed
 from torch import Tensor
 from waiting import as_on_a_gpu, watched
 
@@ -121,6 +121,7 @@ def test_no_component_waits_or_keeps_a_step_from_being_recorded(kind: str, monke
         if name == components.AUTO:
             continue
         architecture = {"depth": 1, kind: name} | ({"position": "none"} if kind == "attention" else {})
+        architecture |= needed(kind, name) | ({"norm": "none"} if kind == "residual" else {})
         if kind == "embedding" and components.describe(kind, name).facts["ACCEPTS"] == "vectors":  # type: ignore[union-attr]
             continue
         (cell,) = cells(architecture=architecture, training={"epochs": 1, "dropout": 0.1})

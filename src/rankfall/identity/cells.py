@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
+from rankfall.nets.blocks.attention import Attention as Block
+from rankfall.nets.earlier import asks
 from rankfall.nets.norms.column import ColumnNorm
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none as no_norm
@@ -27,9 +29,9 @@ def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[A
 
     Symbols below `special` are separators.
     """
-    x = network.lift(inputs)  # (K, B, T', D)
-    ids = _ids(network, inputs, x.shape[2])
-    for layer, block in enumerate(network.blocks, 1):
+    start = network.lift(inputs)  # (K, B, T', D)
+    ids = _ids(network, inputs, start.shape[2])
+    for layer, (block, x) in enumerate(zip(network.blocks, network.layers(start)), 1):
         attention = block.attention
         read = x if block.placement == "post" else block.norm1(x)
         weights = attention.weights(read)  # (K, B, H, T', T')
@@ -54,7 +56,6 @@ def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[A
                 ids=None if ids is None else ids[member],
                 member=member,
             )
-        x = block(x)
 
 
 def _allowed(attention: Any, weights: Tensor) -> Tensor:
@@ -68,6 +69,8 @@ def _allowed(attention: Any, weights: Tensor) -> Tensor:
 
 def _join(block: Any, x: Tensor, attended: Tensor, member: int) -> JoinView | str:
     """The residual as a x + b y with numbers a and b, and the norm written out; a component of one's own may be neither."""
+    if type(block).forward is not Block.forward or asks(block.residual):
+        return "the block does more than to add attention to its state"
     one, zero = torch.ones_like(x), torch.zeros_like(x)
     a, b = block.residual(one, zero).flatten()[0], block.residual(zero, one).flatten()[0]
     total = block.residual(x, attended)

@@ -1,9 +1,9 @@
 """A network for K members at once: embedding, blocks, head, assembled from the components that an architecture names."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from inspect import isclass
+from inspect import isclass, signature
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from rankfall import components
 from rankfall.design import Architecture, Component, declared
 from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.earlier import Earlier, OfPass, asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.none import none as no_mask
 from rankfall.nets.norms.none import none as no_norm
@@ -47,10 +48,17 @@ class Network(nn.Module):
         head: nn.Module,
         init: Callable[..., Any],
     ) -> None:
+        """Blocks may have a wider state: `widen` makes it of vectors, `narrow` vectors of it."""
         super().__init__()
         self.embedding, self.sentinels, self.position = embedding, sentinels, position
         self.norm_in, self.blocks, self.norm_out, self.head = norm_in, blocks, norm_out, head
         self.init = init
+        self.is_wide = len(blocks) > 0 and hasattr(blocks[0], "widen")
+        self.remembers = any(
+            asks(part)
+            for block in blocks
+            for part in (block, *(getattr(block, name, None) for name in ("attention", "residual", "mlp_residual")))
+        )
 
     def lift(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
         """Inputs (K, B, T) or (K, B, T, C) to vectors (K, B, T', D), T' with sentinels: what enters the first block."""
@@ -60,13 +68,22 @@ class Network(nn.Module):
         """What `lift` does to vectors of the embedding (K, B, T, D): sentinels, position, norm."""
         if self.sentinels is not None:
             x = self.sentinels.add(x)
-        return self.norm_in(self.position.embed(x))
+        x = self.norm_in(self.position.embed(x))
+        return self.blocks[0].widen(x) if self.is_wide else x
+
+    def maps(self) -> list[Callable[..., Tensor]]:
+        """The layers as maps of states and dropout. Where they read what earlier ones made, these are of one pass: each is called once, in
+        their order."""
+        if not self.remembers:
+            return list(self.blocks)
+        earlier: Earlier = {}
+        return [OfPass(block, earlier) for block in self.blocks]
 
     def layers(self, x: Tensor, drop: Dropout = no_dropout) -> Iterator[Tensor]:
         """The states (K, B, T', D) at layers 0 .. L, from vectors; nothing is kept but what autograd needs."""
         yield x
-        for block in self.blocks:
-            x = block(x, drop)
+        for layer in self.maps():
+            x = layer(x, drop)
             yield x
 
     def run(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
@@ -83,7 +100,11 @@ class Network(nn.Module):
         """States (K, B, T', D) as the head receives them (K, B, T, D)."""
         if self.sentinels is not None:
             x = self.sentinels.strip(x)
-        return self.norm_out(x)
+        return self.norm_out(self.narrow(x))
+
+    def narrow(self, x: Tensor) -> Tensor:
+        """The last state as vectors (..., D)."""
+        return self.blocks[0].narrow(x) if self.is_wide else x
 
     def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
         return self.head(self.features(inputs, drop))
@@ -127,8 +148,23 @@ def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
 
 def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
     """What each layer is given: one for all of them, or, if it says `shared = False`, one of its own."""
-    first = make(kind, component, sizes)
-    return [first if is_shared(first) or not layer else make(kind, component, sizes) for layer in range(sizes.depth)]
+    first = make(kind, component, replace(sizes, layer=1))
+    if is_shared(first):
+        return [make(kind, component, sizes)] * sizes.depth
+    return [first, *(make(kind, component, replace(sizes, layer=layer)) for layer in range(2, sizes.depth + 1))]
+
+
+def given(function: Callable[..., Any], **offered: Any) -> Callable[..., Any]:
+    """A function, or a class, with those of the arguments bound that it names among its parameters."""
+    inner = function.func if isinstance(function, partial) else function
+    asked = signature(inner).parameters
+    return partial(function, **{name: value for name, value in offered.items() if name in asked})
+
+
+def residual_of(component: Component, sizes: Sizes) -> Callable[[Tensor, Tensor], Tensor]:
+    """Of one sublayer: a module of its own, or a function of the state, the branch, and what it asks for of depth and layer."""
+    made: Callable[..., Any] = make("residual", component, sizes)
+    return made if isinstance(made, nn.Module) else given(made, depth=sizes.depth, layer=sizes.layer)
 
 
 def is_shared(made: Any) -> bool:
@@ -157,22 +193,22 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
     positions = by_layer("position", a.position, shaped)
     mask = Mask(make("mask", a.mask, sizes) if a.mask else no_mask)
     normalisers = by_layer("normaliser", a.normaliser, shaped)
-    residual = partial(make("residual", a.residual, sizes), depth=a.depth)
-    mlp_residual = partial(make("residual", a.mlp_residual or a.residual, sizes), depth=a.depth)
     block = components.load("block", a.block.name)
     blocks = nn.ModuleList()
     for index in range(a.depth):
-        mlp = make("mlp", a.mlp, sizes)
+        own = replace(sizes, layer=index + 1)
+        mlp = make("mlp", a.mlp, own)
+        residual = residual_of(a.residual, own)
         blocks.append(
-            block(
+            given(block, sizes=own, new_norm=partial(make, "norm", a.norm, own))(
                 attention=mixer(
-                    sizes, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
+                    own, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
                 ),
                 mlp=mlp,
                 residual=residual,
-                mlp_residual=mlp_residual,
-                norm1=make("norm", a.norm, sizes),
-                norm2=make("norm", a.norm, sizes) if mlp is not None else None,
+                mlp_residual=residual if mlp is None else residual_of(a.mlp_residual or a.residual, own),
+                norm1=make("norm", a.norm, own),
+                norm2=make("norm", a.norm, own) if mlp is not None else None,
                 placement=a.norm_placement,
                 site=f"blocks.{index}",
                 **a.block.options,
@@ -187,7 +223,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
         blocks=blocks,
         norm_out=make("norm", a.norm, sizes) if a.norm_placement == "pre" else no_norm,
         head=make("head", a.head, sizes),
-        init=make("init", a.init, sizes),
+        init=given(make("init", a.init, sizes), depth=a.depth),
     )
     return network.to(dtype).requires_grad_(True).eval()
 

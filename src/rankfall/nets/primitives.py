@@ -20,6 +20,7 @@ class Sizes:
     size_in: int  # vocabulary, or channels of a vector
     size_out: int  # classes, or channels of a value
     value_width: int | None = None  # of a head's values, where they are not of its head_width
+    layer: int = 0  # the number of the layer that a component is made for, from 1 to depth; 0: not one layer's own
 
 
 @dataclass(frozen=True)

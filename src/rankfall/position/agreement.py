@@ -40,7 +40,7 @@ def rests_on(design: Architecture, network: Network, tokens: int) -> str:
     said = declarations(design)
     equal = torch.zeros(len(next(network.parameters())), 1, tokens, dtype=torch.int64)
     for block, x in zip(network.blocks, network.layers(network.lift(equal))):
-        if not hasattr(block.attention, "weights"):
+        if getattr(network, "is_wide", False) or not hasattr(block.attention, "weights"):
             continue
         sums = block.attention.weights(x if block.placement == "post" else block.norm1(x)).sum(-1)  # (K, 1, H, T)
         for one in said:
@@ -63,7 +63,7 @@ def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
     if float(found.narrowest[best]) < CLOSE * TOLERANCE:
         return f"rows differ by as little as {float(found.narrowest[best]):.0e} of their size, close to the tolerance {TOLERANCE:.0e}"
     mixer = network.blocks[0].attention
-    if hasattr(mixer, "weights"):
+    if hasattr(mixer, "weights") and not getattr(network, "is_wide", False):
         equal = torch.zeros(len(found.rows), 1, tokens, dtype=torch.int64)
         x = network.lift(equal)
         weights = mixer.weights(

@@ -38,8 +38,8 @@ def facts_of(kind: str, component: Component) -> Mapping[str, Any]:
 
 def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
     """Whether every field's component is one of those named, whatever its options."""
-    names = {field: getattr(design, field) for field in wanted}
-    return all(part is not None and part.name in listed(wanted[field]) for field, part in names.items())
+    names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
+    return all(name in listed(wanted[field]) for field, name in names.items())
 
 
 def listed(value: Any) -> list[Any]:

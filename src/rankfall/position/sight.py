@@ -3,7 +3,7 @@
 ROWS of an attention or a normaliser says what rows of weights sum to, SEES of a position or a normaliser what its numbers depend on,
 TOUCHES of a position where they enter. The mask and the sentinels are asked themselves. Where a component does not say, nothing is
 assumed: `Undecided` names it. What acts on each token alone (norms, MLPs, residuals, embedding) only has to be that: it cannot
-tell apart what is equal.
+tell apart what is equal. A block says TOKENWISE if, but for its attention, it acts on each token alone.
 """
 
 from typing import Any
@@ -28,8 +28,8 @@ class Undecided(Exception):
 
 def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
     """What the layers see, and the places of the n tokens among the T."""
-    if design.block.name != "attention":
-        raise Undecided(f"the block {design.block.name!r} is not one that theory knows")
+    if design.block.name != "attention" and not facts_of("block", design.block).get("TOKENWISE"):
+        raise Undecided(f"the block {design.block.name!r} does not say that it acts on each token alone (TOKENWISE)")
     total = tokens + sentinel_count(design.sentinels.name)
     here = token_places(design, tokens, total)
     start = np.zeros(total, dtype=np.int64)

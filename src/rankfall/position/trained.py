@@ -99,7 +99,7 @@ def zero_share(network: Network, inputs: Tensor) -> Tensor:
     """(K,) the largest share, over layers, of weights that are zero where the mask lets look; 0 for an attention without weights."""
     share = torch.zeros(len(inputs), dtype=torch.float64)
     for block, x in zip(network.blocks, network.layers(network.lift(inputs))):
-        if not hasattr(block.attention, "weights"):
+        if getattr(network, "is_wide", False) or not hasattr(block.attention, "weights"):
             continue
         seen = x if block.placement == "post" else block.norm1(x)
         weights = block.attention.weights(seen)  # (K, 1, H, T, T)

@@ -6,6 +6,7 @@ few operations on one tensor and a checkpoint is a handful of tensors. What diff
 clip norm, schedule, stop) is a column (K, 1).
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -22,8 +23,22 @@ from rankfall.train.schedules.constant import constant
 RUNNING, STOPPED, DIVERGED = 0, 1, 2
 
 
+@dataclass(frozen=True)
+class ParameterEntry:
+    """One parameter of a member in its row of weights: row[start : start + size] is of this shape."""
+
+    name: str
+    role: str  # its use, as an init is told it; empty where the module does not say
+    kind: str  # "weight", "bias" or "constant"
+    shape: tuple[int, ...]
+    start: int
+
+
 class Optimizer(Protocol):
-    """See `optimizers/`: `step` changes weights (K, P) in place; `slots` is how many tensors (K, P) it remembers."""
+    """See `optimizers/`: `step` changes weights (K, P) in place; `slots` is how many tensors (K, P) it remembers.
+
+    One that treats parameters by shape or role has a method `of` too: given the entries of a row, it returns the optimiser for them.
+    """
 
     slots: int
 
@@ -80,8 +95,9 @@ class Members:
         dropout: float = 0.0,
     ) -> None:
         """The module is initialised and on its device; `seeds` name the members' random streams."""
-        self.module, self.seeds, self.optimizer = module, list(seeds), optimizer
+        self.module, self.seeds = module, list(seeds)
         self.weights, self.layout = flatten(module, len(self.seeds))  # (K, P)
+        self.optimizer: Optimizer = optimizer.of(entries(module)) if hasattr(optimizer, "of") else optimizer
         self.parameters = [dict(module.named_parameters())[name] for name in self.layout]
         self.device = self.weights.device
         self.dropout = dropout_of(self.seeds, dropout, self.device)
@@ -181,6 +197,18 @@ class Members:
     def tensors(self) -> dict[str, Tensor]:
         """The trained parameters by name, each (K, ...)."""
         return {name: value.detach().contiguous() for name, value in zip(self.layout, self.parameters)}
+
+
+def entries(module: nn.Module) -> tuple[ParameterEntry, ...]:
+    """What lies where in a row of `flatten`."""
+    found, start = [], 0
+    for name, value in module.named_parameters():
+        initial, shape = getattr(value, "initial", None), tuple(value.shape[1:])
+        found.append(
+            ParameterEntry(name, getattr(initial, "role", ""), getattr(initial, "kind", "weight"), shape, start)
+        )
+        start += math.prod(shape)
+    return tuple(found)
 
 
 def flatten(module: nn.Module, members: int) -> tuple[Tensor, list[str]]:

@@ -144,7 +144,7 @@ def test_what_a_measure_uses_is_something_that_an_attention_provides(
     (tmp_path / "gatelab.py").write_text(f'USES = ("gates",)\n{MEASURE}')
     (tmp_path / "ownlab.py").write_text(OWN_ATTENTION)
     said = "says that it USES 'wieghts', which no attention, position or normaliser provides; allowed: "
-    said += "bias by offset, factors by offset, heads, values, weights; did you mean 'weights'?"
+    said += "bias by offset, blocks, factors by offset, heads, values, weights; did you mean 'weights'?"
     assert refusal(measured(own={"measure": "uselab:own"})) == f"measures.own: measure 'uselab:own' {said}"
     gates = measured(own={"measure": "gatelab:own"})
     assert "'gates', which no attention, position or normaliser provides" in refusal(gates)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers import needed
 
 import rankfall
 from rankfall.design import Architecture, Component, Training
@@ -39,6 +40,7 @@ FOLDERS = {
     "mlp": "mlps",
     "attention": "attentions",
     "sentinels": "sentinels",
+    "block": "blocks",
 }
 OPTIONS: dict[str, dict[str, Any]] = {"gau": {"key_width": 6}}
 SMALL = {"depth": 1, "heads": 2, "width": 8, "embedding": Component("token"), "head": Component("classifier")}
@@ -162,6 +164,9 @@ QUICK = (
     "gelu",
     "add",
     "fire",
+    *("softpick", "sink", "score_scale", "qk_norm", "swiglu"),
+    *("gated", "differential", "retention", "gated_linear", "delta", "selective"),
+    *("scheduled", "layer_scale", "rezero", "deepnorm", "by_depth"),
 )  # of the default tests; the others take a minute more
 
 
@@ -173,7 +178,7 @@ def every_component() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "name"), list(every_component()))
 def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> None:
-    check(network(**{"mlp": "none", kind: name}))
+    check(network(**{"mlp": "none", kind: name} | needed(kind, name)))
 
 
 OTHERS = {
@@ -181,6 +186,11 @@ OTHERS = {
     "delta rule": network(attention="own:Delta", norm="rms"),
     "gelu by a hyperbolic tangent": network(mlp="own:NearGelu"),
     "gated unit": network(attention="gau", position="rope", normaliser="relu2", norm_placement="pre"),
+    "values of the first layer": network(depth=2, attention="value_residual", residual="rezero", mlp="none"),
+    "attention over layers": network(depth=2, residual="attentive", norm_placement="pre"),
+    "dense connections": network(depth=2, block="dense", norm="by_depth", norm_placement="pre"),
+    "streams": network(block=Component("hyper", {"mixing": "doubly_stochastic", "rounds": 3}), residual="add"),
+    "norms around the branch": network(block="peri", residual="layer_scale", norm_placement="pre"),
     "two layers": network(depth=2, attention="linear", mlp_residual=Component("scaled")),
 }
 
@@ -225,7 +235,7 @@ def test_gradients_are_autograds_in_random_networks(seed: int) -> None:
 L2 = network(normaliser="l2", norm="rms")
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "muon"])
 def test_training_is_the_plain_engines(name: str) -> None:
     """Weights, fates and slots after steps on new batches, with decay, clip and a schedule of the learning rate, in float64."""
     own = replace(TRAINING, dtype="float64", optimizer=Component(name), weight_decay=0.1, clip=0.5)

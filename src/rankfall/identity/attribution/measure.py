@@ -36,7 +36,9 @@ def attribution(context: "Context", *, samples: int = 2) -> list[dict[str, Any]]
     squares = every_block(lambda states: list(network.layers(states))[1:], x, MEMORY)  # each (L, K, B, T, T)
     ablated = ablation(lambda states: list(network.layers(states))[1:], x).square()
     tokens = torch.arange(x.shape[2], device=x.device).expand(x.shape[1], -1)
-    parts = all(hasattr(block.attention, name) for block in network.blocks for name in PARTS_OF_ATTENTION)
+    parts = not network.is_wide and all(
+        hasattr(block.attention, name) for block in network.blocks for name in PARTS_OF_ATTENTION
+    )
     views = list(cell_views(network, inputs)) if parts else []
     rows = []
     for member in range(x.shape[0]):

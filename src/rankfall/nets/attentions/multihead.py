@@ -7,78 +7,16 @@ network does, and `maps` returns W_h and the two biases separately. What a posit
 `contexts` and `mix`, and in none of the W_h; such a position says BREAKS.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from torch import Tensor
 
-import torch
-from torch import Tensor, nn
-
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.masks._mask import Mask
-from rankfall.nets.normalisers._prepared import prepared
-from rankfall.nets.primitives import Linear, Sizes
-
-if TYPE_CHECKING:
-    from rankfall.nets.positions._base import Position
-
+from rankfall.nets.attentions._heads import Heads
 
 PROVIDES = ("weights", "heads", "values")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
 
 
-class Multihead(nn.Module):
-    def __init__(
-        self,
-        sizes: Sizes,
-        position: "Position",
-        normaliser: Callable[[Tensor], Tensor],
-        mask: Mask,
-        site: str,
-    ) -> None:
-        super().__init__()
-        inner = sizes.heads * sizes.head_width
-        self.heads, self.head_width, self.site = sizes.heads, sizes.head_width, site
-        self.query = Linear(sizes, sizes.width, inner, "query")
-        self.key = Linear(sizes, sizes.width, inner, "key")
-        self.value = Linear(sizes, sizes.width, inner, "value")
-        self.output = Linear(sizes, inner, sizes.width, "output")
-        self.position = position  # shared by all layers: registered first by the network, which names its parameters
-        self.normaliser, self.mask = normaliser, mask
-
-    def split(self, x: Tensor) -> Tensor:
-        """(K, B, T, H*d) -> (K, B, H, T, d)"""
-        return x.view(*x.shape[:-1], self.heads, self.head_width).transpose(2, 3)
-
-    def logits(self, x: Tensor) -> Tensor:
-        """Scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
-        q, k = prepared(self.normaliser, self.split(self.query(x)), self.split(self.key(x)))
-        q, k = self.position.rotate(q, k)
-        scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
-        allowed = self.mask(x.shape[2], x.device)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
-
-    def weights(self, x: Tensor) -> Tensor:
-        """P_h (K, B, H, T, T); row i has the weights of all tokens j for token i."""
-        return self.normaliser(self.logits(x))
-
-    def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
-        """The context of each head, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d), and what a position adds to it."""
-        return self.position.context(weights, self.split(self.value(x)))
-
-    def mix(self, weights: Tensor, x: Tensor) -> Tensor:
-        """sum_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O"""
-        return self.output(self.contexts(weights, x).transpose(2, 3).flatten(-2))
-
-    def emit(self, context: Tensor, head: int) -> Tensor:
-        """One head alone, with the whole output bias: context_h W_O,h + 1 b_O, from (K, B, T, d)."""
-        rows = slice(head * self.head_width, (head + 1) * self.head_width)
-        y = context.flatten(1, 2) @ self.output.weight[:, rows]  # (K, B*T, D)
-        return (y if self.output.bias is None else y + self.output.bias).view(*context.shape[:-1], -1)
-
-    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        return self.mix(drop(self.weights(x), f"{self.site}.weights"), x)
-
+class Multihead(Heads):
     def maps(self) -> tuple[Tensor, Tensor, Tensor]:
         """W_h (K, H, D, D), what head h adds through its value bias b_V,h W_O,h (K, H, D), and the output bias (K, D)."""
         members, width = self.value.weight.shape[:2]

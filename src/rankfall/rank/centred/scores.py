@@ -23,7 +23,11 @@ from rankfall.rank.centred.tokenwise import increment
 if TYPE_CHECKING:
     from rankfall.nets.attentions.multihead import Multihead
 
-PREPARING = ("rankfall.nets.normalisers.cosine:Cosine", "rankfall.nets.normalisers.key_normalised:KeyNormalised")
+PREPARING = (
+    "rankfall.nets.normalisers.cosine:Cosine",
+    "rankfall.nets.normalisers.key_normalised:KeyNormalised",
+    "rankfall.nets.normalisers.qk_norm:QkNorm",
+)
 
 
 @dataclass(frozen=True)

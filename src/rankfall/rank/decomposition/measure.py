@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TABLE = "decomposition"
 NEEDS = "cells"
 TARGETS = ["classes", "values"]
-USES = ("weights", "heads", "values")
+USES = ("weights", "heads", "values", "blocks")
 REQUIRES = [
     ({"mlp": "none"}, "a network with an MLP is not a sum over paths"),
     ({"norm": "none"}, "a network with norms is not a sum over paths"),

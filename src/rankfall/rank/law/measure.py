@@ -56,7 +56,7 @@ def law(context: "Context", *, samples: int = 4) -> list[dict[str, Any]]:
     inputs = context.data.test.inputs[:, :samples]
     exact, single = copy.deepcopy(context.network).double(), copy.deepcopy(context.network).float()
     given = as_dtype(inputs, torch.float64)
-    carried = list(carry(exact.blocks, exact.lift(given), stripped(exact)))
+    carried = list(carry(exact.maps(), exact.lift(given), stripped(exact)))
     direct = [[relative(state) for state in carried], plainly(single, as_dtype(inputs, torch.float32))]
     columns: list[dict[str, Any]]
     try:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from rankfall.design import Architecture
-from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.state import State, begin, scaled_to
 from rankfall.rank.centred.tokenwise import norm
@@ -51,7 +51,7 @@ def wake(network: Any, state: State) -> None:
     Where scores are negative, relu^2 gives weights of zero, and nothing could be measured. All normalisers get the same queries.
     """
     block = network.blocks[0]
-    if not isinstance(block.attention, Multihead):
+    if not isinstance(block.attention, Heads):
         return  # queries and keys of a gated unit start equal, features of linear attention are positive
     attention: Any = block.attention
     x = norm(block.norm1, state).common if block.placement == "pre" else state.common

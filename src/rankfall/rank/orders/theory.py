@@ -19,7 +19,12 @@ In bidirectional attention without position, rows differ only by their queries, 
   p = 1. Otherwise outputs differ however similar the rows were: p = 0. Unequal factors of URPE alone have this effect, and so have
   positions that act on the values (Shaw et al.). Positions in the states are part of R.
 - A skip connection passes R on: p is at most 1. Norms of single tokens and MLPs are smooth maps of each row: they leave p.
-- A gate (`nets/attentions/gau.py`) differs between rows by O(eps) and multiplies a term of order one: p is at most 1, for softmax too.
+- A gate (`nets/attentions/gau.py`, `gated.py`) differs between rows by O(eps) and multiplies a term of order one: p is at most 1, for
+  softmax too.
+- Differential attention has two softmaxes, whose rows differ each by R W R^T and sum to one: as softmax.
+- Softpick, where all scores are positive, has rows that sum to one, and at equal scores a change common to a row cancels: as softmax. Where
+  a position changes their signs it is not worked out.
+- Recurrent mixers (`nets/attentions/_recurrent.py`) see what came before, and what they sum to differs from place to place: p = 0.
 - Linear attention (`nets/attentions/linear.py`) has rows of weights that sum to one and whose common factor cancels: as softmax, p = 3.
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
@@ -30,6 +35,7 @@ from rankfall import components
 from rankfall.design import Architecture
 
 BY_SUMS, BY_FACTORS = "row sums depend on the position", "factors by distance make row sums differ"
+TO_ZERO = "rows of P sum to zero"
 
 SHIFT_INVARIANT = (
     "softmax",
@@ -41,21 +47,37 @@ SHIFT_INVARIANT = (
     "key_normalised",
     "relu2_sum",
     "zero_sum",
+    "score_scale",
+    "qk_norm",
+    "softpick",
 )
-SHIFT_SENSITIVE = ("exp", "sigmoid", "relu2", "softmax_off_by_one")
+SHIFT_SENSITIVE = ("exp", "sigmoid", "relu2", "softmax_off_by_one", "sink")
+BY_SCORES = ("multihead", "gau", "gated", "differential")
+GATED = ("gau", "gated")
+RECURRENT = ("retention", "gated_linear", "delta", "selective")
 
 
 def expected(design: Architecture, biases: bool) -> tuple[int | None, str]:
     """The order p of res, and the reason in a few words; None for a normaliser of the user's own. `biases`: whether maps have them."""
     name = design.attention.name
-    if name not in ("multihead", "gau", "linear"):
+    if name not in (*BY_SCORES, *RECURRENT, "linear"):
         return None, "not worked out for this attention"
-    if name != "linear" and design.normaliser.name not in SHIFT_INVARIANT + SHIFT_SENSITIVE:
+    if name in BY_SCORES and normaliser_of(design) not in SHIFT_INVARIANT + SHIFT_SENSITIVE:
         return None, "not worked out for this normaliser"
+    if normaliser_of(design) == "softpick":
+        if design.normaliser.options.get("eps"):
+            return None, "not worked out for a denominator with something added"
+        if set(fact("position", design.position.name, "TOUCHES")) - {"states"}:
+            return None, "it depends on the signs of the scores, which the position changes"
     if name == "linear" and (design.head_width or design.width // design.heads) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
-    order, why = of_linear(design) if name == "linear" else of_attention(design, biases and name == "multihead")
-    if name == "gau" and order > 1:
+    if name in RECURRENT:
+        order, why = 0, BY_SUMS
+    elif name == "linear":
+        order, why = of_linear(design)
+    else:
+        order, why = of_attention(design, biases and name != "gau")
+    if name in GATED and order > 1 and not why.startswith(TO_ZERO):  # else what the gate multiplies vanishes as well
         order, why = 1, "the gate passes the residual on"
     if name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
         order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
@@ -64,6 +86,13 @@ def expected(design: Architecture, biases: bool) -> tuple[int | None, str]:
     if design.norm.name == "column":
         return 0, "the norm over tokens scales every residual to one"
     return order, why
+
+
+def normaliser_of(design: Architecture) -> str | None:
+    """The name of what turns scores into weights; None where there are no scores."""
+    if design.attention.name == "differential":
+        return "softmax"
+    return None if design.normaliser is None else design.normaliser.name
 
 
 def undone(design: Architecture) -> bool:
@@ -92,22 +121,22 @@ def of_linear(design: Architecture) -> tuple[int, str]:
 
 def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     """Attention by scores and a normaliser, alone."""
-    name, touches = design.normaliser.name, fact("position", design.position.name, "TOUCHES")
+    name, touches = normaliser_of(design), fact("position", design.position.name, "TOUCHES")
     placed = design.mask.name != "none" or bool(set(touches) - {"states"})
     sentinels = design.sentinels.name != "none"
     if "values" in touches:
         return 0, "the position adds to the values"
     if name == "urpe" and design.normaliser.options.get("random"):
         return 0, BY_FACTORS
-    sums = "one" if name == "urpe" else fact("normaliser", name, "ROWS")
+    sums = "one" if name in ("urpe", "softpick") else fact("normaliser", str(name), "ROWS")
     if placed and sums == "free":
         return 0, BY_SUMS
     if sums == "zero" and not sentinels:
         scored = bool(set(touches) - {"states"})
         order, common = (1, 1) if scored else (2, 2) if placed else (3, 2)
         if biases:
-            return order, "rows of P sum to zero, and the output bias is what rows have in common"
-        return order - common, "rows of P sum to zero, so that what rows have in common vanishes too"
+            return order, f"{TO_ZERO}, and the output bias is what rows have in common"
+        return order - common, f"{TO_ZERO}, so that what rows have in common vanishes too"
     if placed and sentinels:
         return 0, "the sentinel's weight depends on the position"
     if placed:

@@ -41,7 +41,7 @@ TABLE = "paths"
 NEEDS = "cells"
 COST = {"seconds": 1}
 TARGETS = "classes"
-USES = ("weights", "heads")
+USES = ("weights", "heads", "blocks")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}
 STATES = (
     1 << 22

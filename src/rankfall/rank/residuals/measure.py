@@ -125,11 +125,11 @@ def places(
             yield 0, place, shown(begin(y))
         state = begin(x)
         yield 0, STATE, shown(state)
-        for layer, block in enumerate(network.blocks, 1):
+        for layer, block in enumerate(network.maps(), 1):
             *inside, state = step(block, state, tokens)
             yield from ((layer, place, shown(one)) for place, one in zip(names, inside))
             yield layer, STATE, shown(state)
-        *inside, _ = step(network.norm_out, shown(state), lambda x: x)
+        *inside, _ = step(lambda x: network.norm_out(network.narrow(x)), shown(state), lambda x: x)
         yield from ((len(network.blocks), place, one) for place, one in zip(names, inside))
     finally:
         for hook in hooks:

@@ -58,7 +58,10 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         f"a list of what quantities declare ({', '.join(components.LISTS)})",
     ),
     "PROVIDES": (_listed, "a list of what it has for measures, such as weights"),
-    "BREAKS": (_listed, "a list of what attention has that is not the whole of it with this position, such as values"),
+    "BREAKS": (
+        _listed,
+        "a list of what measures may use that is not the whole of it with this component, such as values",
+    ),
     "USES": (
         _uses,
         "a list of what it needs of a network, such as weights; of alternatives, a list in this list, one",
@@ -75,6 +78,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
     "TRACED": (lambda value: isinstance(value, bool), "True or False"),
+    "TOKENWISE": (lambda value: isinstance(value, bool), "True or False"),
     "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),

@@ -34,7 +34,20 @@ WORDS = {
 }
 # Keys of entries that are not options; and the arguments of a block that are not options, because the network passes them.
 BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}
-GIVEN = {"block": ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement", "site")}
+GIVEN = {
+    "block": (
+        "attention",
+        "mlp",
+        "residual",
+        "mlp_residual",
+        "norm1",
+        "norm2",
+        "placement",
+        "site",
+        "sizes",
+        "new_norm",
+    )
+}
 
 
 def resolve(kind: str, component: Component, path: str) -> Component:

@@ -7,7 +7,8 @@ Facts that components declare as literals in their files, and that are read here
 - an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
 - a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
 - an attention, a position or a normaliser: `PROVIDES`, what it has for measures; a measure: `USES`, what it needs of that, where a list
-  in the list has alternatives, of which one is enough; a position: `BREAKS`, what of an attention is no longer the whole of it;
+  in the list has alternatives, of which one is enough, and `blocks` is what every network has; any part of a network: `BREAKS`, what of
+  these is no longer the whole of it;
 - a position or normaliser: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it they may act on (a position always on states);
 - a component of a network: `ADMITS = "any" | "trained"`, the lengths that it runs at; a task or measure: `LENGTHS`, its options that
   say at which lengths it runs networks;
@@ -30,6 +31,7 @@ from rankfall.run.config.problems import problem
 
 TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
 PROVIDERS = ("attention", "position", "normaliser")  # parts of a network that measures may use
+BLOCKS = "blocks"  # layers as the block `attention` has them: maps of one state, by attention, MLP, norms and residuals alone
 DIFFERENT = "different sequences"  # what a task has that does not say SEQUENCES
 FITS = {
     "embedding": {"tokens": "token", "vectors": "linear"},
@@ -161,17 +163,18 @@ def objection(
         return None
     has = {part: getattr(cell.architecture, part) for part in PROVIDERS}
     given = {what for part, one in has.items() if one for what in facts_of(part, one.name).get("PROVIDES", ())}
+    given |= {BLOCKS}
     lacks = [use for use in uses if not given & set(use)]
     if lacks:
         attention, *others = (f"{part} {one.name!r}" for part, one in has.items() if one)
         nor = "".join(f", nor {one}" for one in others) if any(len(use) > 1 for use in lacks) else ""
         return f"{kind} {name!r} uses {' and '.join(map(' or '.join, lacks))}, which {attention} does not have{nor}"
-    position = cell.architecture.position.name
-    breaks = set(facts_of("position", position).get("BREAKS", ()))
-    broken = [use for use in uses if not given & set(use) - breaks]
-    if broken:
-        said = " and ".join(map(" or ".join, broken))
-        return f"{kind} {name!r} uses {said}, which position {position!r} makes an incomplete account of attention"
+    for part, one in components_of(cell.architecture):
+        breaks = set(facts_of(part, one.name).get("BREAKS", ()))
+        broken = [use for use in uses if not given & set(use) - breaks]
+        if broken:
+            said, whole = " and ".join(map(" or ".join, broken)), "attention" if part == "position" else "the network"
+            return f"{kind} {name!r} uses {said}, which {part} {one.name!r} makes an incomplete account of {whole}"
     return None
 
 

@@ -15,7 +15,7 @@ from rankfall import components
 from rankfall.run.config.match import matching, parse_filter, unmatched
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, shown
-from rankfall.run.config.rules import PROVIDERS, alternatives, beyond, declared, lengths, objection, task_facts
+from rankfall.run.config.rules import BLOCKS, PROVIDERS, alternatives, beyond, declared, lengths, objection, task_facts
 from rankfall.run.plan.cell import Alike, Cell, alike
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Ca
     facts = about.facts if about else {}
     facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
     uses = [use for one in alternatives(facts) for use in one]
-    known = provided(cells, facts_of) if uses else set()
+    known = {BLOCKS} | provided(cells, facts_of) if uses else set()
     for use in uses:
         if use not in known:
             said = f"measure {name!r} says that it USES {use!r}, which no {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]} provides"

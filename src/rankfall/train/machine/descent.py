@@ -104,7 +104,7 @@ class Descent:
             if isinstance(x, OfNumber):
                 changes = x.place in changing
                 return View(Value(1, (CHANGING, changing.index(x.place))), 0, ()) if changes else numbers[x.place]
-            return x
+            return tuple(get(one) for one in x) if isinstance(x, tuple) else x
 
         for i, operation in enumerate(recorded.operations):
             tensors[first + i] = lowered(draft, operation, get, self.dtype)

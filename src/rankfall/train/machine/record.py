@@ -121,7 +121,7 @@ class OptimizerRecorder(TorchDispatchMode):
         numbers, aliases = about(target)
         noted = tuple(self.noted(x, name in numbers) for x, name in zip(args, arguments(target)))
         others = tuple((name, self.noted(x, name in numbers)) for name, x in kwargs.items())
-        shapes = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else None for x in (*args, *kwargs.values()))
+        shapes = tuple(shape_of(x) for x in (*args, *kwargs.values()))
         ident = target, noted, others, shapes
         if ident not in RESULTS:  # what it gives has always the same shape
             found = target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
@@ -146,7 +146,14 @@ class OptimizerRecorder(TorchDispatchMode):
         if is_number and isinstance(x, (int, float)) and not isinstance(x, bool):
             self.numbers.append(float(x))
             return OfNumber(len(self.numbers) - 1)
-        return tuple(x) if isinstance(x, list) else x
+        return tuple(self.noted(one, False) for one in x) if isinstance(x, (list, tuple)) else x
+
+
+def shape_of(x: Any) -> Any:
+    """Of a tensor, or of those in a list, what the shape of a result may depend on."""
+    if isinstance(x, (list, tuple)):
+        return tuple(shape_of(one) for one in x)
+    return (x.shape, x.dtype) if isinstance(x, Tensor) else None
 
 
 def of_zeros(x: Any) -> Any:

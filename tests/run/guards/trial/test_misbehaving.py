@@ -28,7 +28,7 @@ TWELVE = [
     ("normaliser", "wrong_shape", "returns (3, 3, 2, 6), given scores"),
     ("normaliser", "not_finite", "returns nan in"),
     ("mlp", "function_for_class", "is a function where a class is needed"),
-    ("residual", "ClassForFunction", "is a class where a function is needed"),
+    ("mask", "ClassForFunction", "is a class where a function is needed"),
     ("normaliser", "RawParameter", "has a parameter 'temperature' (1,) without a share for each of 3 members"),
     ("norm", "State", "keeps state between calls: its attribute 'mean' changed"),
     ("normaliser", "own_randomness", "keeps state between calls: its global 'OWN' changed"),

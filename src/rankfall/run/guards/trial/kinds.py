@@ -30,7 +30,12 @@ KINDS: Mapping[str, Kind] = {
     ),
     "position": Kind("either", "a subclass of Position, made with sizes", nets.position, MAP),
     "mask": Kind("function", "f(length) to booleans (T, T), or None", nets.mask, frozenset({"tokens", "sentinels"})),
-    "residual": Kind("function", "f(stream, branch, depth) to states (K, B, T, D)", nets.residual, MAP),
+    "residual": Kind(
+        "either",
+        "f(stream, branch, depth) to states (K, B, T, D), or a class of f(stream, branch), made with sizes",
+        nets.residual,
+        MAP,
+    ),
     "norm": Kind(
         "either", "f(states (K, B, T, D)) to the same, or a class of such a map, made with sizes", nets.norm, MAP
     ),

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from rankfall.design import Architecture, declared
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.dropout import no_dropout
+from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.causal import causal
 from rankfall.nets.masks.none import none as unmasked
 from rankfall.nets.mlps.gelu import Gelu
+from rankfall.nets.network import given
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
@@ -67,6 +69,15 @@ def made(candidate: Candidate) -> Callable[[Sizes], Any]:
         return module(candidate, one) if isclass(candidate.found) else one
 
     return make
+
+
+def first_of_pass(made: nn.Module) -> nn.Module:
+    """A part that reads what earlier layers made, as the first of a pass; any other as it is."""
+    if not asks(made):
+        return made
+    forward = made.forward
+    made.forward = lambda *inputs, **named: forward(*inputs, **named, earlier={})  # type: ignore[method-assign]
+    return made
 
 
 def module(candidate: Candidate, made: Any) -> nn.Module:
@@ -167,9 +178,13 @@ def sentinels(candidate: Candidate, setting: Surroundings) -> None:
 
 def residual(candidate: Candidate, setting: Surroundings) -> None:
     (x, state), (branch, _) = states(setting), states(setting, "branch")
-    told = "a stream and a branch"
-    calls = [Use(told, (x, branch), (state,), also={"depth": DEPTH}, through=(False, True))]
-    try_maps(candidate, made(candidate), calls, setting)
+    calls = [Use("a stream and a branch", (x, branch), (state,), through=(False, True))]
+
+    def make(sizes: Sizes) -> Any:
+        one = made(candidate)(sizes)
+        return first_of_pass(one) if isinstance(one, nn.Module) else given(one, depth=DEPTH, layer=1)
+
+    try_maps(candidate, make, calls, setting)
 
 
 def mask(candidate: Candidate, setting: Surroundings) -> None:
@@ -190,7 +205,7 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def init(candidate: Candidate, setting: Surroundings) -> None:
-    function = candidate.bound()
+    function = given(candidate.bound(), depth=DEPTH)
 
     def draw(role: str, kind: str) -> Any:
         shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
@@ -214,11 +229,14 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
 def attention(candidate: Candidate, setting: Surroundings) -> None:
     """With a position, a normaliser and a mask of the package, so that what fails is its own."""
 
+    needed = [wanted["mask"] for wanted, _ in candidate.facts.get("REQUIRES", ()) if "mask" in wanted]
+
     def make(sizes: Sizes) -> Any:
-        mask = Mask(causal if setting.masked else unmasked)
-        given = sizes, Position(), softmax, mask, "blocks.0"
+        mask = Mask(causal if setting.masked or needed == ["causal"] else unmasked)
+        parts = sizes, Position(), softmax, mask, "blocks.0"
         told = "made of sizes, position, normaliser, mask, site and its options"
-        return module(candidate, candidate.call(candidate.found, told, *given, **candidate.component.options))
+        one = candidate.call(candidate.found, told, *parts, **candidate.component.options)
+        return first_of_pass(module(candidate, one))
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
@@ -230,7 +248,7 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
 
     def make(sizes: Sizes) -> Any:
         made = candidate.call(
-            candidate.found,
+            given(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
             "made of its parts and options",
             attention=Multihead(sizes, Position(), softmax, Mask(unmasked), "blocks.0"),
             mlp=Gelu(sizes) if setting.mlp else None,
@@ -246,7 +264,12 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         lacking = [name for name in TAKEN_APART if not hasattr(made, name)]
         if lacking:
             raise candidate.refused(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
-        return made
+        return first_of_pass(made)
 
     x, state = states(setting)
+    one = make(setting.sizes(MEMBERS))
+    if hasattr(one, "widen"):
+        x = candidate.call(one.widen, "given states", x).detach()
+        state = tuple(x.shape[2:])
+        candidate.call(one.narrow, "given states as they leave the last block", x)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)

@@ -49,6 +49,7 @@ class Surroundings:
             mlp_width=self.mlp_width,
             size_in=self.size_in,
             size_out=self.size_out,
+            layer=1,
         )
 
 

@@ -14,7 +14,7 @@ from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.grading import grade, targets_of
 from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
-from rankfall.run.guards.trial.training import numbers, take_steps
+from rankfall.run.guards.trial.training import numbers, optimizer_of, take_steps
 from rankfall.run.guards.trial.watch import changed, global_random_numbers, memory
 
 EVERY, TENTHS, LARGEST = 24, 100, 2**20
@@ -30,10 +30,10 @@ def times(steps: int) -> list[int]:
 
 
 def optimizer(candidate: Candidate, setting: Surroundings) -> None:
-    made = candidate.bound()
+    made = optimizer_of(candidate)
     slots, at = made.slots, times(setting.steps)
     check_kept(candidate, made, slots, at)
-    state, others = begun(slots), candidate.bound()
+    state, others = begun(slots), optimizer_of(candidate)
     singles = [tuple(value[[member]] for value in state) for member in range(MEMBERS)]
     for step in at:
         take_steps(candidate, made, slots, range(MEMBERS), times=[step], at=state)
@@ -46,7 +46,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
                 )
     resumed, half = begun(slots), len(at) // 2
     for part in (at[:half], at[half:]):  # another object each, as from a checkpoint
-        take_steps(candidate, candidate.bound(), slots, range(MEMBERS), times=part, at=resumed)
+        take_steps(candidate, optimizer_of(candidate), slots, range(MEMBERS), times=part, at=resumed)
     if difference(resumed, state) > AGREE:
         raise candidate.refused(
             "goes on elsewhere when it is made again and given the same weights and slots",

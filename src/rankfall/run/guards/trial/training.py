@@ -15,14 +15,19 @@ from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
 from rankfall.run.guards.trial.watch import changed, memory
 from rankfall.streams import stream
+from rankfall.train.members import ParameterEntry
 
 PARAMETERS = 7  # of a member
+ROW = (
+    ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0),
+    ParameterEntry("map.bias", "mlp", "bias", (1,), 6),
+)  # what they are
 STEPS = 3
 STILL = MEMBERS - 1  # a member that has stopped: its learning rate and gradients are zero
 
 
 def optimizer(candidate: Candidate, setting: Surroundings) -> None:
-    made = candidate.bound()
+    made = optimizer_of(candidate)
     slots = getattr(made, "slots", None)
     if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
         raise candidate.refused("has no number of `slots` or no `step`", f"write {candidate.contract}")
@@ -63,6 +68,12 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
             f"mixes the members of a stack: where the gradients of member 0 are {TOLD}, other members change",
             "no operation, such as a maximum, may run over the first axis, K",
         )
+
+
+def optimizer_of(candidate: Candidate) -> Any:
+    """As `Members` has it, for a row of these parameters."""
+    made = candidate.bound()
+    return candidate.call(made.of, "given the entries of a row", ROW) if hasattr(made, "of") else made
 
 
 def numbers(name: str, step: int) -> Tensor:

@@ -71,6 +71,18 @@ def expanded(draft: ProgramDraft, call: AtenCall) -> Any:
     return x.with_dims(dim or repeated(size) for dim, size in zip(own, call.shape))
 
 
+@lowers("repeat")
+def repeated_whole(draft: ProgramDraft, call: AtenCall) -> Any:
+    """A tensor several times one behind the other: each dimension is read again from its beginning."""
+    x = call.args[0]
+    if isinstance(x, Full):
+        return Full(x.number, call.shape)
+    own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
+    if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], own)):
+        raise Unsupported("the samples of a batch several times")
+    return x.with_dims((*repeated(count), *dim) for count, dim in zip(call.args[1], own))
+
+
 @lowers("broadcast_in_dim")
 def broadcast(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]

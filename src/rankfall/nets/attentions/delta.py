@@ -1,0 +1,58 @@
+"""The delta rule (Schlag et al. 2021; Yang et al. 2024): before a value is written under a key, what lies there is taken away by a share.
+
+    S_i = S_(i-1) (1 - b_i k_i k_i^T) + b_i v_i k_i^T,   o_i = S_i q_i,   b_i = sigmoid(X_i w_b + b_0)
+
+per head, with queries and keys of length one. What is written in the end, u_i = b_i (v_i - sum_(j < i) (k_i . k_j) u_j), is a triangular
+system, solved CHUNK rows at a time: a = tril(Q K^T) U with (1 + strictly lower part of b K K^T) U = Diag(b).
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from rankfall.nets.attentions._recurrent import Recurrent
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.positions._base import Position
+from rankfall.nets.primitives import Linear, Sizes
+
+PROVIDES = ("weights", "heads", "values")
+IGNORES = ("normaliser",)
+OFFERS = ("queries", "values")
+ROWS = "free"
+REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the last")]
+CHUNK = 8  # more would take fewer steps, and lose digits by large powers that cancel
+
+
+class Delta(Recurrent):
+    def __init__(self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str) -> None:
+        super().__init__(sizes, position, mask, site)
+        self.rate = Linear(sizes, sizes.width, sizes.heads, "rate")
+
+    def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        q, k = normalize(q, dim=-1), normalize(k, dim=-1)
+        rate = self.rate(x).sigmoid().transpose(2, 3)  # (K, B, H, T)
+        return (q @ k.transpose(-1, -2)).tril() @ written(rate, k)
+
+
+def written(rate: Tensor, k: Tensor) -> Tensor:
+    """U (..., T, T): row i says what of each value is written at i, from rates (..., T) and keys (..., T, d)."""
+    length = k.shape[-2]
+    lower = ((k @ k.transpose(-1, -2)) * rate.unsqueeze(-1)).tril(-1)  # b_i k_i . k_j
+    own = rate.unsqueeze(-1) * torch.eye(length, dtype=k.dtype, device=k.device)
+    rows: list[Tensor] = []
+    for start in range(0, length, CHUNK):
+        stop = min(start + CHUNK, length)
+        wanted = own[..., start:stop, :]
+        if rows:
+            wanted = wanted - lower[..., start:stop, :start] @ torch.cat(rows, -2)
+        rows.append(solved(lower[..., start:stop, start:stop], wanted))
+    return torch.cat(rows, -2)
+
+
+def solved(lower: Tensor, wanted: Tensor) -> Tensor:
+    """(1 + N)^-1 W = ... (1 + N^4) (1 + N^2) (1 - N) W, which ends where a power of N, strictly lower triangular, is zero."""
+    found, power, degree = wanted - lower @ wanted, lower, 1
+    while 2 * degree < lower.shape[-1]:
+        power, degree = power @ power, 2 * degree
+        found = found + power @ found
+    return found

@@ -1,0 +1,78 @@
+"""Differential attention (Ye et al. 2024): what two softmaxes have in common is taken off.
+
+    O = sum_h (1 - l_0) N( (P_h - lambda P'_h) V_h ) W_O,h,    P = softmax(Q K^T / sqrt(d)),    P' = softmax(Q' K'^T / sqrt(d))
+    lambda = e^{a . b} - e^{a' . b'} + l_0,    l_0 = .8 - .6 e^{-.3 (l - 1)} in layer l
+
+with vectors a, b, a', b' of d numbers that all heads of a layer share, and N the root-mean-square norm of each head's d outputs with a
+learned gain. So rows of weights sum to 1 - lambda. `start`: l_0; null means by the layer, as above. `norm`: false leaves N and 1 - l_0 out.
+Queries and keys of a head have d dimensions here, as its values, where the published code halves the number of heads.
+
+Rows of both maps sum to one, so the order of contraction is that of softmax, and equal tokens stay equal.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.nets.attentions._heads import Heads
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.normalisers.softmax import softmax
+from rankfall.nets.primitives import Initial, Linear, Sizes, constant, parameter
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
+
+PROVIDES = ("weights", "heads")
+IGNORES = ("normaliser",)
+OFFERS = ("queries", "products", "scores", "values")
+ROWS = "constant"
+SPREAD = 0.1  # standard deviation of the start of a, b, a', b'
+
+
+class Differential(Heads):
+    def __init__(
+        self,
+        sizes: Sizes,
+        position: "Position",
+        normaliser: object,
+        mask: Mask,
+        site: str,
+        *,
+        start: float | None = None,
+        norm: bool = True,
+        eps: float = 1e-12,
+    ) -> None:
+        super().__init__(sizes, position, softmax, mask, site)
+        inner, d = sizes.heads * sizes.head_width, sizes.head_width
+        self.other_query = Linear(sizes, sizes.width, inner, "query")
+        self.other_key = Linear(sizes, sizes.width, inner, "key")
+        self.start = 0.8 - 0.6 * math.exp(-0.3 * (max(sizes.layer, 1) - 1)) if start is None else start
+        drawn = Initial("share", "weight", d, deviation=SPREAD)
+        self.shares = parameter(sizes, 4, d, initial=drawn)  # a, b, a', b' (K, 4, d)
+        self.gain = constant(sizes, 1, 1, 1, d, value=1.0) if norm else None  # (K, 1, 1, 1, d)
+        self.eps = eps
+
+    def share(self) -> Tensor:
+        """lambda (K, 1, 1, 1, 1)"""
+        a, b, c, d = self.shares.unbind(1)  # (K, d)
+        found: Tensor = (a * b).sum(-1).exp() - (c * d).sum(-1).exp() + self.start
+        return found.view(-1, 1, 1, 1, 1)
+
+    def other_logits(self, x: Tensor) -> Tensor:
+        """Scores of the second map, as `logits` has those of the first."""
+        q, k = self.position.rotate(self.split(self.other_query(x)), self.split(self.other_key(x)))
+        scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
+        allowed = self.mask(x.shape[2], x.device)
+        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+
+    def weights(self, x: Tensor) -> Tensor:
+        return softmax(self.logits(x)) - self.share() * softmax(self.other_logits(x))
+
+    def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
+        found = super().contexts(weights, x)  # (K, B, H, T, d)
+        if self.gain is None:
+            return found
+        length = (found.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        return found * length * self.gain * (1 - self.start)

@@ -1,0 +1,46 @@
+"""Multi-head attention with a gate behind it (Qiu et al. 2025): a sigmoid of the token's own state multiplies what its heads found.
+
+    O = (sigmoid(X W_g) * [P_1 V_1, ..., P_H V_H]) W_O
+
+`gate`: `elementwise`, one number for each coordinate of a head's output, or `head`, one for each head. The map W_g has no bias.
+
+Near identical rows, the gate differs between rows by O(eps) and multiplies a term of order one: it passes R on like a skip connection, so
+the order of contraction is at most 1, with softmax too.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from torch import Tensor
+
+from rankfall.nets.attentions._heads import Heads
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.primitives import Linear, Sizes
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
+
+PROVIDES = ("weights", "heads")
+OFFERS = ("queries", "products", "scores", "values", "lengths")
+ROWS = "normaliser"
+
+
+class Gated(Heads):
+    def __init__(
+        self,
+        sizes: Sizes,
+        position: "Position",
+        normaliser: Callable[[Tensor], Tensor],
+        mask: Mask,
+        site: str,
+        *,
+        gate: Literal["elementwise", "head"] = "elementwise",
+    ) -> None:
+        super().__init__(sizes, position, normaliser, mask, site)
+        each = sizes.head_width if gate == "elementwise" else 1
+        self.gate = Linear(sizes, sizes.width, sizes.heads * each, "gate", bias=False)
+
+    def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
+        gate = self.gate(x).sigmoid()  # (K, B, T, H*d) or (K, B, T, H)
+        gate = gate.view(*x.shape[:-1], self.heads, -1).transpose(2, 3)  # (K, B, H, T, d) or (K, B, H, T, 1)
+        return super().contexts(weights, x) * gate

@@ -1,0 +1,35 @@
+"""Retention (Sun et al. 2023): linear attention whose state fades by a fixed share with every token.
+
+    S_i = g_h S_(i-1) + v_i k_i^T,   o_i = S_i q_i / sqrt(d):    a_ij = g_h^(i-j) q_i . k_j / sqrt(d)
+
+The heads' g_h are 1 - 2^-5, 1 - 2^-6, ... as published; `first`: the 5. The norm of each head and the gate behind it, which the
+paper's block adds, are left out. Keys and queries turned by the position `rope` make it the published form with xPos's rotation.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from rankfall.nets.attentions._recurrent import Recurrent, decays
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.positions._base import Position
+from rankfall.nets.primitives import Sizes
+
+PROVIDES = ("weights", "heads", "values")
+IGNORES = ("normaliser",)
+OFFERS = ("queries", "values")
+ROWS = "free"
+REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the last")]
+
+
+class Retention(Recurrent):
+    def __init__(
+        self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str, *, first: float = 5.0
+    ) -> None:
+        super().__init__(sizes, position, mask, site)
+        self.logs = [math.log1p(-(2.0 ** -(first + head))) for head in range(sizes.heads)]
+
+    def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        kept = torch.stack([decays(q.new_full((q.shape[-2],), log)) for log in self.logs])  # (H, T, T)
+        return q @ k.transpose(-1, -2) * self.head_width**-0.5 * kept

@@ -1,0 +1,41 @@
+"""Dense connections by weighted means over depth (Pagliardini et al. 2024): the output of a block is mixed with those of all before it.
+
+    Y_l = sum_{i <= l} a_li X_i,   X_i = block_i(Y_(i-1)),   X_0 = Y_0 what enters the first block
+
+with learned numbers a_li. `start`: `last`, as published, a_ll = 1 and all others 0, at first no more than the blocks alone; or `mean`, all
+equal.
+"""
+
+from typing import Any, Literal
+
+from torch import Tensor
+
+from rankfall.nets.blocks.attention import Attention
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.earlier import Earlier, needed
+from rankfall.nets.primitives import Sizes, constant
+
+BREAKS = ("blocks",)
+TOKENWISE = True
+
+
+class Dense(Attention):
+    asks_earlier = True
+
+    def __init__(self, *, sizes: Sizes, start: Literal["last", "mean"] = "last", **parts: Any) -> None:
+        super().__init__(**parts)
+        self.start = start
+        # a_li beyond where they start, (K, l + 1)
+        self.shares = constant(sizes, sizes.layer + 1, value=0.0)
+
+    def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
+        made = needed(self, earlier).setdefault("outputs", [])
+        if not made:
+            made.append(x)
+        made.append(super().forward(x, drop, earlier))
+        start = [float(i == len(made) - 1) if self.start == "last" else 1 / len(made) for i in range(len(made))]
+        shares = [(self.shares[:, i] + start[i]).view(-1, 1, 1, 1) for i in range(len(made))]
+        total = shares[0] * made[0]
+        for share, state in zip(shares[1:], made[1:]):
+            total = total + share * state
+        return total

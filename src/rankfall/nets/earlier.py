@@ -1,0 +1,47 @@
+"""What earlier layers of one pass through a network have left for later ones: tensors (K, B, ...) in lists, by name.
+
+A block, an attention or a class of residuals that reads or leaves something says `asks_earlier = True`, and is given it as `earlier`: empty
+when a pass begins, and never kept from one pass to another.
+"""
+
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+
+Earlier = dict[str, list[Tensor]]
+
+
+def asks(part: Any) -> bool:
+    return bool(getattr(part, "asks_earlier", False))
+
+
+def told(part: Any, earlier: Earlier | None) -> Any:
+    """The part as it is called in this pass."""
+    return partial(part, earlier=needed(part, earlier)) if asks(part) else part
+
+
+def needed(part: Any, earlier: Earlier | None) -> Earlier:
+    if earlier is None:
+        raise RankfallError(
+            f"{type(part).__name__} reads what earlier layers made, and a layer alone has none: run the whole network, or its `maps()`"
+        )
+    return earlier
+
+
+class OfPass:
+    """A block in one pass, called once: what it leaves is of the state that it was given."""
+
+    def __init__(self, block: Any, earlier: Earlier) -> None:
+        self.block, self.earlier, self.done = block, earlier, False
+
+    def __call__(self, x: Tensor, *drop: Any) -> Tensor:
+        if self.done:
+            raise RankfallError(
+                "a layer of a network whose layers read what earlier ones made is computed once in a pass"
+            )
+        self.done = True
+        found: Tensor = self.block(x, *drop, earlier=self.earlier)
+        return found

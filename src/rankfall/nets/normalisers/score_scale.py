@@ -1,0 +1,40 @@
+"""A softmax of scores times a temperature: a_ij = softmax_j( s g(n_i) b_ij ), n_i the number of tokens that i sees.
+
+`scale`: g, which is `one`, `log_n` or `sqrt_log_n`. Chen et al. (2025) find the critical scale for tokens of one correlation at log n,
+Giorlandino and Goldt (2025) for independent scores at sqrt(log n). `factor`: s. `learned`: s by head, from there on: with `log_n` the
+scalable softmax (Nakanishi 2025). `shared`: s by all layers; false: each layer has its own.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.nets.primitives import Sizes, constant
+
+ROWS = "one"
+Scale = Literal["one", "log_n", "sqrt_log_n"]
+
+
+class ScoreScale(nn.Module):
+    def __init__(
+        self,
+        sizes: Sizes,
+        *,
+        scale: Literal["one", "log_n", "sqrt_log_n"] = "sqrt_log_n",
+        factor: float = 1.0,
+        learned: bool = False,
+        shared: bool = False,
+    ) -> None:
+        super().__init__()
+        self.scale, self.shared = scale, shared
+        self.factor: Tensor | float = constant(sizes, 1, sizes.heads, 1, 1, value=factor) if learned else factor
+
+    def forward(self, logits: Tensor) -> Tensor:
+        hidden = logits == -torch.inf
+        times: Tensor | float = self.factor
+        if self.scale != "one":
+            seen = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
+            times = times * (seen.log() if self.scale == "log_n" else seen.log().sqrt())
+        # No -inf is multiplied: where one token is left, log n_i is zero.
+        return (logits.masked_fill(hidden, 0.0) * times).masked_fill(hidden, -torch.inf).softmax(-1)

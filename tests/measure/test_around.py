@@ -1,0 +1,75 @@
+"""Measures and theory on what stands around the attention: residuals, blocks and norms, also where layers read what earlier ones made."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from helpers import cells, data_of, needed
+
+from rankfall import components
+from rankfall.design import Component
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network, Shape, build
+from rankfall.position.draws import last_rows, random_networks
+from rankfall.position.probe.measure import PROBED
+from rankfall.position.refusals import refusal
+from rankfall.position.rows import distinct
+from rankfall.position.theory import decide
+from rankfall.rank.law.measure import law
+from rankfall.rank.residuals.measure import residuals
+
+SHAPE = Shape("tokens", "classes", length=5, size_in=7, size_out=7)
+INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
+PARTS = [(kind, name) for kind in ("residual", "block", "norm") for name in components.names(kind)]
+PARTS.append(("attention", "value_residual"))
+PRE = {"norm": "layer", "norm_placement": "pre"}
+
+
+def network(**architecture: Any) -> tuple[Network, list[Any]]:
+    plain = {"depth": 3, "heads": 2, "width": 8, "position": "none", "norm": "none", "residual": "add", "mlp": "gelu"}
+    chosen = cells(architecture=plain | architecture, grid={"seed": [0, 1]})
+    made = build(chosen[0].architecture, SHAPE, 2, torch.float64)
+    made.initialise([0, 1])
+    generator = torch.Generator().manual_seed(3)
+    for value in made.parameters():
+        value.data += 0.5 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    return made.requires_grad_(False), chosen
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "around"),
+    [*((kind, name, {}) for kind, name in PARTS), *((kind, name, PRE) for kind, name in PARTS if kind == "block")],
+)
+def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around: dict[str, Any]) -> None:
+    made, chosen = network(**needed(kind, name) | around | {kind: name})
+    context = Context(made, data_of(INPUTS), chosen)
+    direct = [(x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3)) for x in made.states(INPUTS)]
+    found = {
+        (row["member"], row["layer"]): row["value"]
+        for row in residuals(context, norms=["frobenius"], best=False)
+        if (row["place"], row["quantity"], row["centre"]) == ("state", "residual", "mean")
+    }
+    assert len(found) == 2 * len(direct)
+    for (member, layer), value in found.items():
+        assert value == pytest.approx(float(direct[layer][member].mean()), rel=1e-9)
+    for row in law(context, samples=2):
+        assert row["method"] == "centred" or row["method_reason"]
+        assert row["log10_residual"] is not None and not math.isnan(row["log10_residual"])
+
+
+@pytest.mark.parametrize(("kind", "name"), PARTS)
+@pytest.mark.parametrize("normaliser", ["softmax", "l2"])
+def test_theory_of_equal_tokens_knows_what_stands_around(kind: str, name: str, normaliser: str) -> None:
+    parts: dict[str, Any] = {"position": "rope", "sentinels": "none", "mask": "causal", "normaliser": normaliser}
+    named = {field: Component(one) for field, one in (parts | needed(kind, name) | {kind: name}).items()}
+    if name == "attentive":
+        named["norm"] = Component("none")
+    design = replace(PROBED, depth=2, **named)
+    made = random_networks(design, Shape("tokens", "values", 9, 1, 1), 4)
+    expected = 1 if normaliser == "softmax" else 9
+    assert refusal(design) is None
+    if name == "column":  # rows that are equal stay so; but it divides by their spread, which is rounding
+        return
+    assert decide(design, 9).rows == int(distinct(last_rows(made, 9)).rows.max()) == expected

@@ -1,0 +1,133 @@
+"""Layers that read what earlier ones made, against loops over layers: values of the first layer, means and attention over depth."""
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import config
+from one_layer import network, states
+from torch import Tensor
+
+from rankfall.errors import RankfallError
+from rankfall.run.plan import make_plan
+
+KINDS: dict[str, dict[str, Any]] = {
+    "value residual": {"attention": "value_residual", "residual": "add"},
+    "learned outputs": {"attention": {"name": "value_residual", "where": "outputs", "learned": True}, "mask": "causal"},
+    "dense": {"block": "dense", "residual": "add", "norm": "layer", "mlp": "gelu"},
+    "dense mean": {"block": {"name": "dense", "start": "mean"}},
+    "attentive": {"residual": "attentive", "norm": "rms", "norm_placement": "pre", "mlp": "gelu"},
+}
+
+
+@pytest.mark.parametrize("where", ["values", "outputs"])
+@pytest.mark.parametrize("learned", [False, True])
+def test_values_of_the_first_layer_are_kept_in_mind(where: str, learned: bool) -> None:
+    attention = {"name": "value_residual", "where": where, "share": 0.3, "learned": learned}
+    made, x = network(attention=attention, depth=3, heads=3, residual="add"), states(5)
+    got, first = list(made.layers(x)), None
+    for number, block in enumerate(made.blocks):
+        layer = block.attention
+        values = layer.split(layer.value(x))
+        first = values if first is None else first
+        share = 0.3 if number == 0 or not learned else layer.share  # (K, 1, 1, 1, 1)
+        weights = layer.weights(x)
+        mixed, added = ((1 - share) * values + share * first, 0.0) if where == "values" else (values, first - values)
+        context = weights @ mixed + share * added
+        x = x + layer.output(context.transpose(2, 3).flatten(-2))
+        torch.testing.assert_close(got[number + 1], x, rtol=1e-11, atol=1e-11)
+    assert len(got) == 4 and sum("share" in name for name, _ in made.named_parameters()) == (2 if learned else 0)
+
+
+def test_without_a_share_it_is_the_usual_attention() -> None:
+    made = network(attention={"name": "value_residual", "share": 0.0}, depth=2)
+    usual = network(attention="multihead", depth=2)
+    torch.testing.assert_close(made.run(states(5)), usual.run(states(5)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", ["last", "mean"])
+def test_dense_connections_are_means_over_layers(start: str) -> None:
+    made = network(block={"name": "dense", "start": start}, residual="add", mlp="gelu", depth=3)
+    got, x = list(made.layers(states(4))), states(4)
+    outputs = [x]
+    for number, block in enumerate(made.blocks):
+        y = x + block.attention(x)
+        outputs.append(y + block.mlp(y))
+        x = torch.zeros_like(x)
+        for i, output in enumerate(outputs):
+            begin = float(i == len(outputs) - 1) if start == "last" else 1 / len(outputs)
+            x = x + (begin + block.shares[:, i]).view(-1, 1, 1, 1) * output
+        torch.testing.assert_close(got[number + 1], x, rtol=1e-11, atol=1e-11)
+    assert [block.shares.shape[1] for block in made.blocks] == [2, 3, 4]
+
+
+def test_attention_over_layers_is_a_softmax_of_all_that_was_made() -> None:
+    made = network(residual="attentive", norm="rms", norm_placement="pre", mlp="gelu", depth=2)
+    got, x = list(made.layers(states(4))), states(4)
+    outputs = [x]
+
+    def mean(query: Tensor) -> Tensor:
+        rows = torch.zeros_like(x)
+        for k, b, t in torch.cartesian_prod(*map(torch.arange, x.shape[:3])).tolist():
+            vectors = [output[k, b, t] for output in outputs]
+            scores = torch.stack([v @ query[k].flatten() / v.square().mean().sqrt() for v in vectors]).softmax(0)
+            rows[k, b, t] = sum(a * v for a, v in zip(scores, vectors))
+        return rows
+
+    for number, block in enumerate(made.blocks):
+        outputs.append(block.attention(block.norm1(x)))
+        x = mean(block.residual.query)
+        outputs.append(block.mlp(block.norm2(x)))
+        x = mean(block.mlp_residual.query)
+        torch.testing.assert_close(got[number + 1], x, rtol=1e-9, atol=1e-9)
+    for block in made.blocks:
+        block.residual.query.zero_(), block.mlp_residual.query.zero_()
+    list(made.layers(states(4)))
+    first = made.blocks[0].residual(states(4), states(4).flip(0), earlier={})
+    torch.testing.assert_close(first, (states(4) + states(4).flip(0)) / 2)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_pass_leaves_nothing_for_the_next_and_members_stay_apart(name: str) -> None:
+    made, x = network(depth=3, **KINDS[name]), states(5)
+    assert made.remembers
+    once = made.run(x)
+    made.run(3 * x)
+    assert torch.equal(made.run(x), once)
+    for member in range(2):
+        one = network(members=1, depth=3, **KINDS[name])
+        for value, whole in zip(one.parameters(), made.parameters()):
+            value.data = whole[member : member + 1].clone()
+        here = (slice(member, member + 1), slice(1, 2))
+        torch.testing.assert_close(one.run(x[here]), once[here], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_layer_alone_says_what_it_lacks(name: str) -> None:
+    made, x = network(depth=2, **KINDS[name]), states(5)
+    with pytest.raises(RankfallError, match=r"reads what earlier layers made, and a layer alone has none"):
+        made.blocks[1](x)
+    first, second = made.maps()
+    torch.testing.assert_close(second(first(x)), made.run(x))
+    with pytest.raises(RankfallError, match="computed once in a pass"):
+        first(x)
+
+
+def test_usual_networks_remember_nothing() -> None:
+    made = network(depth=2)
+    assert not made.remembers and made.maps() == list(made.blocks)
+
+
+def test_the_state_that_attention_over_layers_stands_for_may_not_be_changed() -> None:
+    with pytest.raises(RankfallError, match="norm layer or rms or column or by_depth: it adds up what has no norm"):
+        network(residual="attentive", norm="layer")
+    for one, other in (("attentive", "add"), ("add", "attentive")):
+        with pytest.raises(RankfallError, match="is among what is added up"):
+            network(residual=one, mlp="gelu", mlp_residual=other)
+
+
+@pytest.mark.parametrize(("measure", "parts"), [("paths", KINDS["dense mean"]), ("decomposition", {"block": "hyper"})])
+def test_measures_that_take_layers_apart_are_refused_in_the_plan(measure: str, parts: dict[str, Any]) -> None:
+    plan = config(architecture={"norm": "none", "residual": "add"} | parts, measures={measure: {}})
+    with pytest.raises(RankfallError, match=r"makes an incomplete account of the network"):
+        make_plan(plan)

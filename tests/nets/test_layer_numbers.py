@@ -1,0 +1,140 @@
+"""What depends on the number of a layer, and on how many there are: residuals, norms, starts and norms around a branch."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from helpers import cells
+from one_layer import network, states
+from torch import Tensor
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Network, Shape, build
+from rankfall.streams import stream
+
+
+def untrained(**architecture: object) -> Network:
+    (cell,) = cells(architecture={"width": 6, "position": "none"} | architecture)
+    made = build(cell.architecture, Shape("tokens", "classes", 5, 5, 5), 2, torch.float64)
+    made.initialise([0, 1])
+    return made.requires_grad_(False)
+
+
+def relative(x: Tensor) -> float:
+    """How much is left without the mean of the tokens, the largest over members and samples."""
+    return float(((x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3))).max())
+
+
+SHARES = {
+    "scheduled": ({"factor": 3.0, "by_layer": 0.5, "by_depth": 1.0}, lambda layer, depth: (1, 3 * layer**-0.5 / depth)),
+    "deepnorm": ({}, lambda layer, depth: ((2 * depth) ** 0.25, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_residuals_know_their_layer_and_the_depth(name: str) -> None:
+    options, shares = SHARES[name]
+    made = network(residual={"name": name} | options, mlp="gelu", mlp_residual="add", depth=3)
+    x, branch = states(4), states(4).flip(0)
+    for number, block in enumerate(made.blocks, 1):
+        keep, take = shares(number, 3)
+        torch.testing.assert_close(block.residual(x, branch), keep * x + take * branch)
+        torch.testing.assert_close(block.mlp_residual(x, branch), x + branch)
+        y = keep * x + take * block.attention(x)
+        torch.testing.assert_close(block(x), y + block.mlp(y))
+
+
+@pytest.mark.parametrize(("name", "shape"), [("layer_scale", (2, 1, 1, 6)), ("rezero", (2, 1, 1, 1))])
+def test_residuals_with_learned_shares(name: str, shape: tuple[int, ...]) -> None:
+    """Each sublayer has its own."""
+    made = network(residual=name, mlp="gelu", depth=2)
+    x, branch = states(4), states(4).flip(0)
+    gains = [value for key, value in made.named_parameters() if "residual" in key]
+    assert [tuple(value.shape) for value in gains] == [shape] * 4 and len({value.data_ptr() for value in gains}) == 4
+    for part, gain in zip([one for block in made.blocks for one in (block.residual, block.mlp_residual)], gains):
+        for k, b, t in ((0, 0, 0), (1, 2, 3)):
+            want = [float(x[k, b, t, i] + gain[k].flatten()[i % shape[-1]] * branch[k, b, t, i]) for i in range(6)]
+            torch.testing.assert_close(part(x, branch)[k, b, t], torch.tensor(want, dtype=torch.float64))
+    without = network(residual=name, mlp="none", depth=2)
+    assert sum("residual" in key for key, _ in without.named_parameters()) == 2
+
+
+def test_starts_of_learned_shares() -> None:
+    tokens = torch.randint(5, (2, 3, 5))
+    still = untrained(residual="rezero", norm="none", mlp="gelu", depth=4).states(tokens)
+    assert all(torch.equal(x, still[0]) for x in still)  # the identity, of full rank at any depth
+    small = untrained(residual={"name": "layer_scale", "start": 1e-3}, norm="none", depth=1)
+    plain = untrained(residual="add", norm="none", depth=1)
+    steps = [made.states(tokens)[1] - made.states(tokens)[0] for made in (small, plain)]
+    torch.testing.assert_close(steps[0], 1e-3 * steps[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("of", ["rms", "layer"])
+def test_norms_by_depth(of: str) -> None:
+    made = untrained(norm={"name": "by_depth", "of": of, "power": 0.5}, norm_placement="pre", mlp="gelu", depth=3)
+    alone = untrained(norm=of, norm_placement="pre", mlp="gelu", depth=3)
+    x = states(4)
+    for number, (block, other) in enumerate(zip(made.blocks, alone.blocks), 1):
+        for norm, plain in ((block.norm1, other.norm1), (block.norm2, other.norm2)):
+            torch.testing.assert_close(norm(x), plain(x) / math.sqrt(number))
+            torch.testing.assert_close(norm.plain(x), plain.plain(x) / math.sqrt(number))
+    torch.testing.assert_close(made.norm_out(x), alone.norm_out(x))
+
+
+def test_the_start_of_deepnorm() -> None:
+    """Deviations of large draws: Xavier's for queries and keys, (8 L)^(-1/4) times that for value, output and MLP maps."""
+    init, shape = components.load("init", "deepnorm"), (300, 500)
+    for role, gain in (("query", 1.0), ("key", 1.0), ("value", 0.5), ("output", 0.5), ("mlp", 0.5)):
+        drawn = init(stream(0, role), role, "weight", shape, 300, 2)
+        assert abs(drawn.std() / (gain * math.sqrt(2 / 800)) - 1) < 0.01 and abs(drawn.mean()) < 1e-3
+    assert abs(init(stream(0, "x"), "embedding", "weight", shape, 300, 2).std() / 0.02 - 1) < 0.01
+    assert not init(stream(0, "x"), "query", "bias", shape, 300, 2).any()
+    assert abs(init(stream(0, "x"), "mlp", "weight", shape, 300, 2, beta=3.0).std() / (3 * 0.05) - 1) < 0.01
+    deep, shallow = (untrained(init="deepnorm", depth=depth).blocks[0].attention for depth in (32, 2))
+    torch.testing.assert_close(deep.value.weight * 2, shallow.value.weight)
+    assert torch.equal(deep.query.weight, shallow.query.weight) and isinstance(drawn, np.ndarray)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_norms_around_the_branch(placement: str) -> None:
+    made = network(block="peri", norm="layer", norm_placement=placement, mlp="gelu", residual="add", depth=2)
+    x = states(4)
+    for block in made.blocks:
+        if placement == "pre":
+            y = x + block.after1(block.attention(block.norm1(x)))
+            want = y + block.after2(block.mlp(block.norm2(y)))
+        else:
+            y = block.norm1(x + block.after1(block.attention(x)))
+            want = block.norm2(y + block.after2(block.mlp(y)))
+        torch.testing.assert_close(block(x), want)
+    names = [name for name, _ in made.blocks[0].named_parameters() if name.endswith("gain")]
+    assert names == ["norm1.gain", "norm2.gain", "after1.gain", "after2.gain"]
+    bare = network(block="peri", norm="none", residual="add", mlp="none")
+    torch.testing.assert_close(bare.blocks[0](x), x + bare.blocks[0].attention(x))
+
+
+def test_a_branch_of_any_size_adds_as_much_with_norms_around_it() -> None:
+    """What peri norms are for: values a hundred times as large change nothing."""
+    made = network(block="peri", norm="rms", norm_placement="pre", residual="add", depth=1)
+    x = states(4)
+    before = made.blocks[0](x)
+    made.blocks[0].attention.output.weight *= 100
+    made.blocks[0].attention.output.bias *= 100
+    torch.testing.assert_close(made.blocks[0](x), before, rtol=1e-9, atol=1e-9)
+
+
+def test_a_network_that_scales_its_branches_keeps_rank() -> None:
+    """Attention alone with weights of order one: the shared skip keeps what a plain skip loses."""
+    init = {"name": "published", "scale": 3.0}
+    kept = {}
+    for name, residual in (("add", "add"), ("scaled", {"name": "scheduled", "by_layer": 1.0, "by_depth": 0.5})):
+        made = untrained(residual=residual, norm="none", depth=24, init=init)
+        kept[name] = relative(made.states(torch.randint(5, (2, 3, 5), generator=torch.Generator().manual_seed(0)))[-1])
+    assert kept["scaled"] > 10 * kept["add"]
+
+
+def test_what_a_function_asks_for_that_there_is_not() -> None:
+    with pytest.raises(RankfallError, match="nothing reads this key; allowed: by_depth, by_layer, factor"):
+        cells(architecture={"residual": {"name": "scheduled", "layer": 3}})

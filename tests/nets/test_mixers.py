@@ -1,0 +1,172 @@
+"""Gates, differences of two softmaxes and recurrences against loops over tokens; what they see, and that members and samples stay apart."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from one_layer import network, states
+from torch import Tensor
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.nets.network import Network
+from rankfall.nets.primitives import Sizes
+
+EXACT = 1e-11
+SIZES = Sizes(2, 6, 1, 6, 2, 3, 6, 1, 1)
+RECURRENT = ("retention", "gated_linear", "delta", "selective")
+OTHERS: list[dict[str, Any]] = [
+    {"attention": "gated"},
+    {"attention": {"name": "gated", "gate": "head"}, "mask": "causal", "normaliser": "l2", "position": "rope"},
+    {"attention": "differential", "mask": "causal", "position": "toeplitz"},
+    *({"attention": name, "mask": "causal"} for name in RECURRENT),
+]
+
+
+def mapped(part: Any, x: Tensor, k: int) -> Tensor:
+    """x (T, D) of member k through a map."""
+    found = x @ part.weight[k]
+    return found if part.bias is None else found + part.bias[k]
+
+
+def heads(layer: Any, part: Any, x: Tensor, k: int) -> Tensor:
+    """(H, T, d)"""
+    return mapped(part, x, k).view(len(x), layer.heads, -1).transpose(0, 1)
+
+
+def softmax(scores: list[float]) -> list[float]:
+    powers = [math.exp(score) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def emitted(layer: Any, found: list[list[Tensor]], k: int) -> Tensor:
+    """What heads give at each token (H, T, d), put together."""
+    return mapped(layer.output, torch.stack([torch.stack(rows) for rows in found]).transpose(0, 1).flatten(1), k)
+
+
+@pytest.mark.parametrize("gate", ["elementwise", "head"])
+def test_the_gate_multiplies_what_heads_found(gate: str) -> None:
+    made = network(attention={"name": "gated", "gate": gate}, mask="causal", heads=3)
+    layer, x = made.blocks[0].attention, states(5)
+    got = layer(x)
+    for k, b in ((0, 0), (1, 2)):
+        q, key, v = (heads(layer, part, x[k, b], k) for part in (layer.query, layer.key, layer.value))
+        open_ = 1 / (1 + (-(x[k, b] @ layer.gate.weight[k])).exp())  # (T, H*d) or (T, H)
+        open_ = open_.view(5, 3, -1)
+        found = []
+        for h in range(3):
+            rows = []
+            for i in range(5):
+                weights = softmax([float(q[h, i] @ key[h, j]) / math.sqrt(2) for j in range(i + 1)])
+                rows.append(open_[i, h] * sum(weights[j] * v[h, j] for j in range(i + 1)))
+            found.append(rows)
+        torch.testing.assert_close(got[k, b], emitted(layer, found, k), rtol=EXACT, atol=EXACT)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_differential_attention_is_the_difference_of_two(norm: bool) -> None:
+    made = network(attention={"name": "differential", "norm": norm}, heads=3, depth=3)
+    x = states(4)
+    for number, block in enumerate(made.blocks):
+        layer, got = block.attention, block.attention(x)
+        start = 0.8 - 0.6 * math.exp(-0.3 * number)  # .2 in the first layer
+        for k, b in ((0, 1), (1, 0)):
+            vectors = layer.shares[k].tolist()
+            share = [math.exp(sum(p * r for p, r in zip(*pair))) for pair in (vectors[:2], vectors[2:])]
+            part = share[0] - share[1] + start
+            maps = (layer.query, layer.key, layer.other_query, layer.other_key, layer.value)
+            q, key, q2, key2, v = (heads(layer, each, x[k, b], k) for each in maps)
+            found = []
+            for h in range(3):
+                rows = []
+                for i in range(4):
+                    one, two = (
+                        softmax([float(left[h, i] @ right[h, j]) / math.sqrt(2) for j in range(4)])
+                        for left, right in ((q, key), (q2, key2))
+                    )
+                    row = sum((a - part * c) * v[h, j] for j, (a, c) in enumerate(zip(one, two)))
+                    if norm:
+                        row = row / row.square().mean().sqrt() * layer.gain[k].flatten() * (1 - start)
+                    rows.append(row)
+                found.append(rows)
+            torch.testing.assert_close(got[k, b], emitted(layer, found, k), rtol=1e-9, atol=1e-9)
+            sums = layer.weights(x)[k, b].sum(-1)
+            torch.testing.assert_close(sums, torch.full_like(sums, 1 - part))
+
+
+def recurrence(name: str, layer: Any, x: Tensor, k: int) -> list[list[Tensor]]:
+    """The state of each head (values x keys) token by token, as the paper writes it."""
+    q, key, v = (heads(layer, part, x, k) for part in (layer.query, layer.key, layer.value))
+    found = []
+    for h in range(layer.heads):
+        state, rows = torch.zeros(v.shape[-1], q.shape[-1], dtype=x.dtype), []
+        for t in range(len(x)):
+            read, write, value = q[h, t] / math.sqrt(q.shape[-1]), key[h, t], v[h, t]
+            if name == "retention":
+                state = (1 - 2.0 ** (-5 - h)) * state + torch.outer(value, write)
+            elif name == "gated_linear":
+                kept = torch.sigmoid(mapped(layer.gate, x, k)[t]).view(layer.heads, -1)[h] ** (1 / 16)
+                state = state * kept + torch.outer(value, write)
+            elif name == "delta":
+                read, write = q[h, t] / q[h, t].norm(), write / write.norm()
+                rate = torch.sigmoid(mapped(layer.rate, x, k)[t, h])
+                state = state - rate * torch.outer(state @ write, write) + rate * torch.outer(value, write)
+            else:
+                read, step = q[h, t], torch.log1p(mapped(layer.step, x, k)[t, h].exp())
+                speed = (h + 1) * layer.speed[k].flatten()[h].exp()
+                state = torch.exp(-step * speed) * state + step * torch.outer(value, write)
+            through = layer.through[k].flatten()[h] * value if name == "selective" else 0.0
+            rows.append(state @ read + through)
+        found.append(rows)
+    return found
+
+
+@pytest.mark.parametrize("length", [1, 7, 19])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrences_are_those_of_their_papers(name: str, length: int) -> None:
+    made = network(length=length, attention=name, mask="causal", heads=3)
+    layer, x = made.blocks[0].attention, states(length)
+    got = layer(x)
+    for k, b in ((0, 0), (1, 2)):
+        want = emitted(layer, recurrence(name, layer, x[k, b], k), k)
+        torch.testing.assert_close(got[k, b], want, rtol=EXACT, atol=EXACT)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrences_ask_for_the_causal_mask(name: str) -> None:
+    for mask in ("none", {"name": "local", "window": 2}):
+        with pytest.raises(RankfallError, match=r"needs mask causal"):
+            network(attention=name, mask=mask)
+    layer = components.load("attention", name)
+    made = network(attention=name, mask="causal").blocks[0].attention
+    with pytest.raises(RankfallError, match="its mask is causal"):
+        layer(SIZES, made.position, None, lambda length, device: None, "blocks.0")
+
+
+@pytest.mark.parametrize("architecture", OTHERS, ids=lambda it: str(it["attention"]))
+def test_what_comes_after_changes_nothing_behind_a_causal_mask(architecture: dict[str, Any]) -> None:
+    made, x = network(**(architecture | {"mask": "causal"})), states(6)
+    moved = x.clone()
+    moved[:, :, 4:] += 1
+    before, after = made.run(x), made.run(moved)
+    torch.testing.assert_close(after[:, :, :4], before[:, :, :4], rtol=0, atol=1e-13)
+    assert (after[:, :, 4:] - before[:, :, 4:]).abs().min() > 1e-6
+
+
+def alone(made: Network, architecture: dict[str, Any], member: int) -> Network:
+    one = network(members=1, **architecture)
+    for value, whole in zip(one.parameters(), made.parameters()):
+        value.data = whole[member : member + 1].clone()
+    return one
+
+
+@pytest.mark.parametrize("architecture", OTHERS, ids=lambda it: str(it["attention"]))
+def test_members_and_samples_are_what_they_are_alone(architecture: dict[str, Any]) -> None:
+    made, x = network(**architecture), states(6)
+    whole = made.run(x)
+    for member in range(2):
+        one = alone(made, architecture, member)
+        for sample in range(3):
+            here = (slice(member, member + 1), slice(sample, sample + 1))
+            torch.testing.assert_close(one.run(x[here]), whole[here], rtol=1e-12, atol=1e-12)
