@@ -28,6 +28,7 @@ FLOORS = (
     ("run/config",),
     ("overview",),
     ("use", "position", "identity"),
+    ("check",),
     ("rank",),
     ("measure",),
     ("models", "train"),

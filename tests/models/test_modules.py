@@ -266,3 +266,33 @@ def test_a_module_on_the_cpu_is_given_inputs_of_any_real_format():
     model = own.encoder()
     x = own.vectors(2, 5, 16).half()
     assert residuals(model, x.float()) == residuals(model, x)
+
+
+class WithoutSkips(nn.Module):
+    def __init__(self, skips_of_maps: bool = False) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(own.NanoBlock() for _ in range(3))
+        for layer in self.layers:
+            layer.forward = lambda x, layer=layer: (
+                (y := layer.attend(x)) + layer.mlp(y) if skips_of_maps else layer.attend(x)
+            )
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("skips_of_maps", [False, True])
+def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
+    torch.manual_seed(0)
+    model, x = WithoutSkips(skips_of_maps).eval().double(), own.vectors(2, own.TOKENS, own.WIDTH).double()
+    (flow,) = examine(model, x).flows
+    assert (flow.depth, flow.skips, flow.causal) == (3, False, True)
+    state, by_hand = x, [relative_residual(x).mean().item()]
+    for layer in model.layers:
+        state = layer(state)
+        by_hand.append(relative_residual(state.detach()).mean().item())
+    found = residuals(model, x)
+    assert list(found) == [WHOLE]
+    assert found[WHOLE] == pytest.approx(by_hand, rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from rankfall.models.frames import Operation
 from rankfall.models.graph import Graph, size_of
@@ -11,6 +12,10 @@ from rankfall.models.modules.layers import Group
 from rankfall.models.modules.mixing import TokenMixing, directions, laid_out
 from rankfall.models.modules.sums import Summand, reaches
 from rankfall.models.modules.trace import Tracer
+from rankfall.models.record import SAME_STATE
+
+SAME_LAYOUT = SAME_STATE - {"transpose", "permute", "movedim", "swapaxes", "t", "rearrange", "view", "reshape"}
+PRODUCTS_OF_TWO = frozenset({"matmul", "__matmul__", "bmm", "baddbmm", "einsum"})
 
 
 def attends(graph: Graph, item: Summand) -> bool:
@@ -31,14 +36,27 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
         branches.append(
             Branch(number, number + 1, item.node.operation, item.skip, "", parallel=item.parallel, parts=parts)
         )
-    source = graph.nodes[first.source]
+    source = graph.nodes[entry_of(graph, first)]
     same_size = size_of(source) == size_of(state)
     # the shape of the state as it is added; where the operation that makes it has another layout, it is the same rows
     entry = StreamEntry(None if source.leaf else source.operation or None, tracer.tensors[source.index], state.shape)
     if not source.leaf and (source.operation is None or not same_size):
         entry = None  # type: ignore[assignment]
     layout = Layout(feature, (), tuple(range(len(state.shape) - 1)))
-    return Flow("", ("",) * len(chain), state.shape[feature], tuple(branches), entry, (), layout, {})
+    return Flow("", ("",) * len(chain), state.shape[feature], tuple(branches), entry, (), layout, {}, {})
+
+
+def entry_of(graph: Graph, first: Summand) -> int:
+    """The earliest tensor that is the first state in its own layout, and that the branch is computed from; else where it was computed."""
+    shape, here, found = graph.nodes[first.state].shape, first.state, first.source
+    while True:
+        node = graph.nodes[here]
+        if node.shape == shape and graph.above(here, first.branch):
+            found = here
+        parents = [one for one in node.parents if not graph.nodes[one].leaf or graph.nodes[one].shape == shape]
+        if here == first.source or node.op not in SAME_LAYOUT or len(parents) != 1:
+            return found
+        here = parents[0]
 
 
 def channels_first(graph: Graph, chain: Group) -> bool:
@@ -76,6 +94,7 @@ def finished(
     inside = {one.node.index for _, group in layers for one in group}
     others = {node.index for node in graph.nodes if node.leaf and node.index not in tracer.weights}
     heads: dict[Operation, int] = {}
+    scores: dict[Operation, int] = {}
     branches: list[Branch] = []
     count = 0
     for layer, (called_, group) in enumerate(layers, 1):
@@ -100,16 +119,34 @@ def finished(
                 operation = graph.nodes[mix].operation
                 if operation is not None and graph.above(item.source, mix) and graph.above(mix, item.branch):
                     heads.setdefault(operation, count)
+                    product = product_above(graph, mix)
+                    if product is not None and branches[-1].kind != CROSS:
+                        scores.setdefault(product, count)
             count += 1
     ends = tuple(end_of(graph, tracer, group, inside) for _, group in layers)
     entry = flow.entry
     if first is not chain[0]:
-        source = graph.nodes[first.source]
+        source = graph.nodes[entry_of(graph, first)]
         made = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
         entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if made else None
     entry = entry or StreamEntry(None, None, shape)
     depth_names = tuple(name for name, _ in layers)
-    return Flow("", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads)
+    return Flow(
+        "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post_norm(graph, chain)
+    )
+
+
+def product_above(graph: Graph, softmax: int) -> Operation | None:
+    """The product of queries and keys that a softmax is of: the nearest product of two activations above it."""
+    products = {node.index for node in graph.nodes[:softmax] if node.op in PRODUCTS_OF_TWO}
+    found = graph.nearest(softmax, products)
+    return graph.nodes[found].operation if found is not None else None
+
+
+def post_norm(graph: Graph, chain: Group) -> bool:
+    """Whether most states are not the sum before them, up to scale and layout."""
+    apart = [graph.source(after.state) != before.node.index for before, after in pairwise(chain)]
+    return sum(apart) > len(apart) / 2
 
 
 def one_sided(flags: list[bool]) -> int | None:

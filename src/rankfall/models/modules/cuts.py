@@ -21,6 +21,8 @@ def variants_of(flow: Flow) -> list[Variant]:
     plain = any(branch.kind == TOKENWISE for branch in flow.branches)
     beside = flow.parallel
     mixes = any(branch.mixes for branch in flow.branches)
+    if not flow.skips:
+        return [VARIANTS["transformer"]]
     kept = []
     for variant in VARIANTS.values():
         bare = variant.mlp and not variant.mlp_skip

@@ -110,6 +110,9 @@ class Flow:
     ends: tuple[End | None, ...]  # of each layer; None: its last sum is the state
     layout: Layout
     attends: dict[Operation, int]  # softmaxes and fused attention -> the branch that they are in
+    scores: dict[Operation, int]  # products of queries and keys -> the same, where they are written out
+    post: bool = False  # a norm stands between one addition and the next state
+    skips: bool = True  # False: layers without additions; a branch is a call of a layer
 
     @property
     def depth(self) -> int:

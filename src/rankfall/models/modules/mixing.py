@@ -72,7 +72,8 @@ class MixingTrial:
     following: set[Spot] = field(default_factory=set)  # and in the last sum
 
     def keep(self, branch: Branch, state: Tensor, value: Tensor) -> None:
-        self.values[branch.number] = (state.clone(), value.clone(), state + value)
+        total = state + value if self.flow.skips else value.clone()
+        self.values[branch.number] = (state.clone(), value.clone(), total)
 
     def keep_part(self, part: BranchPart, left: Tensor, right: Tensor) -> None:
         self.terms[part] = (left.clone(), right.clone())

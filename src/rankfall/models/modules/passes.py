@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from rankfall.errors import RankfallError
 from rankfall.models.forward import in_float64
 from rankfall.models.frames import Call, Frames, Operation
-from rankfall.models.modules.flow import Branch, BranchPart, Flow
+from rankfall.models.modules.flow import Branch, BranchPart, End, Flow
 from rankfall.models.modules.given import Arguments, called
 from rankfall.models.modules.trace import ADD, ANY, ATTEND, summands
 from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, tensors_in
@@ -38,6 +38,8 @@ class Edits:
     keep_parts: bool = True  # False: parts of branches that mix no tokens are left out
     join: Callable[[BranchPart, Tensor, Tensor], None] | None = None  # sees the parts of a branch
     attend: Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any] | None = None  # may compute attention itself
+    score: Callable[[int, list[Tensor]], None] | None = None  # sees queries and keys
+    copies: bool = False  # x += f makes a new tensor, so that the old one can be differentiated
 
 
 @dataclass
@@ -46,6 +48,9 @@ class PassSeen:
 
     states: list[Tensor] = field(default_factory=list)  # of layers 0 .. L, in the model's own shape
     output: Any = None
+    exits: dict[int, Tensor] = field(
+        default_factory=dict
+    )  # layer -> the tensor that leaves it, from which later ones are made
 
 
 class Editor(TorchFunctionMode):
@@ -54,6 +59,7 @@ class Editor(TorchFunctionMode):
     def __init__(self, flow: Flow, edits: Edits, frames: Frames) -> None:
         super().__init__()
         self.states: dict[int, Tensor] = {}
+        self.exits: dict[int, Tensor] = {}
         self.met: set[int] = set()
         self._flow, self._edits, self._frames = flow, edits, frames
         self._branches: Mapping[Operation, Branch] = {one.operation: one for one in flow.branches}
@@ -89,6 +95,8 @@ class Editor(TorchFunctionMode):
             number = self._flow.attends.get(operation) if operation is not None else None
             if number is not None and self._edits.attend is not None:
                 return self._edits.attend(number, func, args, kwargs)
+        if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
+            self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
         result = in_float64(func, args, kwargs)
         if (
             self._entry is not None
@@ -138,9 +146,9 @@ class Editor(TorchFunctionMode):
             total = self._edits.edit(branch, state, weighted) if self._edits.edit is not None else None
         if total is None:
             total = func(*args, **kwargs)
-        elif in_place:
+        elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
             total = pair[0].copy_(total)
-        self._last = total
+        self._last = self.exits[branch.layer] = total
         return total
 
     def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
@@ -159,14 +167,30 @@ class Editor(TorchFunctionMode):
         if end is None:
             return None
         with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
+            if not self._flow.skips:
+                output = self._block(self._flow.branches[layer - 1], end, inputs, output)
             found = dict(tensors_in(output))
             without = self._without.pop(layer, None)
             if without is not None and end.path in found and found[end.path].shape == without.shape:
                 output = put(output, end.path, without)
                 found[end.path] = without
-            if layer == self._flow.depth and end.path in found:
-                self.states[layer] = found[end.path]
+            if end.path in found:
+                self.exits[layer] = found[end.path]
+                if layer == self._flow.depth:
+                    self.states[layer] = found[end.path]
             return output
+
+    def _block(self, branch: Branch, end: End, inputs: Any, output: Any) -> Any:
+        """A layer without additions: what it is given is the state, what it returns the branch."""
+        state = next((tensor for _, tensor in tensors_in(inputs)), None)
+        value = dict(tensors_in(output)).get(end.path)
+        if state is None or value is None:
+            return output
+        self.met.add(branch.number)
+        self.states[branch.layer - 1] = state
+        total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
+        self._last = value if total is None else total
+        return output if total is None else put(output, end.path, total)
 
     def finish(self) -> list[Tensor]:
         """The states of all layers; an error unless every addition of the stream was met."""
@@ -192,4 +216,4 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         holder.append(Editor(flow, edits, frames))
         with holder[0]:
             output = called(model, arguments)
-    return PassSeen(holder[0].finish(), output)
+    return PassSeen(holder[0].finish(), output, holder[0].exits)

@@ -8,6 +8,7 @@ from torch import nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.graph import Graph
+from rankfall.models.modules.blocks import stream_of_blocks
 from rankfall.models.modules.branches import attends, draft, finished
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.given import Arguments, NoStream
@@ -26,6 +27,10 @@ def streams_of(
     chosen = chains(graph, found)
     if names is not None:
         chosen = [kept for chain in chosen if (kept := [one for _, part in in_blocks(chain, names) for one in part])]
+    if max(map(len, chosen), default=0) <= 1:
+        alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
+        if alone is not None and alone.depth > len(chosen[0] if chosen else []):
+            return checked([alone], name)
     if not chosen:
         where = f" in blocks {', '.join(names[:3])}" if names else ""
         raise NoStream(
@@ -44,6 +49,11 @@ def streams_of(
     flows = named_apart(flows)
     if names is None:
         refuse_changing(flows, graph, chosen, name)
+    return checked(flows, name)
+
+
+def checked(flows: list[Flow], name: str) -> list[Flow]:
+    """Those that have tokens; an error where none has."""
     short = [flow for flow in flows if flow.depth >= 1 and tokens_of(flow) > 1]
     if not short:
         flow = flows[0]

@@ -46,6 +46,7 @@ class Tracer(TorchFunctionMode):
         self.nodes: list[Node] = []
         self.tensors: list[Any] = []  # of each node
         self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
+        self.inputs: dict[Call, int] = {}  # the first tensor that each call was given
         self.weights: set[int] = set()
         self._frames = frames
         self._known: dict[int, int] = {}
@@ -61,6 +62,9 @@ class Tracer(TorchFunctionMode):
 
     def left(self, call: Call, inputs: Any, output: Any) -> None:
         """For Frames: remember what a module call returned."""
+        first = next((tensor for _, tensor in tensors_in(inputs)), None)
+        if first is not None:
+            self.inputs[call] = self.node_of(first)
         self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
