@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.layer import LayerNumbers
+from rankfall.check.layer import LayerReport
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.passes import Edits, run_through
@@ -69,7 +69,7 @@ def numbers_of(weights: Tensor, tokens: int) -> tuple[float, float, float | None
     return float(entropy), float(rows.amax(-1).mean()), first
 
 
-def attention(examined: Examined, flow: Flow, layers: list[LayerNumbers], tokens: int) -> str:
+def attention(examined: Examined, flow: Flow, layers: list[LayerReport], tokens: int) -> str:
     """Fill in the columns of the weights, of branches that mix tokens. Returns why there are none, or nothing."""
     found: dict[int, list[tuple[float, float, float | None]]] = {}
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rankfall.check.attention import HEADS, SDPA, given
-from rankfall.check.layer import LayerNumbers
+from rankfall.check.layer import LayerReport
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.passes import Edit, Edits, run_through
@@ -23,7 +23,7 @@ from rankfall.models.modules.passes import Edit, Edits, run_through
 PROBES = 4
 
 
-def gradients(examined: Examined, flow: Flow, layers: list[LayerNumbers], probes: int = PROBES) -> str:
+def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes: int = PROBES) -> str:
     """Fill in the columns of gradients and influence. Returns why there are none, or nothing."""
     try:
         exits, heads, last = forward(examined, flow)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class LayerNumbers:
+class LayerReport:
     """Of the state that leaves a layer (0: that enters the first), and of the attention in it. None where there is none."""
 
     layer: int
@@ -55,7 +55,7 @@ class StreamReport:
     tokens: int
     samples: int
     causal: bool
-    layers: list[LayerNumbers]
+    layers: list[LayerReport]
     variants: dict[str, list[float | None]] = field(default_factory=dict)
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)

@@ -13,18 +13,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rankfall.check.layer import LayerNumbers
+from rankfall.check.layer import LayerReport
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.given import Arguments
 from rankfall.models.modules.passes import Edits, run_through
 
-NEAR = (3e-3, 3e-4)
+NEAR = (1e-2, 1e-3)
 FLOOR = 1e-13  # of the branch's size
 EQUAL = 1e-9
 
 
-def orders(examined: Examined, flow: Flow, layers: list[LayerNumbers]) -> str:
+def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     """Fill in the orders. Returns why there are none, or nothing."""
     if examined.dtype != torch.float64:
         return "float32 resolves no orders"
@@ -47,7 +47,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerNumbers]) -> str:
         def enter(tensor: Tensor, near: float = near) -> Tensor:
             return entered(flow, tensor, lambda rows: nearly_equal(rows, near))
 
-        run_through(examined.model, examined.arguments, flow, Edits(edit=compare, enter=enter))
+        run_through(examined.model, examined.arguments, flow, Edits(edit=compare, enter=enter, partial=True))
     for number, sizes in found.items():
         if len(sizes) == len(NEAR) and all(rest_ > FLOOR * whole for rest_, whole in sizes):
             branch = flow.branches[number]
@@ -72,7 +72,7 @@ def entered(flow: Flow, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> T
     return flow.layout.like(change(flow.layout.rows(tensor)), tensor)
 
 
-def distinct(examined: Examined, flow: Flow, layers: list[LayerNumbers]) -> str:
+def distinct(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     """Fill in how many rows differ where all tokens are equal. Returns where they were made equal; nothing where they cannot be."""
     first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
     samples, tokens = flow.layout.rows(first).shape[:2]

@@ -12,7 +12,7 @@ from rankfall.check.attention import attention
 from rankfall.check.bands import band_for, kind_of
 from rankfall.check.gradients import gradients
 from rankfall.check.interventions import interventions, without_branches
-from rankfall.check.layer import LayerNumbers, StreamReport
+from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.orders import distinct, orders
 from rankfall.check.states import mean, of_state
 from rankfall.check.verdict import verdict
@@ -21,6 +21,8 @@ from rankfall.models.modules.examine import Examined, examine
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.given import undisturbed
 from rankfall.rank.residual import relative_residual
+
+ROUNDING = 1e-14  # of a residual in float64
 
 
 def check(
@@ -34,10 +36,10 @@ def check(
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     states = states_of(examined, flow)
-    layers = [LayerNumbers(0)]
+    layers = [LayerReport(0)]
     for number, name in enumerate(flow.layers, 1):
         parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
-        layers.append(LayerNumbers(number, name, parts))
+        layers.append(LayerReport(number, name, parts))
     for state, into in zip(states, layers):
         of_state(state, into)
     samples, tokens = states[0].shape[:2]
@@ -67,11 +69,11 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     return report
 
 
-def losing_most(layers: list[LayerNumbers]) -> int | None:
+def losing_most(layers: list[LayerReport]) -> int | None:
     """The layer whose residual is the smallest part of the one before it."""
     ratios = [
-        (after.residual / before.residual, after.layer)
+        (max(after.residual, ROUNDING) / before.residual, after.layer)
         for before, after in pairwise(layers)
-        if before.residual and after.residual is not None
+        if before.residual is not None and before.residual > ROUNDING and after.residual is not None
     ]
     return min(ratios)[1] if ratios else None

@@ -7,13 +7,13 @@ import math
 import torch
 from torch import Tensor
 
-from rankfall.check.layer import LayerNumbers
+from rankfall.check.layer import LayerReport
 from rankfall.rank.residual import relative_residual
 
 LARGEST = 3  # channels
 
 
-def of_state(state: Tensor, into: LayerNumbers) -> None:
+def of_state(state: Tensor, into: LayerReport) -> None:
     """Fill in the columns that need the state alone; means over samples."""
     into.residual = mean(relative_residual(state))
     if state.shape[-2] > 2:

@@ -41,7 +41,7 @@ def stream_of_blocks(
     # of stacks that are in one another, the outer one has the shorter names
     found.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
     for stack in found:
-        flow = draft(graph, tracer, stack)
+        flow = draft(model, graph, tracer, stack)
         tried = mixing(model, arguments, flow)
         if names is None and not any(seen.mixes for seen in tried.values()):
             continue
@@ -78,12 +78,14 @@ def one_after_the_other(graph: Graph, stack: list[Step]) -> bool:
     )
 
 
-def draft(graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:
+def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:
     shape = graph.nodes[stack[0][2]].shape
     made = graph.nodes[stack[0][2]]
     entry = StreamEntry(None if made.leaf else made.operation, tracer.tensors[made.index], shape)
     branches = tuple(
-        Branch(n, n + 1, Operation(step[0], BLOCK, 0), 0, step[0].module.rpartition(".")[2] or "layer")
+        Branch(
+            n, n + 1, Operation(step[0], BLOCK, 0), 0, f"the whole {type(model.get_submodule(step[0].module)).__name__}"
+        )
         for n, step in enumerate(stack)
     )
     layers = tuple(step[0].module for step in stack)

@@ -49,10 +49,16 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
     names = None if blocks is None else named_blocks(model, blocks)
     with undisturbed():
         copied, arguments, output, dtype, notes = in_some_format(model, given, name)
-        tracer = traced(copied, arguments)
-        flows = streams_of(copied, arguments, tracer, names, name)
-        for flow in flows:
-            verify_pass(copied, arguments, flow, output)
+        try:
+            tracer = traced(copied, arguments)
+            flows = streams_of(copied, arguments, tracer, names, name)
+            for flow in flows:
+                verify_pass(copied, arguments, flow, output)
+        except FAILURES as error:
+            line = " ".join(str(error).split())[:160]
+            raise RankfallError(
+                f"{name} runs, but not while its states are changed to see what mixes tokens: {type(error).__name__}: {line}"
+            ) from error
     return Examined(name, copied, arguments, flows, dtype, notes)
 
 

@@ -121,7 +121,9 @@ def mixing(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Toke
     run_through(model, arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
     for trial.part in PLACES:
         trial.moved, trial.following = set(), set()
-        run_through(model, arguments, flow, Edits(edit=trial.compare, enter=trial.enter, join=trial.compare_part))
+        run_through(
+            model, arguments, flow, Edits(edit=trial.compare, enter=trial.enter, join=trial.compare_part, partial=True)
+        )
     return trial.found
 
 

@@ -7,6 +7,7 @@ is then computed by the very same operation. Nothing of the model is changed: a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +40,12 @@ class Edits:
     join: Callable[[BranchPart, Tensor, Tensor], None] | None = None  # sees the parts of a branch
     attend: Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any] | None = None  # may compute attention itself
     score: Callable[[int, list[Tensor]], None] | None = None  # sees queries and keys
+    partial: bool = False  # the pass ends with the last branch
     copies: bool = False  # x += f makes a new tensor, so that the old one can be differentiated
+
+
+class Enough(Exception):
+    """Ends a pass whose branches were all met: what follows may depend on the state in other ways (how many frames are spoken)."""
 
 
 @dataclass
@@ -149,7 +155,12 @@ class Editor(TorchFunctionMode):
         elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
             total = pair[0].copy_(total)
         self._last = self.exits[branch.layer] = total
+        self._perhaps_enough()
         return total
+
+    def _perhaps_enough(self) -> None:
+        if self._edits.partial and len(self.met) == len(self._flow.branches):
+            raise Enough
 
     def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
         pair = summands(args, kwargs)
@@ -190,6 +201,7 @@ class Editor(TorchFunctionMode):
         self.states[branch.layer - 1] = state
         total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
         self._last = value if total is None else total
+        self._perhaps_enough()
         return output if total is None else put(output, end.path, total)
 
     def finish(self) -> list[Tensor]:
@@ -214,6 +226,7 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames,
     ):
         holder.append(Editor(flow, edits, frames))
-        with holder[0]:
+        output = None
+        with holder[0], suppress(Enough):
             output = called(model, arguments)
     return PassSeen(holder[0].finish(), output, holder[0].exits)
