@@ -55,7 +55,7 @@ def test_a_module_of_a_file_is_checked_and_what_runs_is_said(model, inputs, caps
     assert code == 0
     assert err == f"check: runs {model}: build(), and {model}:{inputs} for the inputs\n"
     assert "4 residual additions in 2 layers (2 mixes tokens, 2 token by token), width 8; 2 x 6 tokens" in out
-    assert "branches times 1/sqrt(4)" in out and "None of 7 changes" in out
+    assert "branches times 1/sqrt(4)" in out and "None of 8 changes" in out
 
 
 def test_a_function_may_return_the_module_with_its_inputs(model, capsys):
@@ -126,7 +126,8 @@ def test_a_file_that_is_not_there_or_fails_is_one_line(tmp_path, capsys):
 def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
     shared = "depth: 3, width: 16, heads: 2"
     (tmp_path / "c.yaml").write_text(
-        "tasks: {sorting: {length: 4}}\ntrainings: {init: {epochs: 0}}\ngrid: [{task: sorting, architecture: deep, training: init, seed: 0}]\n"
+        "tasks: {sorting: {length: 4}}\ntrainings: {init: {epochs: 0}}\n"
+        "grid: [{task: sorting, architecture: deep, training: init, seed: 0}]\n"
         f"architectures:\n  bare: {{residual: none, mlp: none, norm: none, {shared}}}\n  deep: {{residual: add, mlp: gelu, {shared}}}\n"
     )
     code, out, err = ran(capsys, f"{tmp_path}/c.yaml:deep", "--length", 8)
@@ -138,6 +139,7 @@ def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
     assert code == 2 and "has no architecture 'dep'; did you mean 'deep'?" in err
 
 
+@pytest.mark.slow
 def test_a_type_of_the_library_is_checked_small(capsys):
     code, out, err = ran(capsys, "gpt2", "--small", "--no-changes", "--length", 12)
     assert code == 0 and "builds gpt2 at small size" in err

@@ -22,7 +22,7 @@ from rankfall.models.modules.passes import Edit, Edits
 from rankfall.rank.residual import relative_residual
 
 GATE = 0.1
-SCALES = (0.5, 2.0)
+SCALES = (0.25, 0.5, 2.0)
 
 
 def measured(examined: Examined, flow: Flow, name: str, edit: Edit | None) -> Outcome:

@@ -79,7 +79,7 @@ def candidates(model: nn.Module, config: Any, tokens: int, generator: torch.Gene
 
 def pictures(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
     part = getattr(config, "vision_config", None) or config
-    sides = getattr(part, "image_size", None) or getattr(config, "image_size", None) or 32
+    sides = getattr(part, "image_size", None) or getattr(config, "image_size", None) or 64
     sides = list(sides.values()) if isinstance(sides, dict) else sides
     height, width = (sides, sides) if isinstance(sides, int) else (sides[0], sides[-1])
     channels = getattr(part, "num_channels", None) or 3

@@ -51,6 +51,9 @@ MISSING: dict[str, Any] = {
     "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD, "prediction_length": 8,
     "context_length": 16, "num_key_value_heads": HEADS,
 }  # fmt: skip
+AXES_OF_ROTATION = re.compile(
+    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga)"
+)  # three axes, whose sections only the code knows
 COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
 HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
 # by the first rule whose pattern a name has; order matters
@@ -106,6 +109,8 @@ def shrunk(key: str, value: Any, layers: int, heads: int, plain: dict[str, Any])
         return "".join(of_each_kind(list(value)))
     if isinstance(value, list | tuple) and value:
         return listed(key, list(value), layers, heads, plain)
+    if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
+        value = {**value, "mrope_section": []}
     if isinstance(value, dict) and "mrope_section" in value:
         rotated = HEAD // 2 * float(value.get("partial_rotary_factor") or 1)
         return {**value, "mrope_section": [2, 1, 1] if rotated == HEAD // 2 else [1, 1, 0]}
