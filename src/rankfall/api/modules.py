@@ -8,7 +8,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from rankfall.api.residuals import Residuals
-from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import cut_by, states_of, variants_of
 from rankfall.models.modules.examine import Examined, examine
 from rankfall.models.modules.flow import Flow
@@ -36,12 +35,10 @@ def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
     """States (S, T, D) of layers 0 .. L."""
     values: list[float | None] = []
     floor, reasons = [], []
-    for layer, state in enumerate(states):
+    for state in states:
         relative = relative_residual(state, norm)  # (S,)
         value = relative.mean().item()
         known = math.isfinite(value)
-        if not known and layer == 0:
-            raise RankfallError("the states that enter the first layer have no residual: they are zero or not finite")
         values.append(value if known else None)
         floor.append(known and bool(at_floor(relative, state.dtype).double().mean() > 0.5))
         reasons.append("" if known else reason_of(state))

@@ -17,7 +17,7 @@ from rankfall.models.load import read_config
 from rankfall.models.source import MINILM, ModelSource
 from rankfall.models.weights import prepare_config, pretrained
 
-FEW = 60_000_000  # of a model at its own size that stands in for a small one
+FEW = 100_000_000  # of a model at its own size that stands in for a small one
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
 

@@ -48,16 +48,19 @@ def small_values(cls: Any) -> dict[str, Any]:
 
 # what some types leave open, and cannot be built without
 MISSING: dict[str, Any] = {
-    "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD, "prediction_length": 8,
-    "context_length": 16, "num_key_value_heads": HEADS,
+    "n_routed_experts": EXPERTS, "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD,
+    "prediction_length": 8, "context_length": 16, "num_key_value_heads": HEADS,
 }  # fmt: skip
 AXES_OF_ROTATION = re.compile(
-    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga)"
+    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr)"
 )  # three axes, whose sections only the code knows
 COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
 HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
 # by the first rule whose pattern a name has; order matters
 RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
+    (r"upsample_groups$", lambda v: WIDTH),
+    (r"num_queries$|num_query_tokens$", lambda v: min(v, 8)),
+    (r"index_topk$", lambda v: min(v, 16)),
     (r"(conv|feat_extract|kernel|stride|dilation|channels|codebooks?$|quantizers|downsample|upsample|frame_rate|sampling)", lambda v: v),
     (r"(token|bos|eos|pad|sep|cls|mask|unk)_?(token)?_(id|index)$", lambda v: v if v < VOCABULARY else 3 + v % 100),
     (r"(vocab|vocabulary)_size|^vocab_size|vocab$|^n_vocab", lambda v: min(v, VOCABULARY)),
@@ -126,6 +129,8 @@ def by_name(key: str, value: int, layers: int, heads: int, plain: dict[str, Any]
         return HEAD
     if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:
         return HEAD // 2
+    if key == "chunk_length" and "chunk_right_context" in plain:
+        return None
     if key == "head_dim" and "state_size" in plain:
         return 2 * WIDTH // HEADS
     for pattern, rule in COMPILED:

@@ -150,6 +150,8 @@ class Editor(TorchFunctionMode):
             self._without[branch.layer] = state
         else:
             total = self._edits.edit(branch, state, weighted) if self._edits.edit is not None else None
+        if total is not None and not total.is_contiguous() and pair[0].is_contiguous():
+            total = total.contiguous()  # as a sum is: what follows may view it in another shape
         if total is None:
             total = func(*args, **kwargs)
         elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
