@@ -28,23 +28,20 @@ def kind_of(flow: Flow) -> str:
 
 @cache
 def table() -> dict[str, Any]:
-    """kind -> depth -> {low, high, of}; empty before it was made."""
-    if not TABLE.exists():
-        return {}
+    """bands: kind -> depth -> {low, high, of}; made: with what."""
     found: dict[str, Any] = json.loads(TABLE.read_text())
     return found
 
 
 def band_for(flow: Flow) -> tuple[tuple[float, float], str] | None:
     """(low, high) of the last layer's residual at the nearest depth, and of what; None where nothing of this kind is known."""
-    by_depth = table().get("bands", {}).get(kind_of(flow), {})
+    by_depth = table()["bands"].get(kind_of(flow), {})
     if not by_depth or not flow.skips:
         return None
     depth = min(by_depth, key=lambda one: (abs(int(one) - flow.depth), int(one)))
     if not 0.5 <= int(depth) / flow.depth <= 2:
         return None
     found = by_depth[depth]
-    return (
-        found["low"],
-        found["high"],
-    ), f"{len(found['of'])} architectures of this kind with {depth} layers ({kind_of(flow)})"
+    names = found["of"]
+    of = ", ".join(names) if len(names) < 3 else f"{len(names)} architectures of this kind"
+    return (found["low"], found["high"]), f"{of} with {depth} layers"
