@@ -21,13 +21,14 @@ PICTURE = Path(__file__).parent / "images" / "house.svg"
 # From what starts everything, at the top, to what everybody may use, at the bottom.
 FLOORS = (
     ("cli",),
-    ("commands", "api"),
+    ("commands", "api", "testing"),
     ("run/jobs", "run/snakemake", "run/screen", "run/forks", "run/doctor"),
     ("run/plan", "run/guards"),
     ("run/keys", "run/store"),
     ("run/config",),
     ("overview", "watch"),
     ("use", "position", "identity"),
+    ("check",),
     ("rank",),
     ("measure",),
     ("models", "train"),

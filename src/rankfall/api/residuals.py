@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
 
-from rankfall.api.functions import as_before
+from rankfall.api.functions import as_before, original
 from rankfall.api.layers import Layers, check_options, drawn_states, finite, layers_of, options_of, seeded, unused
 from rankfall.errors import RankfallError
 from rankfall.rank.carried import again, begin, through
@@ -74,6 +74,9 @@ def residuals(
 ) -> Residuals | dict[str, Residuals]:
     """|res(X)| / |X| of the states at layers 0 .. L: 1 for unrelated tokens, 0 for equal ones; means over samples.
 
+    A module that has a residual stream is measured by its own layers, given an example of its inputs (a tensor, a tuple of arguments, a
+    dict of keyword arguments): residuals(model, inputs), with `blocks` where its layers have to be named; a list for each variant.
+
     `given` is an attention function f(q, k, v), used `depth` times (6) with random maps; a function of states, used `depth` times; a list
     of functions, or an `nn.Sequential`, each a layer; or a model of Hugging Face, by name or as an object, for which the answer has a
     list for each variant: whole, and without skip connections or MLPs (docs/models.md). `states` (B, T, D) are drawn if there are none:
@@ -82,6 +85,15 @@ def residuals(
     """
     if not isinstance(norm, str) or norm not in NORMS:
         raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
+    inputs, blocks = options.pop("inputs", None), options.pop("blocks", None)
+    sizes_given = {"depth": depth, "samples": samples, "tokens": tokens, "width": width, "heads": heads, "seed": seed}
+    if inputs is not None or blocks is not None or meant_as_inputs(given, states, sizes_given):
+        if inputs is not None:
+            unused("inputs are given", states=states)
+        found_in = of_module(given, states if inputs is None else inputs, norm, blocks)
+        if found_in is not None:
+            unused("a module with inputs has its own", **sizes_given)
+            return found_in
     if is_model(given):
         from rankfall.api.models import residuals_of
 
@@ -106,6 +118,37 @@ def residuals(
         sizes = (4 if samples is None else samples, 32 if tokens is None else tokens, 64 if width is None else width)
         x = drawn_states(1, *sizes, seeded(seed)) if states is None else states.unsqueeze(0)
         return by_layer(found, x, norm)
+
+
+def meant_as_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
+    """Whether what is given is a module that has a stream of its own, with an example of its inputs, not a layer with states."""
+    given = original(given)
+    if not isinstance(given, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
+        return False
+    if isinstance(states, Tensor):
+        if states.is_complex() or states.dtype == torch.bool or not states.numel():
+            return False
+        stack = isinstance(given, torch.nn.Sequential | torch.nn.ModuleList)
+        return not (stack and states.dim() == 3 and states.is_floating_point())
+    return isinstance(states, Mapping) or (
+        isinstance(states, tuple | list) and any(isinstance(one, Tensor) for one in states)
+    )
+
+
+def of_module(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
+    """The residuals of a module by its own stream; None where it has none and what is given can be states for a layer."""
+    from rankfall.api.modules import residuals_of_module
+    from rankfall.models.modules.given import NoStream
+
+    given = original(given)
+    if not isinstance(given, torch.nn.Module):
+        raise RankfallError(f"inputs and blocks are for an nn.Module, not for {type(given).__name__}")
+    try:
+        return residuals_of_module(given, inputs, norm=norm, blocks=blocks)
+    except NoStream:
+        if blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
+            return None
+        raise
 
 
 def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:

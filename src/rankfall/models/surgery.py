@@ -121,7 +121,7 @@ class Knife(TorchFunctionMode):
             if before is not None and any(gone):
                 before = before.reshape(value.shape)
                 value = before if all(gone) else self._mix(value.clone(), before, [not g for g in gone])
-                output = _put(output, exit_.path, value)
+                output = put(output, exit_.path, value)
             if self.check or exit_.layer == self.anatomy.layers:  # otherwise the next layer's addition sees it again
                 self._keep(exit_.residual_stream, exit_.layer, value)
         return output
@@ -227,11 +227,11 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     """A copy of a nest of tuples, lists and dicts with one part replaced."""
     if not path:
         return new
-    inner = _put(value[path[0]], path[1:], new)
+    inner = put(value[path[0]], path[1:], new)
     if isinstance(value, dict):
         copy = type(value)(**value)
         copy[path[0]] = inner

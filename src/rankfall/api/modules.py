@@ -1,0 +1,50 @@
+"""`residuals` of any module and an example of its inputs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor, nn
+
+from rankfall.api.residuals import Residuals
+from rankfall.models.modules.cuts import cut_by, states_of, variants_of
+from rankfall.models.modules.examine import Examined, examine
+from rankfall.models.modules.flow import Flow
+from rankfall.rank.powers import reason_of
+from rankfall.rank.residual import at_floor, relative_residual
+
+
+def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any = None) -> dict[str, Residuals]:
+    """Variant -> relative residual by layer, means over samples; with several streams, "encoder transformer" and so on."""
+    return of_examined(examine(model, inputs, blocks=blocks), norm)
+
+
+def of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
+    """Every variant of every stream."""
+    made = {}
+    for flow in found.flows:
+        for variant in variants_of(flow):
+            states = states_of(found, flow, cut_by(variant))
+            name = f"{flow.name} {variant.name}".strip()
+            made[name] = by_layer(states, norm, "; ".join([*found.notes, noted(flow)]).strip("; "))
+    return made
+
+
+def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
+    """States (S, T, D) of layers 0 .. L."""
+    values: list[float | None] = []
+    floor, reasons = [], []
+    for state in states:
+        relative = relative_residual(state, norm)  # (S,)
+        value = relative.mean().item()
+        known = math.isfinite(value)
+        values.append(value if known else None)
+        floor.append(known and bool(at_floor(relative, state.dtype).double().mean() > 0.5))
+        reasons.append("" if known else reason_of(state))
+    return Residuals(values, floor, reasons, note)
+
+
+def noted(flow: Flow) -> str:
+    """What a reader of the numbers has to know."""
+    return "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"

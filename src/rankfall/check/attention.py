@@ -1,0 +1,93 @@
+"""The weights of attention, however a module computes them: a softmax that is written out, or PyTorch's fused functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from rankfall.check.layer import LayerReport
+from rankfall.models.modules.examine import Examined
+from rankfall.models.modules.flow import Flow
+from rankfall.models.modules.passes import Edits, run_through
+
+
+def given(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    return dict(zip(names, args)) | kwargs
+
+
+SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+HEADS = (
+    "query", "key", "value", "embed_dim_to_check", "num_heads", "in_proj_weight", "in_proj_bias", "bias_k", "bias_v", "add_zero_attn",
+    "dropout_p", "out_proj_weight", "out_proj_bias", "training", "key_padding_mask", "need_weights", "attn_mask",
+    "use_separate_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "static_k", "static_v", "average_attn_weights",
+    "is_causal",
+)  # fmt: skip
+
+
+def product_weights(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """(..., T, S): what `scaled_dot_product_attention` multiplies the values by."""
+    named = given(SDPA, args, kwargs)
+    q, k = named["query"], named["key"]
+    if named.get("enable_gqa") and q.shape[-3] != k.shape[-3]:
+        k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
+    scale = named.get("scale")
+    scores = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    mask = named.get("attn_mask")
+    if named.get("is_causal"):
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+    return scores.softmax(-1)
+
+
+def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """(B, H, T, S): those of `multi_head_attention_forward`."""
+    named = given(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
+    found: Tensor = func(**named)[1]
+    return found
+
+
+def weights_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Tensor:
+    if func is F.scaled_dot_product_attention:
+        return product_weights(args, kwargs)
+    if func is F.multi_head_attention_forward:
+        return head_weights(func, args, kwargs)
+    assert isinstance(result, Tensor)
+    return result
+
+
+def numbers_of(weights: Tensor, tokens: int) -> tuple[float, float, float | None]:
+    """Entropy of a row in nats, largest weight of a row, and share of the first token: means over rows that add up to one."""
+    rows = weights.detach().double().flatten(0, -2)
+    rows = rows[rows.isfinite().all(-1) & (rows.sum(-1) > 0.5)]
+    entropy = torch.special.entr(rows).sum(-1).mean()
+    first = float(rows[:, 0].mean()) if weights.shape[-1] == tokens else None
+    return float(entropy), float(rows.amax(-1).mean()), first
+
+
+def attention(examined: Examined, flow: Flow, layers: list[LayerReport], tokens: int) -> str:
+    """Fill in the columns of the weights, of branches that mix tokens. Returns why there are none, or nothing."""
+    found: dict[int, list[tuple[float, float, float | None]]] = {}
+
+    def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        if flow.branches[number].mixes:
+            weights = weights_of(func, args, kwargs, result)
+            if weights.shape[-1] > 1 and weights.dim() >= 3:
+                found.setdefault(flow.branches[number].layer, []).append(numbers_of(weights, tokens))
+        return result
+
+    run_through(examined.model, examined.arguments, flow, Edits(attend=attend))
+    for layer, rows in found.items():
+        into = layers[layer]
+        into.entropy = sum(row[0] for row in rows) / len(rows)
+        into.largest = sum(row[1] for row in rows) / len(rows)
+        firsts = [row[2] for row in rows if row[2] is not None]
+        into.first = sum(firsts) / len(firsts) if firsts else None
+    if found:
+        return ""
+    return "no weights of attention: what mixes tokens here makes none, or inside a kernel"

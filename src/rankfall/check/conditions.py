@@ -1,0 +1,80 @@
+"""Conditions of `--fail-if`: a quantity, a comparison and a number, such as "residual_last < 0.1"."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.errors import RankfallError, nearest
+
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in ("layer", "name", "parts", "orders"))
+PLACES = ("first", "last", "min", "max")
+FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison."""
+
+    text: str
+    column: str
+    place: str | int  # a layer, or one of PLACES
+    compared: str
+    limit: float
+
+    def holds(self, report: StreamReport) -> bool | None:
+        """None where the quantity is not known of this stream."""
+        value = self.value(report)
+        return None if value is None else COMPARED[self.compared](value, self.limit)
+
+    def value(self, report: StreamReport) -> float | None:
+        values = [getattr(layer, self.column) for layer in report.layers]
+        if isinstance(self.place, int):
+            if not -len(values) <= self.place < len(values):
+                raise RankfallError(
+                    f"--fail-if {self.text!r}: there is no layer {self.place}, layers are 0 to {report.depth}"
+                )
+            return float(values[self.place]) if values[self.place] is not None else None
+        if self.place in ("first", "last"):
+            value = values[0 if self.place == "first" else -1]
+            return None if value is None else float(value)
+        known = [float(value) for value in values if value is not None]
+        return (min if self.place == "min" else max)(known) if known else None
+
+
+def condition(text: str) -> Condition:
+    """Read one; an error says what there is."""
+    found = FORM.fullmatch(text)
+    try:
+        limit = float(found[4]) if found else 0.0
+    except ValueError:
+        found = None
+    if found is None:
+        raise RankfallError(
+            f'--fail-if {text!r}: write a quantity, one of < <= > >=, and a number, for example "residual_last < 0.1"'
+        )
+    name = found[1]
+    if found[2] is not None:
+        place: str | int = int(found[2])
+        column = name
+    else:
+        column, _, place = name.rpartition("_")
+        if place not in PLACES:
+            column, place = name, ""
+    if column not in COLUMNS or place == "":
+        allowed = [f"{one}_{end}" for one in COLUMNS for end in PLACES]
+        near = nearest(name, allowed)
+        raise RankfallError(
+            f"--fail-if {text!r}: no quantity {name!r}; it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
+            + (f"; did you mean {near!r}?" if near else "")
+        )
+    return Condition(text, column, place, found[3], limit)

@@ -1,0 +1,159 @@
+"""Gradients of the last state with respect to the state of each layer, to queries and to keys.
+
+What is differentiated is <V, X_L> for random V with entries from N(0, 1): the norm of the gradient with respect to the row of token t
+at layer l, divided by sqrt(D), estimates the Frobenius norm of the Jacobian of X_L with respect to this row over sqrt(D): its
+influence, 1 where the row goes through and does nothing else. The gradient of a state is its whole norm, relative to that of the
+last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from rankfall.check.attention import HEADS, SDPA, given
+from rankfall.check.layer import LayerReport
+from rankfall.models.modules.examine import FAILURES, Examined
+from rankfall.models.modules.flow import Branch, Flow
+from rankfall.models.modules.passes import Edit, Edits, run_through
+
+PROBES = 4
+
+
+def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes: int = PROBES) -> str:
+    """Fill in the columns of gradients and influence. Returns why there are none, or nothing."""
+    try:
+        exits, heads, last = forward(examined, flow)
+        taken = differentiated(exits, heads, last, flow, probes)
+    except FAILURES as error:
+        return "it cannot be differentiated: " + " ".join(str(error).split())[:120]
+    tokens, size = flow.layout.rows(last).shape[1:]
+    places = {"influence_first": 0, "influence_middle": tokens // 2, "influence_last": tokens - 1}
+    for layer, squares in taken["states"].items():  # (S, T), or a number where rows are not known
+        into = layers[layer]
+        into.gradient = float((squares.sum() / last.numel()).sqrt())
+        if squares.dim() == 2 and squares.shape[1] == tokens:
+            for name, place in places.items():
+                setattr(into, name, float((squares[:, place].mean() / size).sqrt()))
+    for name, column in (("queries", "query_gradient"), ("keys", "key_gradient")):
+        for number, square in taken[name].items():
+            layer = flow.branches[number].layer
+            before = getattr(layers[layer], column) or 0.0
+            setattr(layers[layer], column, (before**2 + float(square / last.numel())) ** 0.5)
+    return "" if taken["states"] else "no state depends on another by operations that can be differentiated"
+
+
+def input_gradient(examined: Examined, flow: Flow, edit: Edit | None) -> float | None:
+    """The gradient of the first state in a changed model."""
+    try:
+        exits, _, last = forward(examined, flow, edit)
+        squares = differentiated({0: exits[0]} if 0 in exits else {}, {}, last, flow, 2)["states"]
+    except FAILURES:
+        return None
+    return float((squares[0].sum() / last.numel()).sqrt()) if 0 in squares else None
+
+
+Heads = dict[str, dict[int, Tensor]]
+
+
+def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[dict[int, Tensor], Heads, Tensor]:
+    """The tensors that leave each layer, queries and keys by branch, and the last state."""
+    heads: Heads = {"queries": {}, "keys": {}}
+    entered: list[Tensor] = []
+
+    def enter(tensor: Tensor) -> Tensor:
+        entered.append(tensor.detach().clone().requires_grad_())
+        return entered[0] * 1
+
+    def add(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
+        total = edit(branch, state, value) if edit is not None else None
+        if total is None:
+            total = state + value if flow.skips else value
+        return total
+
+    def score(number: int, pair: list[Tensor]) -> None:
+        if len(pair) == 2 and all(one.requires_grad for one in pair):
+            heads["queries"].setdefault(number, pair[0])
+            heads["keys"].setdefault(number, pair[1])
+
+    def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        mixes = flow.branches[number].mixes
+        if func is F.scaled_dot_product_attention and mixes:
+            named = given(SDPA, args, kwargs)
+            score(number, [named["query"], named["key"]])
+        elif func is F.multi_head_attention_forward and mixes:
+            return written_out(number, given(HEADS, args, kwargs), func, score)
+        return func(*args, **kwargs)
+
+    for parameter in examined.model.parameters():
+        parameter.requires_grad_(parameter.is_floating_point())
+    edits = Edits(edit=add, enter=enter, attend=attend, score=score, copies=True)
+    seen = run_through(examined.model, examined.arguments, flow, edits, grad=True)
+    exits = {layer: tensor for layer, tensor in seen.exits.items() if tensor.requires_grad}
+    if entered:
+        exits[0] = entered[0]
+    return exits, heads, seen.states[-1]
+
+
+def differentiated(
+    exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
+) -> dict[str, dict[int, Tensor]]:
+    """Mean squares over probes: of states by row (S, T), of queries and keys in sum."""
+    wanted = [("states", layer, one) for layer, one in exits.items()]
+    wanted += [(name, number, one) for name, by in heads.items() for number, one in by.items()]
+    found: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}}
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(probes):
+        probe = torch.randn(last.shape, generator=generator, dtype=torch.float64).to(last.dtype)
+        given_ = torch.autograd.grad(
+            (last * probe).sum(), [one for *_, one in wanted], retain_graph=True, allow_unused=True
+        )
+        for (kind, number, _), gradient in zip(wanted, given_):
+            if gradient is None:
+                continue
+            squares = gradient.double().pow(2)
+            if kind != "states":
+                squares = squares.sum()
+            elif gradient.shape == last.shape:
+                squares = flow.layout.rows(squares).sum(-1)
+            else:
+                squares = squares.sum()
+            found[kind][number] = found[kind].get(number, torch.zeros_like(squares)) + squares / probes
+    return found
+
+
+def written_out(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
+    """Multi-head attention with its queries and keys as tensors of their own; PyTorch's function, where it does more than that."""
+    plain = (
+        named.get("bias_k") is None
+        and not named.get("add_zero_attn")
+        and not named.get("use_separate_proj_weight")
+        and named.get("static_k") is None
+        and named["query"].dim() == 3
+    )
+    if not plain:
+        return func(**named)
+    query, key, value = named["query"], named["key"], named["value"]  # (T, B, D)
+    count, bias = named["num_heads"], named["in_proj_bias"]
+    biases = bias.chunk(3) if bias is not None else (None,) * 3
+    parts = [F.linear(x, w, b) for x, w, b in zip((query, key, value), named["in_proj_weight"].chunk(3), biases)]
+    q, k, v = (x.unflatten(-1, (count, -1)).permute(1, 2, 0, 3) for x in parts)  # (B, H, T, d)
+    score(number, [q, k])
+    mask = None
+    for one, shaped in (
+        (named.get("attn_mask"), lambda m: m.unflatten(0, (-1, count)) if m.dim() == 3 else m),
+        (named.get("key_padding_mask"), lambda m: m[:, None, None, :]),
+    ):
+        if one is not None:
+            one = shaped(one)
+            one = (
+                torch.zeros(one.shape, dtype=q.dtype).masked_fill(one, float("-inf"))
+                if one.dtype == torch.bool
+                else one
+            )
+            mask = one if mask is None else mask + one
+    y = F.scaled_dot_product_attention(q, k, v, mask).permute(2, 0, 1, 3).flatten(-2)
+    return F.linear(y, named["out_proj_weight"], named["out_proj_bias"]), None

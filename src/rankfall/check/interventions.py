@@ -1,0 +1,105 @@
+"""Changes of a model, each measured on the model itself: the residual by layer and the gradient of the input that it gives.
+
+Most are made at the residual additions of a pass, so that nothing of the model is written to; scales of weights are made on a copy.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from rankfall.check.gradients import input_gradient
+from rankfall.check.layer import Outcome
+from rankfall.check.states import mean
+from rankfall.models.modules.cuts import states_of
+from rankfall.models.modules.examine import FAILURES, Examined
+from rankfall.models.modules.flow import Branch, Flow
+from rankfall.models.modules.passes import Edit, Edits
+from rankfall.rank.residual import relative_residual
+
+GATE = 0.1
+SCALES = (0.25, 0.5, 2.0)
+
+
+def measured(examined: Examined, flow: Flow, name: str, edit: Edit | None) -> Outcome:
+    """The residual by layer and the gradient of the input, with an edit of every addition."""
+    states = states_of(examined, flow, Edits(edit=edit))
+    with torch.enable_grad():
+        gradient = input_gradient(examined, flow, edit)
+    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient)
+
+
+def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:
+    """The same model without each branch of a layer."""
+    found = []
+    for branch in flow.of_layer(layer):
+
+        def edit(one: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
+            return state if one.number == number else None
+
+        found.append(measured(examined, flow, branch.name, edit))
+    return found
+
+
+def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
+    """All that were tried."""
+    found = [measured(examined, flow, name, edit) for name, edit in edits_of(flow)]
+    for scale in SCALES:
+        scaled = with_weights(examined, flow, scale)
+        if scaled is not None:
+            try:
+                found.append(measured(scaled, flow, f"weights of the layers times {scale:g}", None))
+            except FAILURES:
+                continue
+    return found
+
+
+def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
+    """(what is changed, the edit)."""
+    count = len(flow.branches)
+    root = count**-0.5
+    if not flow.skips:
+        yield "a skip around each layer", lambda branch, state, value: state + value
+        yield (
+            f"a skip around each layer, the layer times 1/sqrt({count})",
+            lambda branch, state, value: state + root * value,
+        )
+        return
+    yield f"branches times 1/sqrt({count})", scaling(root, lambda branch: True)
+    yield f"branches times {GATE:g}, as behind a gate", scaling(GATE, lambda branch: True)
+    if any(not branch.mixes for branch in flow.branches):
+        yield f"branches that mix tokens times 1/sqrt({count})", scaling(root, lambda branch: branch.mixes)
+    yield "a norm after each branch", lambda branch, state, value: state + normed(flow, value)
+    yield "a norm after each addition", lambda branch, state, value: normed(flow, state + value)
+
+
+def scaling(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
+    def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
+        return state + scale * value if chosen(branch) else None
+
+    return edit
+
+
+def normed(flow: Flow, value: Tensor) -> Tensor:
+    """Rows of mean square 1."""
+    return value * (value.pow(2).mean(flow.layout.feature, keepdim=True) + 1e-12).rsqrt()
+
+
+def with_weights(examined: Examined, flow: Flow, scale: float) -> Examined | None:
+    """A copy whose layers have larger or smaller weight matrices; None where layers are no modules."""
+    names = {name for name, _ in examined.model.named_modules()}
+    if not set(flow.layers) <= names:
+        return None
+    made = copy.deepcopy(examined.model)
+    seen: set[int] = set()
+    with torch.no_grad():
+        for layer in dict.fromkeys(flow.layers):
+            for parameter in made.get_submodule(layer).parameters():
+                if parameter.dim() > 1 and parameter.is_floating_point() and id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    parameter.mul_(scale)
+    return replace(examined, model=made) if seen else None

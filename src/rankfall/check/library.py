@@ -1,0 +1,100 @@
+"""Models of the transformers library by name, for a check: a type, a folder or a name of the hub, with inputs that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from rankfall.errors import RankfallError, told
+from rankfall.models.families.example import FAILURES, example_inputs
+from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, small_config
+from rankfall.models.hub import quiet
+from rankfall.models.load import read_config
+from rankfall.models.source import MINILM, ModelSource
+from rankfall.models.weights import prepare_config, pretrained
+
+FEW = 100_000_000  # of a model at its own size that stands in for a small one
+MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
+
+
+def of_library(
+    name: str, settings: dict[str, Any], *, small: bool, length: int, seed: int, say: Callable[[str], None]
+) -> tuple[nn.Module, Any, str]:
+    """The model, inputs and a name for it."""
+    if small:
+        say(f"builds {name} at small size, with weights drawn by the library")
+        model, config = small_model(name, settings, seed)
+        return model, example_inputs(model, config, tokens=length, seed=seed), f"{name} (small)"
+    local = name in MINILM or Path(name).expanduser().is_dir()
+    source = ModelSource(name, "pretrained" if local else "init", config=settings)
+    config = read_config(source)
+    if local:
+        say(f"reads the weights of {name}")
+        model = pretrained(source, config)[0]
+    else:
+        say(f"builds {name}, with weights drawn by the library")
+        model = built(name, config, seed)
+    return model, example_inputs(model, config, tokens=length, seed=seed), name
+
+
+def small_model(kind: str, settings: dict[str, Any], seed: int) -> tuple[nn.Module, Any]:
+    """A model type at small size, and its configuration."""
+    try:
+        config = small_config(kind, **settings)
+        model = built(kind, config, seed)
+        example_inputs(model, config, seed=seed)
+    except RankfallError as error:
+        if isinstance(error.__cause__, ImportError) or "there is no model type" in str(error):
+            raise
+        return of_few_layers(kind, settings, seed, error)
+    except Exception as error:  # whatever the library raises
+        return of_few_layers(
+            kind, settings, seed, RankfallError(f"model type {kind!r} cannot be made small: {told(error)}")
+        )
+    return model, config
+
+
+def of_few_layers(kind: str, settings: dict[str, Any], seed: int, before: RankfallError) -> tuple[nn.Module, Any]:
+    """The library's own sizes but for the layers, where a small size is none that fits together; else the error of the small size."""
+    from transformers import CONFIG_MAPPING
+
+    try:
+        base = CONFIG_MAPPING[kind]()
+        layers = {
+            key: LAYERS
+            for key, value in base.to_dict().items()
+            if COUNT_OF_LAYERS.search(key) and isinstance(value, int)
+        }
+        config = CONFIG_MAPPING[kind](**{**layers, **settings})
+        model = built(kind, config, seed, FEW)
+        example_inputs(model, config, seed=seed)
+    except Exception:  # whatever the library raises
+        raise before from None
+    return model, config
+
+
+def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
+    """The model with weights drawn by the library from this seed, if it is not too large."""
+    from transformers import AutoModel
+
+    try:
+        prepare_config(config)
+        with quiet(), torch.device("meta"):
+            count = sum(one.numel() for one in AutoModel.from_config(config).parameters())
+    except FAILURES:
+        count = 0  # some cannot be built without storage
+    if count > most:
+        raise RankfallError(
+            f"model {name!r} has {count / 1e9:.1f} billion weights: --small, or --set with fewer layers or a smaller width"
+        )
+    try:
+        with torch.random.fork_rng(devices=[]), quiet():
+            torch.manual_seed(seed)
+            model: nn.Module = AutoModel.from_config(config)
+    except FAILURES as error:
+        raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
+    return model.float().eval()

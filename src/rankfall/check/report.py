@@ -1,0 +1,79 @@
+"""All that is found of a module: one report for each of its residual streams."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+from rankfall.check.attention import attention
+from rankfall.check.bands import band_for, kind_of
+from rankfall.check.gradients import gradients
+from rankfall.check.interventions import interventions, without_branches
+from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.check.orders import distinct, orders
+from rankfall.check.states import mean, of_state
+from rankfall.check.verdict import verdict
+from rankfall.models.modules.cuts import cut_by, states_of, variants_of
+from rankfall.models.modules.examine import Examined, examine
+from rankfall.models.modules.flow import Flow
+from rankfall.models.modules.given import undisturbed
+from rankfall.rank.residual import relative_residual
+
+ROUNDING = 1e-14  # of a residual in float64
+
+
+def check(
+    model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "", changes: bool = True
+) -> list[StreamReport]:
+    """The report of each stream; `changes`: with interventions."""
+    examined = examine(model, inputs, blocks=blocks, name=name)
+    with undisturbed(), torch.no_grad():
+        return [of_stream(examined, flow, changes) for flow in examined.flows]
+
+
+def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
+    states = states_of(examined, flow)
+    layers = [LayerReport(0)]
+    for number, name in enumerate(flow.layers, 1):
+        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
+        layers.append(LayerReport(number, name, parts))
+    for state, into in zip(states, layers):
+        of_state(state, into)
+    samples, tokens = states[0].shape[:2]
+    report = StreamReport(
+        flow.name, flow.summary(), kind_of(flow), flow.depth, flow.width, tokens, samples, flow.causal, layers
+    )
+    report.notes = list(examined.notes)
+    report.reasons = {"attention": attention(examined, flow, layers, tokens), "orders": orders(examined, flow, layers)}
+    with torch.enable_grad():
+        report.reasons["gradients"] = gradients(examined, flow, layers)
+    report.equal_tokens = distinct(examined, flow, layers)
+    if not report.equal_tokens:
+        report.reasons["distinct"] = "tokens cannot be made equal: what the stream begins with has another shape"
+    report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
+    for variant in variants_of(flow):
+        cut = states_of(examined, flow, cut_by(variant))
+        report.variants[variant.name] = [mean(relative_residual(state)) for state in cut]
+    report.worst = losing_most(layers)
+    found = band_for(flow)
+    if found is not None:
+        report.band, report.band_of = found
+    if changes:
+        if report.worst is not None:
+            report.without = without_branches(examined, flow, report.worst)
+        report.interventions = interventions(examined, flow)
+    report.verdict = verdict(report)
+    return report
+
+
+def losing_most(layers: list[LayerReport]) -> int | None:
+    """The layer whose residual is the smallest part of the one before it."""
+    ratios = [
+        (max(after.residual, ROUNDING) / before.residual, after.layer)
+        for before, after in pairwise(layers)
+        if before.residual is not None and before.residual > ROUNDING and after.residual is not None
+    ]
+    return min(ratios)[1] if ratios else None

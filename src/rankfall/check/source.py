@@ -1,0 +1,125 @@
+"""What `rankfall check` is given on the command line, as a module and its inputs: functions of a file, or a name of Hugging Face.
+
+A file is code that runs: `told` says which file and which functions, before it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+from rankfall.errors import RankfallError, nearest, told
+
+HELP = "FILE.py:FUNCTION, a function without arguments that returns an nn.Module"
+
+
+def is_file(target: str) -> bool:
+    return target.partition(":")[0].endswith(".py")
+
+
+def split(target: str, option: str) -> tuple[Path, str]:
+    """FILE.py:NAME"""
+    file, _, name = target.rpartition(":")
+    if not file or not name.isidentifier():
+        raise RankfallError(f"{option} {target!r}: write FILE.py:NAME, for example mymodel.py:build")
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise RankfallError(f"{option} {target!r}: there is no file {file}")
+    return path, name
+
+
+def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
+    """The file, run once, as a module that can import what lies beside it."""
+    path = path.resolve()
+    if path in known:
+        return known[path]
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    with beside(path):
+        before = sys.modules.get(path.stem)
+        sys.modules[path.stem] = made
+        try:
+            spec.loader.exec_module(made)
+        except Exception as error:  # whatever the file may raise
+            raise RankfallError(f"{path.name} fails when it is imported: {told(error)}") from error
+        finally:
+            if before is not None:
+                sys.modules[path.stem] = before
+    known[path] = made
+    return made
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[None]:
+    sys.path.insert(0, str(path.parent))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(path.parent))
+
+
+def named(module: ModuleType, name: str, path: Path) -> Any:
+    if not hasattr(module, name):
+        functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        near = nearest(name, functions)
+        raise RankfallError(f"{path.name} has no {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+    return getattr(module, name)
+
+
+def called(function: Callable[[], Any], name: str, path: Path) -> Any:
+    """What a function without arguments returns."""
+    try:
+        needed = [
+            one.name
+            for one in inspect.signature(function).parameters.values()
+            if one.default is one.empty
+            and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        ]
+    except (TypeError, ValueError):
+        needed = []
+    if needed:
+        raise RankfallError(
+            f"{path.name}:{name} needs the arguments {', '.join(needed)}: write a function without arguments that calls it"
+        )
+    with beside(path.resolve()):
+        try:
+            return function()
+        except RankfallError:
+            raise
+        except Exception as error:  # whatever it may raise
+            raise RankfallError(f"{path.name}:{name}() fails: {told(error)}") from error
+
+
+def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:
+    """The module, its inputs and a name for it."""
+    known: dict[Path, ModuleType] = {}
+    path, name = split(target, "model")
+    say(f"runs {path}: {name}()" + (f", and {inputs} for the inputs" if inputs else ""))
+    model = named(module_of(path, known), name, path)
+    if not isinstance(model, nn.Module):
+        model = called(model, name, path) if callable(model) else model
+    given: Any = None
+    if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], nn.Module):
+        model, given = model  # a function may return both
+    if not isinstance(model, nn.Module):
+        raise RankfallError(f"{path.name}:{name} gives {type(model).__name__}, not an nn.Module: {HELP}")
+    if inputs is not None:
+        where, what = split(inputs, "--inputs")
+        given = named(module_of(where, known), what, where)
+        given = called(given, what, where) if callable(given) else given
+    if given is None:
+        raise RankfallError(
+            f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "
+            "returns one"
+        )
+    return model, given, name

@@ -1,0 +1,100 @@
+"""A report as text: a table by layer, the parts, what was changed, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rankfall.check.layer import LayerReport, StreamReport
+
+# column -> heading
+HEADINGS = {
+    "residual": "residual",
+    "without_first": "-1st tok",
+    "without_largest": "-large ch",
+    "norm": "norm",
+    "effective_rank": "eff rank",
+    "entropy": "entropy",
+    "largest": "largest",
+    "first": "on 1st",
+    "query_gradient": "grad q",
+    "key_gradient": "grad k",
+    "gradient": "gradient",
+    "order": "order",
+    "distinct": "distinct",
+    "influence_first": "infl 1st",
+    "influence_middle": "infl mid",
+    "influence_last": "infl last",
+}
+
+
+def lines(report: StreamReport, name: str) -> list[str]:
+    """All of it."""
+    stream = f" {report.stream}" if report.stream else ""
+    made = [
+        f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens; {report.kind}",
+        "",
+        *columns(report),
+        "",
+        *variants(report),
+    ]
+    if report.interventions:
+        made += ["", *outcomes(report)]
+    made += ["", *report.verdict]
+    made += [f"({note})" for note in report.notes]
+    made += [f"({what}: {reason})" for what, reason in report.reasons.items()]
+    return made
+
+
+def columns(report: StreamReport) -> list[str]:
+    """The table by layer, without columns that have no value."""
+    rows = [{"layer": str(layer.layer), **{key: cell(layer, key) for key in HEADINGS}} for layer in report.layers]
+    kept = [key for key in HEADINGS if any(row[key] for row in rows)]
+    heading = {"layer": "layer", **HEADINGS}
+    made = ["  ".join(f"{heading[key]:>9}" if key != "layer" else "layer" for key in ("layer", *kept))]
+    made += [
+        "  ".join(f"{row[key]:>9}" if key != "layer" else f"{row[key]:>5}" for key in ("layer", *kept)) for row in rows
+    ]
+    return made
+
+
+def cell(layer: LayerReport, key: str) -> str:
+    if key == "order":
+        return " ".join(f"{order:.2f}" for order in layer.orders.values())
+    return shown(getattr(layer, key))
+
+
+def shown(value: float | int | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return str(value)
+    size = abs(value)
+    return (
+        "0"
+        if not size
+        else f"{value:.3f}"
+        if 0.01 <= size < 100
+        else f"{value:.1f}"
+        if 100 <= size < 1e5
+        else f"{value:.1e}"
+    )
+
+
+def variants(report: StreamReport) -> list[str]:
+    """The residual of every variant at the last layer."""
+    return [
+        f"residual of the last layer: {', '.join(f'{name} {shown(values[-1])}' for name, values in report.variants.items())}"
+    ]
+
+
+def outcomes(report: StreamReport) -> list[str]:
+    """What was changed on this model."""
+    rows = [("as it is", report.layers[-1].residual, report.layers[0].gradient)]
+    rows += [(one.name, one.last, one.gradient) for one in report.interventions]
+    width = max(len(name) for name, *_ in rows)
+    made = [f"{'changed':{width}}  {'residual':>9}  {'gradient':>9}"]
+    return made + [f"{name:{width}}  {shown(last):>9}  {shown(gradient):>9}" for name, last, gradient in rows]
+
+
+def text(reports: Iterable[StreamReport], name: str) -> str:
+    return "\n\n".join("\n".join(lines(report, name)) for report in reports)

@@ -1,0 +1,176 @@
+"""A small configuration of any model type of the transformers library: 4 layers, width 32, 4 heads of 8, consistent in itself.
+
+Every number is shrunk by what its name says it is: heads divide widths, lists by layer keep one of each kind, special tokens stay inside
+the vocabulary, patches divide pictures, parts of a head add up. What no rule knows stays as the library has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rankfall.errors import RankfallError, nearest
+
+WIDTH, LAYERS, HEADS, HEAD, INNER, VOCABULARY, EXPERTS = 32, 4, 4, 8, 64, 128, 4
+PICTURE, PATCH = 64, 8
+
+
+def small_config(model_type: str, **changes: Any) -> Any:
+    """The configuration; `changes` are values of it that are set last."""
+    from transformers import CONFIG_MAPPING
+
+    if model_type not in CONFIG_MAPPING:
+        near = nearest(model_type, CONFIG_MAPPING.keys())
+        raise RankfallError(f"there is no model type {model_type!r}" + (f"; did you mean {near!r}?" if near else ""))
+    cls = CONFIG_MAPPING[model_type]
+    return cls(**{**small_values(cls), **changes})
+
+
+def small_values(cls: Any) -> dict[str, Any]:
+    """What has to be given to a configuration class."""
+    base = cls()
+    values: dict[str, Any] = {}
+    parts = getattr(cls, "sub_configs", {}) or {}
+    for name in parts:
+        part = getattr(base, name, None)
+        if part is not None and hasattr(part, "to_dict"):
+            values[name] = {**small_values(type(part)), "model_type": part.model_type}
+    plain = {key: value for key, value in base.to_dict().items() if key not in parts}
+    layers = next((value for key, value in plain.items() if COUNT_OF_LAYERS.search(key) and isinstance(value, int)), 0)
+    heads = next((value for key, value in plain.items() if HEADS_KEY.search(key) and isinstance(value, int)), 0)
+    for key, value in plain.items():
+        new = shrunk(key, value, layers, heads, plain)
+        if new is not None and new != value:
+            values[key] = new
+    return values
+
+
+# what some types leave open, and cannot be built without
+MISSING: dict[str, Any] = {
+    "n_routed_experts": EXPERTS, "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD,
+    "prediction_length": 8, "context_length": 16, "num_key_value_heads": HEADS,
+}  # fmt: skip
+AXES_OF_ROTATION = re.compile(
+    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr)"
+)  # three axes, whose sections only the code knows
+COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
+HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
+# by the first rule whose pattern a name has; order matters
+RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
+    (r"upsample_groups$", lambda v: WIDTH),
+    (r"num_queries$|num_query_tokens$", lambda v: min(v, 8)),
+    (r"index_topk$", lambda v: min(v, 16)),
+    (r"(conv|feat_extract|kernel|stride|dilation|channels|codebooks?$|quantizers|downsample|upsample|frame_rate|sampling)", lambda v: v),
+    (r"(token|bos|eos|pad|sep|cls|mask|unk)_?(token)?_(id|index)$", lambda v: v if v < VOCABULARY else 3 + v % 100),
+    (r"(vocab|vocabulary)_size|^vocab_size|vocab$|^n_vocab", lambda v: min(v, VOCABULARY)),
+    (r"codebook_size$|num_embeddings$", lambda v: min(v, VOCABULARY)),
+    (r"num_kv_shared_layers|nextn_predict_layers|num_mtp_layers|mtp_num_layers", lambda v: 0),
+    (r"first_k_dense_replace|moe_layer_start_index|num_dense_layers|first_dense", lambda v: min(v, 1)),
+    (r"(attn|attention).*_(period|interval|every)|sliding_window_pattern|cross_attention_(interval|freq)", lambda v: min(v, 2)),
+    (r"(attn|attention)_layer_offset", lambda v: min(v, 1)),
+    (r"(key_value_heads|kv_heads|head_kv|num_kv|query_groups|multi_query_group_num)", lambda v: v),
+    (r"(^|_)(layers?|depths?|blocks|n_layer|num_layer)s?$|num_.*_layers$", lambda v: min(v, LAYERS)),
+    (r"(n_group|topk_group|n_groups|num_groups|num_expert_groups?|mamba_n_groups)$", lambda v: 1),
+    (r"(experts_per_tok|top_?k|num_selected|moe_k|activated)", lambda v: min(v, 2)),
+    (r"(shared_experts)", lambda v: min(v, 1)),
+    (r"(intermediate|ffn|inner|mlp|feed_?forward|d_ff).*(size|dim|width|hidden)?$", lambda v: min(v, INNER)),
+    (r"experts?$|routed_experts|num_experts", lambda v: min(v, EXPERTS)),
+    (r"(lora_rank|_rank|time_step_rank|rank)$", lambda v: min(v, HEAD)),
+    (r"mamba_d_ssm$", lambda v: 2 * WIDTH),
+    (r"(mamba_(d_head|head_dim)|ssm_head_dim)$", lambda v: 2 * WIDTH // HEADS),
+    (r"(qk_rope_head_dim|qk_nope_head_dim|rope_head_dim|nope_head_dim)$", lambda v: HEAD // 2),
+    (r"(head_(dim|size|width)|d_kv|d_head|kv_channels|key_dim|value_dim|head_hidden_size)$", lambda v: HEAD),
+    (r"rotary_(dim|ndims)$", lambda v: HEAD // 2),
+    (r"heads?$|n_head|num_heads|attention_heads", lambda v: min(v, HEADS)),
+    (r"(state_size|d_state|state_dim)$", lambda v: min(v, 8)),
+    (r"chunk_(size|length)$", lambda v: min(v, 16)),
+    (r"(^|_)window(_size|_length)?$|sliding_window|block_(size|length)$", lambda v: min(v, 8)),
+    (r"(image|img|crop|input)_size$|resolution$", lambda v: PICTURE),
+    (r"patch_size$", lambda v: min(v, PATCH)),
+    (r"(max_.*positions?(_embeddings)?|n_positions|max_.*length|n_ctx|max_seq_len)$", lambda v: min(v, 512)),
+    (r"(hidden_size|d_model|n_embd|(^|_)dim$|embed_dim|embedding_(size|dim)|embd|hidden_dim|width|hidden)", lambda v: WIDTH),
+    (r"(_dim|_size)$", lambda v: min(v, WIDTH)),
+)  # fmt: skip
+COMPILED = tuple((re.compile(pattern), rule) for pattern, rule in RULES)
+KEPT = re.compile(
+    r"(bucket|query_dim|scale|factor|ratio|expand|type_vocab|_std|eps|theta|prob|dropout|temporal|merge|num_labels|version|group_size)"
+)
+
+
+def shrunk(key: str, value: Any, layers: int, heads: int, plain: dict[str, Any]) -> Any:
+    """The value of one key; None where it stays."""
+    if key == "attn_layer_indices":
+        return [1, 3]
+    if value is None and key in MISSING:
+        return MISSING[key]
+    if isinstance(value, bool) or value is None or KEPT.search(key):
+        return None
+    if isinstance(value, int):
+        return by_name(key, value, layers, heads, plain)
+    if isinstance(value, str) and layers > LAYERS and len(value) == layers and "pattern" in key:
+        return "".join(of_each_kind(list(value)))
+    if isinstance(value, list | tuple) and value:
+        return listed(key, list(value), layers, heads, plain)
+    if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
+        value = {**value, "mrope_section": []}
+    if isinstance(value, dict) and "mrope_section" in value:
+        rotated = HEAD // 2 * float(value.get("partial_rotary_factor") or 1)
+        return {**value, "mrope_section": [2, 1, 1] if rotated == HEAD // 2 else [1, 1, 0]}
+    return None
+
+
+def by_name(key: str, value: int, layers: int, heads: int, plain: dict[str, Any]) -> int | None:
+    if value <= 0:
+        return None
+    if re.search(r"(key_value_heads|kv_heads|head_kv|num_kv$|query_groups|multi_query_group_num)", key):
+        return HEADS if value >= heads else 1 if value == 1 else 2
+    if re.search(r"^(qk_head_dim|query_key_head_dim)$", key):
+        return HEAD
+    if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:
+        return HEAD // 2
+    if key == "chunk_length" and "chunk_right_context" in plain:
+        return None
+    if key == "head_dim" and "state_size" in plain:
+        return 2 * WIDTH // HEADS
+    for pattern, rule in COMPILED:
+        if pattern.search(key):
+            return rule(value)
+    return None
+
+
+def listed(key: str, value: list[Any], layers: int, heads: int, plain: dict[str, Any]) -> Any:
+    """A list by layer keeps one of each kind; a list by stage its ratios."""
+    if layers > LAYERS and len(value) == layers:
+        kept = of_each_kind(value)
+        return [shrunk(key, one, layers, heads, plain) or one for one in kept]
+    if "section" in key or "mean" in key or "std" in key or "kernel" in key or "stride" in key or "ratio" in key:
+        return None
+    if all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+        if re.search(r"depth|layers|blocks", key):
+            if re.search(r"index|indices|ids|out_|features|idx", key):
+                return [min(one, LAYERS - 1) for one in value]
+            return [min(one, 2) for one in value]
+        if re.search(r"hidden_sizes|embed_dims|dims$|widths|hidden_size|channels", key):
+            return [max(8, one * WIDTH // max(value[0], 1) // 8 * 8) for one in value]
+        if re.search(r"(image|img|input)_size|resolution", key):
+            return [PICTURE for _ in value]
+        if re.search(r"patch_size", key):
+            return [min(one, PATCH) for one in value]
+        if re.search(r"window", key):
+            return [min(one, 8) for one in value][: LAYERS if len(value) == layers else None]
+        if re.search(r"heads", key):
+            return [min(one, 2) for one in value]
+        if re.search(r"conv_dim", key):
+            return [min(one, WIDTH) for one in value]
+    return None
+
+
+def of_each_kind(value: list[Any]) -> list[Any]:
+    """As many entries as there are layers now: each kind in turn, as often as fits."""
+    kinds: list[Any] = []
+    for one in value:
+        if one not in kinds:
+            kinds.append(one)
+    kinds = kinds[:LAYERS]
+    return [kinds[n % len(kinds)] for n in range(LAYERS)]

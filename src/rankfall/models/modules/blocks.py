@@ -1,0 +1,106 @@
+"""Layers without residual additions: calls of like modules, one after the other, each of which returns a state of the shape it is given.
+
+A layer is then one branch, and there is no skip beside it: what collapses without a skip can be measured too, and what a skip would change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+from torch import nn
+
+from rankfall.models.frames import Call, Operation
+from rankfall.models.graph import Graph
+from rankfall.models.modules.branches import product_above
+from rankfall.models.modules.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
+from rankfall.models.modules.given import Arguments
+from rankfall.models.modules.layers import family
+from rankfall.models.modules.mixing import directions, laid_out, mixing
+from rankfall.models.modules.trace import Tracer
+
+BLOCK = "block"
+Step = tuple[
+    Call, tuple[object, ...], int, int
+]  # call, way to the state in what it returns, nodes of what it is given and returns
+
+
+def stream_of_blocks(
+    model: nn.Module, arguments: Arguments, graph: Graph, tracer: Tracer, names: list[str] | None, batch: int
+) -> Flow | None:
+    """The longest stack of such calls; None where there are not two."""
+    steps = [step for call in tracer.outputs if (step := step_of(graph, tracer, call)) is not None]
+    stacks: dict[str, list[Step]] = defaultdict(list)
+    for step in steps:
+        call = step[0]
+        if names is not None and call.module in names:
+            stacks["named"].append(step)
+        elif names is None and call.module:
+            stacks[family((call.module, call.number), model)].append(step)
+    found = [stack for stack in stacks.values() if len(stack) > 1 and one_after_the_other(graph, stack)]
+    # of stacks that are in one another, the outer one has the shorter names
+    found.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
+    for stack in found:
+        flow = draft(model, graph, tracer, stack)
+        tried = mixing(model, arguments, flow)
+        if names is None and not any(seen.mixes for seen in tried.values()):
+            continue
+        layout = laid_out(graph.nodes[stack[0][2]].shape, flow.layout.feature, tried, batch)
+        branches = []
+        for branch in flow.branches:
+            ahead, back = directions(tried[branch.number], layout)
+            kind = MIXES if tried[branch.number].mixes else TOKENWISE
+            branches.append(Branch(branch.number, branch.layer, branch.operation, 0, branch.name, kind, ahead, back))
+        entry, attends, scores = flow.entry, flow.attends, flow.scores
+        return Flow(
+            "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False
+        )
+    return None
+
+
+def step_of(graph: Graph, tracer: Tracer, call: Call) -> Step | None:
+    """A call that returns a state of the shape of the first tensor that it is given."""
+    given = tracer.inputs.get(call)
+    if given is None or len(graph.nodes[given].shape) < 2:
+        return None
+    shape = graph.nodes[given].shape
+    for path, node in tracer.outputs[call]:
+        if graph.nodes[node].shape == shape and node != given and graph.above(given, node):
+            return call, path, given, node
+    return None
+
+
+def one_after_the_other(graph: Graph, stack: list[Step]) -> bool:
+    """Whether each is given what the one before returned, or something computed from it."""
+    return all(
+        graph.above(before[3], after[2]) and graph.nodes[before[3]].shape == graph.nodes[after[2]].shape
+        for before, after in pairwise(stack)
+    )
+
+
+def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:
+    shape = graph.nodes[stack[0][2]].shape
+    made = graph.nodes[stack[0][2]]
+    entry = StreamEntry(None if made.leaf else made.operation, tracer.tensors[made.index], shape)
+    branches = tuple(
+        Branch(
+            n, n + 1, Operation(step[0], BLOCK, 0), 0, f"the whole {type(model.get_submodule(step[0].module)).__name__}"
+        )
+        for n, step in enumerate(stack)
+    )
+    layers = tuple(step[0].module for step in stack)
+    ends = tuple(End(step[0], step[1]) for step in stack)
+    numbers = {step[0]: n for n, step in enumerate(stack)}
+    attends: dict[Operation, int] = {}
+    scores: dict[Operation, int] = {}
+    for mix in graph.attention:
+        node = graph.nodes[mix]
+        number = next((numbers[call] for call in node.stack if call in numbers), None)
+        if number is None or node.operation is None:
+            continue
+        attends.setdefault(node.operation, number)
+        product = product_above(graph, mix)
+        if product is not None:
+            scores.setdefault(product, number)
+    layout = Layout(-1, (), tuple(range(len(shape) - 1)))
+    return Flow("", layers, shape[-1], branches, entry, ends, layout, attends, scores, skips=False)

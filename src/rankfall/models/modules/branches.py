@@ -1,0 +1,186 @@
+"""From a chain of residual additions to a stream with layers: what each branch does, what it is called, where each layer ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from rankfall.models.frames import Operation
+from rankfall.models.graph import Graph, size_of
+from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE, Branch, BranchPart, End, Flow, Layout, StreamEntry
+from rankfall.models.modules.layers import Group
+from rankfall.models.modules.mixing import TokenMixing, directions, laid_out
+from rankfall.models.modules.sums import Summand, reaches
+from rankfall.models.modules.trace import Tracer
+from rankfall.models.record import SAME_STATE
+
+SAME_LAYOUT = SAME_STATE - {"transpose", "permute", "movedim", "swapaxes", "t", "rearrange", "view", "reshape"}
+PRODUCTS_OF_TWO = frozenset({"matmul", "__matmul__", "bmm", "baddbmm", "einsum"})
+
+
+def attends(graph: Graph, item: Summand) -> bool:
+    return graph.attends_between(item.source, item.branch)
+
+
+def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
+    """The stream before it is known what mixes: every addition a layer."""
+    first = chain[0]
+    state = graph.nodes[first.state]
+    feature = -1 if not channels_first(graph, chain) else 1
+    branches = []
+    for number, item in enumerate(chain):
+        assert item.node.operation is not None
+        parts = tuple(
+            BranchPart(operation, None) for term in item.terms if (operation := graph.nodes[term].operation) is not None
+        )
+        branches.append(
+            Branch(number, number + 1, item.node.operation, item.skip, "", parallel=item.parallel, parts=parts)
+        )
+    source = graph.nodes[entry_of(graph, first)]
+    same_size = size_of(source) == size_of(state)
+    # the shape of the state as it is added; where the operation that makes it has another layout, it is the same rows
+    entry = StreamEntry(None if source.leaf else source.operation or None, tracer.tensors[source.index], state.shape)
+    if not source.leaf and (source.operation is None or not same_size):
+        entry = None  # type: ignore[assignment]
+    layout = Layout(feature, (), tuple(range(len(state.shape) - 1)))
+    return Flow("", ("",) * len(chain), state.shape[feature], tuple(branches), entry, (), layout, {}, {})
+
+
+def entry_of(graph: Graph, first: Summand) -> int:
+    """The earliest tensor that is the first state in its own layout, and that the branch is computed from; else where it was computed."""
+    shape, here, found = graph.nodes[first.state].shape, first.state, first.source
+    while True:
+        node = graph.nodes[here]
+        if node.shape == shape and graph.above(here, first.branch):
+            found = here
+        parents = [one for one in node.parents if not graph.nodes[one].leaf or graph.nodes[one].shape == shape]
+        if here == first.source or node.op not in SAME_LAYOUT or len(parents) != 1:
+            return found
+        here = parents[0]
+
+
+def channels_first(graph: Graph, chain: Group) -> bool:
+    """Whether features are the second axis: convolutions read states of this shape, and linear maps do not."""
+    shape = graph.nodes[chain[0].state].shape
+    if len(shape) < 3:
+        return False
+    convolved = False
+    for item in chain[:4]:
+        for node in graph.nodes[item.source : item.branch + 1]:
+            if node.op not in ("conv1d", "conv2d", "conv3d", "linear", "addmm", "batch_norm", "group_norm"):
+                continue
+            if graph.above(node.index, item.branch) and any(graph.nodes[one].shape == shape for one in node.parents):
+                if node.op in ("linear", "addmm"):
+                    return False
+                convolved = True
+    return convolved
+
+
+def finished(
+    graph: Graph,
+    tracer: Tracer,
+    chain: Group,
+    layers: list[tuple[str, Group]],
+    tried: dict[int, TokenMixing],
+    flow: Flow,
+    batch: int,
+) -> Flow:
+    """The stream with its layers, kinds, layout, end, and the attention in its branches."""
+    number_of = {item.node.index: n for n, item in enumerate(chain)}
+    first = layers[0][1][0]
+    shape = graph.nodes[first.state].shape
+    feature = flow.layout.feature
+    layout = laid_out(shape, feature, tried, batch)
+    inside = {one.node.index for _, group in layers for one in group}
+    others = {node.index for node in graph.nodes if node.leaf and node.index not in tracer.weights}
+    heads: dict[Operation, int] = {}
+    scores: dict[Operation, int] = {}
+    branches: list[Branch] = []
+    count = 0
+    for layer, (called_, group) in enumerate(layers, 1):
+        for item in group:
+            seen = tried[number_of[item.node.index]]
+            kind = MIXES if (seen.mixes if seen.tried else attends(graph, item)) else TOKENWISE
+            if kind == TOKENWISE and attends(graph, item) and reaches(graph, item.branch, item.source, others):
+                kind = CROSS
+            ahead, back = directions(seen, layout)
+            draft_ = flow.branches[number_of[item.node.index]]
+            parts = tuple(
+                replace(part, drop=one_sided(seen.parts.get(n, [False, False]))) for n, part in enumerate(draft_.parts)
+            )
+            parts = tuple(part for part in parts if part.drop is not None) if kind == MIXES else ()
+            name = branch_name(graph, item, called_)
+            branches.append(
+                replace(
+                    draft_, number=count, layer=layer, name=name, kind=kind, forwards=ahead, backwards=back, parts=parts
+                )
+            )
+            for mix in graph.attention:
+                operation = graph.nodes[mix].operation
+                if operation is not None and graph.above(item.source, mix) and graph.above(mix, item.branch):
+                    heads.setdefault(operation, count)
+                    product = product_above(graph, mix)
+                    if product is not None and branches[-1].kind != CROSS:
+                        scores.setdefault(product, count)
+            count += 1
+    ends = tuple(end_of(graph, tracer, group, inside) for _, group in layers)
+    entry = flow.entry
+    if first is not chain[0]:
+        source = graph.nodes[entry_of(graph, first)]
+        made = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
+        entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if made else None
+    entry = entry or StreamEntry(None, None, shape)
+    depth_names = tuple(name for name, _ in layers)
+    return Flow(
+        "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post_norm(graph, chain)
+    )
+
+
+def product_above(graph: Graph, softmax: int) -> Operation | None:
+    """The product of queries and keys that a softmax is of: the nearest product of two activations above it."""
+    products = {node.index for node in graph.nodes[:softmax] if node.op in PRODUCTS_OF_TWO}
+    found = graph.nearest(softmax, products)
+    return graph.nodes[found].operation if found is not None else None
+
+
+def post_norm(graph: Graph, chain: Group) -> bool:
+    """Whether most states are not the sum before them, up to scale and layout."""
+    apart = [graph.source(after.state) != before.node.index for before, after in pairwise(chain)]
+    return sum(apart) > len(apart) / 2
+
+
+def one_sided(flags: list[bool]) -> int | None:
+    """The operand that mixes nothing, if the other does."""
+    return None if flags[0] == flags[1] else flags.index(False)
+
+
+def branch_name(graph: Graph, item: Summand, layer: str) -> str:
+    """What computes a branch: the part of the layer that it, or its last operation, is in."""
+    source = graph.nodes[graph.source(item.branch)]
+    own = [call.module for call in item.node.stack]
+    inside = [call.module for call in source.stack]
+    name = own[-1] if own and own[-1] != layer and own[-1].startswith(layer) else (inside[-1] if inside else "")
+    rest = name.removeprefix(layer).strip(".") if name.startswith(layer) else name
+    first = rest.split(".")
+    kept = first[:1]
+    for part in first[1:]:
+        if part.isdigit():
+            kept.append(part)
+        else:
+            break
+    return ".".join(kept) or "the layer itself"
+
+
+def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End | None:
+    """The innermost module call that holds a layer and returns its state; None: the last sum is the state."""
+    last = group[-1].node
+    stacks = [item.node.stack for item in group]
+    common = [calls[0] for calls in zip(*stacks) if all(call == calls[0] for call in calls)]
+    later = [index for index in inside if index > last.index]
+    for call in reversed(common[1:]):
+        for path, node in tracer.outputs.get(call, []):
+            alike = graph.nodes[node].shape == graph.nodes[group[0].state].shape and graph.above(last.index, node)
+            if alike and not any(graph.above(other, node) for other in later):
+                return End(call, path)
+        break  # a module around the layer may do more than the layer
+    return None

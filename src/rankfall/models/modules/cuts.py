@@ -1,0 +1,57 @@
+"""The variants of any module: its stream without the skips of what mixes tokens, without what does not mix them, without both.
+
+They bear the names that the variants of a transformer have, and are the same for one: `SAN` is what mixes tokens alone, `SAN+MLP` has
+the branches that do not, with their skips, `SAN+skip` has the skips of the mixers, `transformer` is the whole model. A branch that
+reads elsewhere (cross-attention) stays as it is in all of them.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from rankfall.models.modules.examine import Examined
+from rankfall.models.modules.flow import TOKENWISE, Branch, Flow
+from rankfall.models.modules.given import undisturbed
+from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.variants import VARIANTS, Variant
+
+
+def variants_of(flow: Flow) -> list[Variant]:
+    """Those that differ from one another in this stream."""
+    plain = any(branch.kind == TOKENWISE for branch in flow.branches)
+    beside = flow.parallel
+    mixes = any(branch.mixes for branch in flow.branches)
+    if not flow.skips:
+        return [VARIANTS["transformer"]]
+    kept = []
+    for variant in VARIANTS.values():
+        bare = variant.mlp and not variant.mlp_skip
+        needs_mlp = not variant.mlp or bare or variant.name == "SAN+MLP"
+        if variant.whole or (variant.name == "SAN" and mixes):
+            kept.append(variant)
+        elif (needs_mlp and not (plain or beside)) or (not variant.attention_skip and not mixes):
+            continue
+        elif not (bare and beside):
+            kept.append(variant)
+    return kept
+
+
+def cut_by(variant: Variant) -> Edits:
+    """A pass with these parts left out."""
+
+    def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
+        if branch.mixes:
+            return None if variant.attention_skip else value
+        return value if branch.kind == TOKENWISE and not variant.mlp_skip else None
+
+    def drop(branch: Branch) -> bool:
+        return branch.kind == TOKENWISE and not variant.mlp
+
+    return Edits() if variant.whole else Edits(edit=edit, drop=drop, keep_parts=variant.mlp)
+
+
+def states_of(examined: Examined, flow: Flow, edits: Edits | None = None) -> list[Tensor]:
+    """States of layers 0 .. L of one stream, each (S, T, D)."""
+    with undisturbed():
+        seen = run_through(examined.model, examined.arguments, flow, edits or Edits())
+    return [flow.layout.rows(state) for state in seen.states]

@@ -1,0 +1,131 @@
+"""A module on the table: a copy of it, its inputs, and the residual streams that one recorded pass of it shows, verified bit by bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.frames import Frames
+from rankfall.models.modules.flow import Flow
+from rankfall.models.modules.given import Arguments, arguments_of, as_format, called, copy_of, undisturbed
+from rankfall.models.modules.layers import named_blocks
+from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.modules.reading import streams_of
+from rankfall.models.modules.trace import Tracer
+from rankfall.models.record import tensors_in
+
+FAILURES = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    NotImplementedError,
+    KeyError,
+    AssertionError,
+)
+
+
+@dataclass
+class Examined:
+    """What is fixed before a module is measured."""
+
+    name: str
+    model: nn.Module  # a copy
+    arguments: Arguments
+    flows: list[Flow]  # the longest first
+    dtype: torch.dtype
+    notes: list[str]
+
+
+def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "") -> Examined:
+    """Copy, run, record, find the streams, try what mixes, verify. The module that is given is not touched."""
+    name = name or type(model).__name__
+    given = arguments_of(inputs)
+    names = None if blocks is None else named_blocks(model, blocks)
+    with undisturbed():
+        copied, arguments, output, dtype, notes = in_some_format(model, given, name)
+        try:
+            tracer = traced(copied, arguments)
+            flows = streams_of(copied, arguments, tracer, names, name)
+            for flow in flows:
+                verify_pass(copied, arguments, flow, output)
+        except FAILURES as error:
+            line = " ".join(str(error).split())[:160]
+            raise RankfallError(
+                f"{name} runs, but not while its states are changed to see what mixes tokens: {type(error).__name__}: {line}"
+            ) from error
+    return Examined(name, copied, arguments, flows, dtype, notes)
+
+
+def in_some_format(
+    model: nn.Module, given: Arguments, name: str
+) -> tuple[nn.Module, Arguments, Any, torch.dtype, list[str]]:
+    """A copy that runs, in float64, or in float32 where the module's own code allows no other; and what it returned."""
+    wide_error: Exception | None = None
+    for dtype in (torch.float64, torch.float32):
+        copied, arguments = copy_of(model, dtype), as_format(given, dtype)
+        try:
+            with torch.no_grad():
+                first, second = plain(copied, arguments), plain(copied, arguments)
+        except FAILURES as error:
+            if dtype == torch.float64:
+                wide_error = error
+                continue
+            raise RankfallError(failure(name, given, wide_error or error)) from error
+        if not alike_outputs(first, second):
+            raise RankfallError(
+                f"{name} gives two answers for the same inputs in eval mode: does it draw at random, or does it keep something between "
+                "two calls?"
+            )
+        notes = [] if dtype == torch.float64 else ["its code needs float32, in which a residual below 1e-6 is rounding"]
+        return copied, arguments, first, dtype, notes
+    raise AssertionError
+
+
+def plain(model: nn.Module, arguments: Arguments) -> Any:
+    """What the model returns, without anything recorded."""
+    from rankfall.models.forward import Wide
+
+    with Wide():
+        return called(model, arguments)
+
+
+def failure(name: str, given: Arguments, error: Exception) -> str:
+    line = " ".join(str(error).split())[:160]
+    return f"{name} fails on inputs ({given.told()}): {type(error).__name__}: {line}; pass an example that it runs on by inputs=..."
+
+
+def alike_outputs(one: Any, other: Any) -> bool:
+    before, after = dict(tensors_in(one)), dict(tensors_in(other))
+    return before.keys() == after.keys() and all(same(before[key], after[key]) for key in before)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape:
+        return False
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+def traced(model: nn.Module, arguments: Arguments) -> Tracer:
+    holder: list[Tracer] = []
+    with torch.no_grad(), Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
+        holder.append(Tracer(frames))
+        with holder[0]:
+            called(model, arguments)
+    return holder[0]
+
+
+def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> None:
+    """An error unless the pass with nothing changed equals the untouched one, bit by bit."""
+    seen = run_through(model, arguments, flow, Edits())
+    if not alike_outputs(output, seen.output):
+        raise RankfallError(
+            "the pass that is watched is not equal, bit by bit, to the untouched one: is something computed anew each time?"
+        )

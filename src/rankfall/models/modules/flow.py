@@ -1,0 +1,136 @@
+"""What is known of a residual stream: its layers, its branches, how its states are laid out, and where it begins and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from rankfall.models.frames import Call, Operation
+
+MIXES, TOKENWISE, CROSS = "mixes tokens", "token by token", "reads elsewhere"
+
+
+@dataclass(frozen=True)
+class BranchPart:
+    """One addition inside a branch that joins two parts side by side; `drop` is the operand that mixes no tokens, if only one does."""
+
+    operation: Operation
+    drop: int | None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One residual addition: state + branch."""
+
+    number: int  # 0, 1, ... in the stream
+    layer: int  # 1, 2, ...
+    operation: Operation
+    skip: int  # index of the operand that is the state
+    name: str  # of the module that computes it, within the layer
+    kind: str = TOKENWISE
+    forwards: bool = False  # a token changes later ones
+    backwards: bool = False  # and earlier ones
+    parallel: bool = False  # reads the state that entered the layer's other branch
+    parts: tuple[BranchPart, ...] = ()
+
+    @property
+    def mixes(self) -> bool:
+        return self.kind == MIXES
+
+
+@dataclass(frozen=True)
+class StreamEntry:
+    """Where the stream begins: the operation that makes its first state, or a tensor that is given to the model or is a weight of it."""
+
+    operation: Operation | None
+    tensor: Tensor | None
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the axes of a state (of the model's own shape) are samples, tokens and features."""
+
+    feature: int  # axis
+    samples: tuple[int, ...]  # axes
+    tokens: tuple[int, ...]  # axes
+    groups: int = 1  # samples that one axis of tokens holds, one after the other
+    strided: bool = False  # or by turns
+
+    def rows(self, state: Tensor) -> Tensor:
+        """(S, T, D)"""
+        feature = self.feature % state.dim()
+        count = state.dim() - 1
+        samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
+        tokens = [axis for axis in range(state.dim()) if axis not in samples and axis != feature]
+        moved = state.permute(*samples, *tokens, feature)
+        size = 1
+        for axis in samples:
+            size *= state.shape[axis]
+        flat = moved.reshape(size, -1, state.shape[feature])
+        if count and self.groups > 1:
+            if self.strided:
+                flat = flat.reshape(size, -1, self.groups, flat.shape[-1]).transpose(1, 2)
+            flat = flat.reshape(size * self.groups, -1, flat.shape[-1])
+        return flat
+
+    def like(self, rows: Tensor, state: Tensor) -> Tensor:
+        """States (S, T, D) in the model's own shape, that of `state`."""
+        feature = self.feature % state.dim()
+        samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
+        tokens = [axis for axis in range(state.dim()) if axis not in samples and axis != feature]
+        order = [*samples, *tokens, feature]
+        if self.groups > 1:
+            size = rows.shape[0] // self.groups
+            rows = rows.reshape(size, self.groups, -1, rows.shape[-1])
+            rows = rows.transpose(1, 2) if self.strided else rows
+        shaped = rows.reshape([state.shape[axis] for axis in order])
+        return shaped.permute([order.index(axis) for axis in range(state.dim())])
+
+
+@dataclass(frozen=True)
+class End:
+    """Where the state leaves a layer: a part of what a module returns."""
+
+    call: Call
+    path: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One residual stream."""
+
+    name: str
+    layers: tuple[str, ...]  # names of the modules
+    width: int
+    branches: tuple[Branch, ...]
+    entry: StreamEntry | None
+    ends: tuple[End | None, ...]  # of each layer; None: its last sum is the state
+    layout: Layout
+    attends: dict[Operation, int]  # softmaxes and fused attention -> the branch that they are in
+    scores: dict[Operation, int]  # products of queries and keys -> the same, where they are written out
+    post: bool = False  # a norm stands between one addition and the next state
+    skips: bool = True  # False: layers without additions; a branch is a call of a layer
+
+    @property
+    def depth(self) -> int:
+        return len(self.layers)
+
+    @property
+    def parallel(self) -> bool:
+        return any(branch.parallel or branch.parts for branch in self.branches)
+
+    @property
+    def causal(self) -> bool:
+        return any(one.mixes for one in self.branches) and not any(one.backwards for one in self.branches)
+
+    def of_layer(self, layer: int) -> list[Branch]:
+        return [branch for branch in self.branches if branch.layer == layer]
+
+    def summary(self) -> str:
+        """One line: what was found."""
+        kinds = [one.kind for one in self.branches]
+        tally = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (MIXES, TOKENWISE, CROSS) if kind in kinds)
+        return f"{len(kinds)} residual additions in {self.depth} layers ({tally}), width {self.width}"

@@ -1,0 +1,146 @@
+"""A module and an example of its inputs, as they are measured: a copy in evaluation mode on the CPU, and the arguments of a call."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.record import tensors_in
+
+CACHES = ("use_cache", "use_mems")
+PASS = "pass an example of its inputs: a tensor, a tuple of arguments, or a dict of keyword arguments"
+
+
+class NoStream(RankfallError):
+    """A module in which no residual stream is found."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of one call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def tensors(self) -> list[Tensor]:
+        return [tensor for _, tensor in tensors_in((self.args, self.kwargs))]
+
+    def told(self) -> str:
+        """Formats and shapes, for errors."""
+        shown = [f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}" for one in self.tensors()]
+        return ", ".join(shown) or "no tensor"
+
+
+def arguments_of(inputs: Any) -> Arguments:
+    """A tensor, a tuple or list of arguments, or a dict of keyword arguments, as the arguments of a call."""
+    if isinstance(inputs, Tensor):
+        found = Arguments((inputs,), {})
+    elif isinstance(inputs, Mapping):
+        found = Arguments((), dict(inputs))
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        found = Arguments(tuple(inputs), {})
+    else:
+        raise RankfallError(f"inputs is {'not given' if inputs is None else type(inputs).__name__}: {PASS}")
+    if not all(isinstance(name, str) for name in found.kwargs):
+        raise RankfallError(f"inputs has keys that are no names: {PASS}")
+    tensors = found.tensors()
+    if not tensors:
+        raise RankfallError(f"inputs has no tensor in it: {PASS}")
+    for tensor in tensors:
+        if tensor.device.type == "meta":
+            raise RankfallError(
+                "inputs is on the device meta, where tensors have no numbers: pass inputs=... on the CPU"
+            )
+        if not tensor.numel():
+            raise RankfallError(f"inputs has a tensor without entries, of shape {tuple(tensor.shape)}: {PASS}")
+    return found
+
+
+def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
+    """On the CPU, with real numbers in this format; nothing of the original is written to."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            value = value.detach().cpu()
+            return value.to(dtype) if value.is_floating_point() else value
+        if isinstance(value, dict):
+            return {key: change(item) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(change(item) for item in value)
+        return value
+
+    return Arguments(tuple(change(one) for one in arguments.args), change(arguments.kwargs))
+
+
+def uncompiled(model: Any) -> Any:
+    """What `torch.compile` was given; inside, too, the layers that were compiled one by one run as they were written."""
+    while isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
+        model = inner
+    return model
+
+
+def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy in evaluation mode on the CPU, in this format; weights that are tied stay tied."""
+    model = uncompiled(model)
+    for name, value in (*model.named_parameters(), *model.named_buffers()):
+        if value.device.type == "meta":
+            raise RankfallError(f"{name} is on the device meta, without numbers: make the model on the CPU")
+    try:
+        made = copy.deepcopy(model)
+    except Exception as error:  # whatever its own __deepcopy__ raises
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
+        raise RankfallError(f"{type(model).__name__} cannot be copied, and is not measured itself: {line}") from error
+    made = without_compiled(made).cpu().eval()
+    for module in made.modules():
+        for key, parameter in module._parameters.items():
+            if parameter is not None and parameter.is_floating_point():
+                parameter.data = parameter.data.to(dtype)  # in place of the data, so that tied weights stay tied
+                parameter.grad = None
+            del key
+        for key, buffer in module._buffers.items():
+            if buffer is not None and buffer.is_floating_point():
+                module._buffers[key] = buffer.to(dtype)
+    return made
+
+
+def without_compiled(model: nn.Module) -> nn.Module:
+    """Children that were compiled are replaced by what they were made of."""
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if child is not None and uncompiled(child) is not child:
+                parent._modules[name] = uncompiled(child)
+        if getattr(parent, "_compiled_call_impl", None) is not None:  # module.compile()
+            parent._compiled_call_impl = None
+    return model
+
+
+def called(model: nn.Module, arguments: Arguments) -> Any:
+    """One call, with the model's caches off."""
+    accepted = inspect.signature(model.forward).parameters
+    off = {name: False for name in CACHES if name in accepted and name not in arguments.kwargs}
+    return model(*arguments.args, **arguments.kwargs, **off)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Random states are afterwards as they were; meanwhile PyTorch's encoder layer runs operation by operation."""
+    python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        random.setstate(python)
+        np.random.set_state(numpy)
+        torch.set_rng_state(here)

@@ -1,0 +1,149 @@
+"""Which layer each residual addition of a stream belongs to.
+
+By the modules that are named, if any are; else by modules that are repeated: the outermost list of modules, or calls of one class,
+over which a stream is spread. Where additions stand in the forward of a model without modules for its layers, a layer is the shortest
+part that is repeated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import groupby
+from typing import Any
+
+from torch import nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.frames import Call
+from rankfall.models.modules.sums import Summand
+
+Group = list[Summand]
+Path = list[tuple[str, int]]
+
+
+def grouped(chain: list[Summand], model: nn.Module, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
+    """(name of the layer, its additions), in order; what lies before or after the layers is left out."""
+    paths = {item.node.index: path_of(item) for item in chain}
+    return spread(chain, 0, paths, model, mixes)
+
+
+def path_of(item: Summand) -> Path:
+    """From the model to the call of the addition: calls of modules, and the lists that hold them."""
+    path: Path = []
+    for call in item.node.stack:
+        parts = call.module.split(".") if call.module else []
+        known = len(path[-1][0].split(".")) if path and path[-1][0] else 0
+        for end in range(known + 1, len(parts)):
+            if parts[end - 1].isdigit():  # a list of modules that is no call itself
+                path.append((".".join(parts[:end]), -1))
+        path.append((call.module, call.number))
+    return path
+
+
+def spread(
+    chain: Group, depth: int, paths: dict[int, Path], model: nn.Module, mixes: dict[int, bool]
+) -> list[tuple[str, Group]]:
+    """Go down to where the additions are spread over several modules."""
+
+    def at(item: Summand) -> tuple[str, int] | None:
+        path = paths[item.node.index]
+        return path[depth] if depth < len(path) else None
+
+    groups = [(key, list(items)) for key, items in groupby(chain, key=at)]
+    if len(groups) == 1:
+        if groups[0][0] is None:
+            return periods(chain, mixes)
+        return spread(chain, depth + 1, paths, model, mixes)
+    named = [(key, items) for key, items in groups if key is not None]
+    repeated = [family(key, model) for key, _ in named]
+    usual = max(repeated, key=lambda one: (repeated.count(one), -repeated.index(one))) if repeated else None
+    layers = [(key, items) for (key, items), kind in zip(named, repeated) if kind == usual]
+    if len(layers) < 2:  # parts of a model that are not alike: the one with the most additions is the stack
+        key, largest = max(groups, key=lambda one: len(one[1]))
+        if key is None or len(largest) < 2 or all(len(items) == 1 for _, items in groups):
+            return periods(chain, mixes)
+        return spread(largest, depth + 1, paths, model, mixes)
+    if len({tuple(mixes[item.node.index] for item in items) for _, items in layers}) > 1 and all(
+        len(items) == 1 for _, items in layers
+    ):  # one addition each, attention and MLP by turns: parts of layers
+        return periods([item for _, items in layers for item in items], mixes)
+    found: list[tuple[str, Group]] = []
+    for key, items in layers:
+        inner = spread(items, depth + 1, paths, model, mixes) if len(items) > 1 else []
+        kinds = [tuple(mixes[one.node.index] for one in part) for _, part in inner]
+        # a stage of blocks: parts that are alike, each with more than one addition
+        whole = len(inner) < 2 or min(map(len, kinds)) < 2 or len(set(kinds)) > 1 or sum(map(len, kinds)) < len(items)
+        found += [(key[0] if key else "", items)] if whole or inner[0][0].startswith("addition ") else inner
+    return found
+
+
+def family(key: tuple[str, int] | None, model: nn.Module) -> str:
+    """What makes two calls alike: a place in one list of modules, or else one class."""
+    name = key[0] if key else ""
+    if re.search(r"(^|\.)\d+$", name):
+        return re.sub(r"\d+$", "#", name)
+    try:
+        return type(model.get_submodule(name)).__name__
+    except AttributeError:
+        return name
+
+
+def periods(chain: Group, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
+    """Layers of additions that no module holds: the shortest pattern of kinds that is repeated, else from mixer to mixer."""
+    kinds = [mixes[item.node.index] for item in chain]
+    starts = [n for n, kind in enumerate(kinds) if kind and (n == 0 or not kinds[n - 1])]
+    period = next(
+        (p for p in range(1, len(kinds) // 2 + 1) if len(kinds) % p == 0 and kinds == kinds[:p] * (len(kinds) // p)),
+        None,
+    )
+    if period is not None:
+        starts = list(range(0, len(kinds), period))
+    starts = starts if starts and starts[0] == 0 else [0, *starts]
+    ends = [*starts[1:], len(chain)]
+    return [(f"addition {a + 1}" + (f" to {b}" if b > a + 1 else ""), chain[a:b]) for a, b in zip(starts, ends)]
+
+
+def named_blocks(model: nn.Module, blocks: Any) -> list[str]:
+    """Names of the modules that are meant: by name, by a name of a list of them, by class name, or as modules."""
+    names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
+    known = dict(model.named_modules(remove_duplicate=False))
+    wanted = [blocks] if isinstance(blocks, str | nn.Module | type) else list(blocks)
+    found: list[str] = []
+    for one in wanted:
+        if isinstance(one, nn.Module):
+            if id(one) not in names:
+                raise RankfallError(
+                    f"blocks: {type(one).__name__} is no module of this model; pass names or modules of it"
+                )
+            found += children_of(names[id(one)], known)
+        elif isinstance(one, str) and one in known:
+            found += children_of(one, known)
+        else:
+            kind = one if isinstance(one, str) else getattr(one, "__name__", str(one))
+            alike = [name for name, module in known.items() if type(module).__name__ == kind]
+            if not alike:
+                near = get_close_matches(kind, [*known, *{type(module).__name__ for module in known.values()}], n=1)
+                hint = f"; the nearest is {near[0]!r}" if near and near[0] else ""
+                raise RankfallError(f"blocks: there is no module or class {kind!r} in this model{hint}")
+            found += alike
+    return found
+
+
+def children_of(name: str, known: dict[str, nn.Module]) -> list[str]:
+    """A list of modules is the modules in it."""
+    module = known[name]
+    if isinstance(module, nn.ModuleList | nn.Sequential):
+        return [f"{name}.{key}" if name else key for key in module._modules]
+    return [name]
+
+
+def in_blocks(chain: Group, blocks: Iterable[str]) -> list[tuple[str, Group]]:
+    """Layers by the calls of modules that are named."""
+    chosen = set(blocks)
+
+    def at(item: Summand) -> Call | None:
+        return next((call for call in item.node.stack if call.module in chosen), None)
+
+    return [(key.module, list(items)) for key, items in groupby(chain, key=at) if key is not None]

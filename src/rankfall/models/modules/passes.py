@@ -1,0 +1,234 @@
+"""A pass in which the residual additions of one stream are seen and changed.
+
+`edit(branch, state, value)` is asked at every addition state + value and returns the sum to go on with, or None for the model's own, which
+is then computed by the very same operation. Nothing of the model is changed: a mode intercepts the additions, hooks know the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from rankfall.errors import RankfallError
+from rankfall.models.forward import in_float64
+from rankfall.models.frames import Call, Frames, Operation
+from rankfall.models.modules.flow import Branch, BranchPart, End, Flow
+from rankfall.models.modules.given import Arguments, called
+from rankfall.models.modules.trace import ADD, ANY, ATTEND, summands
+from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, tensors_in
+from rankfall.models.surgery import put
+
+Edit = Callable[[Branch, Tensor, Tensor], Tensor | None]
+
+
+@dataclass
+class Edits:
+    """What a pass does to a stream; each may be left out."""
+
+    edit: Edit | None = None
+    enter: Callable[[Tensor], Tensor] | None = None  # given the tensor that the stream begins with
+    drop: Callable[[Branch], bool] | None = (
+        None  # whether a branch is left out, with a norm that follows it in its layer
+    )
+    keep_parts: bool = True  # False: parts of branches that mix no tokens are left out
+    join: Callable[[BranchPart, Tensor, Tensor], None] | None = None  # sees the parts of a branch
+    attend: Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any] | None = None  # may compute attention itself
+    score: Callable[[int, list[Tensor]], None] | None = None  # sees queries and keys
+    partial: bool = False  # the pass ends with the last branch
+    copies: bool = False  # x += f makes a new tensor, so that the old one can be differentiated
+
+
+class Enough(Exception):
+    """Ends a pass whose branches were all met: what follows may depend on the state in other ways (how many frames are spoken)."""
+
+
+@dataclass
+class PassSeen:
+    """What a pass gave."""
+
+    states: list[Tensor] = field(default_factory=list)  # of layers 0 .. L, in the model's own shape
+    output: Any = None
+    exits: dict[int, Tensor] = field(
+        default_factory=dict
+    )  # layer -> the tensor that leaves it, from which later ones are made
+
+
+class Editor(TorchFunctionMode):
+    """Follows one stream while it is active."""
+
+    def __init__(self, flow: Flow, edits: Edits, frames: Frames) -> None:
+        super().__init__()
+        self.states: dict[int, Tensor] = {}
+        self.exits: dict[int, Tensor] = {}
+        self.met: set[int] = set()
+        self._flow, self._edits, self._frames = flow, edits, frames
+        self._branches: Mapping[Operation, Branch] = {one.operation: one for one in flow.branches}
+        self._first = {one.layer: one.number for one in reversed(flow.branches)}
+        self._parts = {part.operation: part for one in flow.branches for part in one.parts}
+        self._last: Tensor | None = None
+        self._without: dict[
+            int, Tensor
+        ] = {}  # layer -> the state that its last branch, left out, would have been added to
+        self._ends = {end.call: (layer, end) for layer, end in enumerate(flow.ends, 1) if end is not None}
+        entry = flow.entry
+        self._entry = entry.operation if entry is not None else None
+        self._given = entry.tensor if entry is not None and entry.operation is None else None
+        self._replaced: Tensor | None = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        here = [self._frames.operation(ANY)]
+        if self._given is not None and self._edits.enter is not None:
+            args, kwargs = self._exchanged(args, kwargs)
+        if func in ADDS:
+            operation = self._frames.operation(ADD)
+            here.append(operation)
+            branch = self._branches.get(operation) if operation is not None else None
+            if branch is not None:
+                return self._addition(branch, func, args, kwargs)
+            part = self._parts.get(operation) if operation is not None else None
+            if part is not None:
+                return self._part(part, func, args, kwargs)
+        elif func in SOFTMAX or func in FUSED_ATTENTION:
+            operation = self._frames.operation(ATTEND)
+            here.append(operation)
+            number = self._flow.attends.get(operation) if operation is not None else None
+            if number is not None and self._edits.attend is not None:
+                return self._edits.attend(number, func, args, kwargs)
+        if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
+            self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
+        result = in_float64(func, args, kwargs)
+        if (
+            self._entry is not None
+            and self._entry in here
+            and self._edits.enter is not None
+            and isinstance(result, Tensor)
+        ):
+            return self._edits.enter(result)
+        return result
+
+    def _exchanged(self, args: Any, kwargs: Any) -> Any:
+        given, enter = self._given, self._edits.enter
+        assert given is not None and enter is not None
+
+        def change(value: Any) -> Any:
+            if value is given:
+                if self._replaced is None:
+                    self._replaced = enter(given)
+                return self._replaced
+            if type(value) in (tuple, list):
+                return type(value)(change(one) for one in value)
+            return value
+
+        return tuple(change(one) for one in args), {key: change(one) for key, one in kwargs.items()}
+
+    def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
+        pair = summands(args, kwargs)
+        if pair is None:
+            raise RankfallError(
+                f"the addition of {branch.name} in layer {branch.layer} adds no two tensors in this pass"
+            )
+        state, value = pair if branch.skip == 0 else (pair[1], pair[0])
+        in_place = func.__name__ in IN_PLACE
+        if in_place:
+            state, value = state.clone(), value.clone()
+        if self._first[branch.layer] == branch.number:
+            self.states[branch.layer - 1] = state
+        self.met.add(branch.number)
+        alpha = kwargs.get("alpha", 1)
+        # with `alpha`, the second operand is counted so many times: the branch, or the state
+        weighted = value * alpha if alpha != 1 and branch.skip == 0 else value
+        self._without.pop(branch.layer, None)
+        if self._edits.drop is not None and self._edits.drop(branch):
+            total: Tensor | None = state
+            self._without[branch.layer] = state
+        else:
+            total = self._edits.edit(branch, state, weighted) if self._edits.edit is not None else None
+        if total is not None and not total.is_contiguous() and pair[0].is_contiguous():
+            total = total.contiguous()  # as a sum is: what follows may view it in another shape
+        if total is None:
+            total = func(*args, **kwargs)
+        elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
+            total = pair[0].copy_(total)
+        self._last = self.exits[branch.layer] = total
+        self._perhaps_enough()
+        return total
+
+    def _perhaps_enough(self) -> None:
+        if self._edits.partial and len(self.met) == len(self._flow.branches):
+            raise Enough
+
+    def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
+        pair = summands(args, kwargs)
+        assert pair is not None
+        if self._edits.join is not None:
+            self._edits.join(part, *pair)
+        if part.drop is None or self._edits.keep_parts:
+            return func(*args, **kwargs)
+        kept = pair[1 - part.drop]
+        return pair[0].copy_(kept) if func.__name__ in IN_PLACE and kept is not pair[0] else kept
+
+    def leave(self, call: Call, inputs: Any, output: Any) -> Any:
+        """For Frames: the state that leaves a layer. Its own arithmetic is not intercepted."""
+        layer, end = self._ends.get(call, (0, None))
+        if end is None:
+            return None
+        with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
+            if not self._flow.skips:
+                output = self._block(self._flow.branches[layer - 1], end, inputs, output)
+            found = dict(tensors_in(output))
+            without = self._without.pop(layer, None)
+            if without is not None and end.path in found and found[end.path].shape == without.shape:
+                output = put(output, end.path, without)
+                found[end.path] = without
+            if end.path in found:
+                self.exits[layer] = found[end.path]
+                if layer == self._flow.depth:
+                    self.states[layer] = found[end.path]
+            return output
+
+    def _block(self, branch: Branch, end: End, inputs: Any, output: Any) -> Any:
+        """A layer without additions: what it is given is the state, what it returns the branch."""
+        state = next((tensor for _, tensor in tensors_in(inputs)), None)
+        value = dict(tensors_in(output)).get(end.path)
+        if state is None or value is None:
+            return output
+        self.met.add(branch.number)
+        self.states[branch.layer - 1] = state
+        total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
+        self._last = value if total is None else total
+        self._perhaps_enough()
+        return output if total is None else put(output, end.path, total)
+
+    def finish(self) -> list[Tensor]:
+        """The states of all layers; an error unless every addition of the stream was met."""
+        missing = [one for one in self._flow.branches if one.number not in self.met]
+        if missing:
+            raise RankfallError(
+                f"{len(missing)} of {len(self._flow.branches)} residual additions did not happen in this pass; first: "
+                f"{missing[0].name} of layer {missing[0].layer}: does the model do something else each time?"
+            )
+        if self._flow.depth not in self.states:
+            assert self._last is not None
+            self.states[self._flow.depth] = self._last
+        return [self.states[layer] for layer in range(self._flow.depth + 1)]
+
+
+def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassSeen:
+    """One pass. With `grad`, what is seen can be differentiated."""
+    holder: list[Editor] = []
+    with (
+        torch.set_grad_enabled(grad),
+        Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames,
+    ):
+        holder.append(Editor(flow, edits, frames))
+        output = None
+        with holder[0], suppress(Enough):
+            output = called(model, arguments)
+    return PassSeen(holder[0].finish(), output, holder[0].exits)

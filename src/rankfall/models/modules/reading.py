@@ -1,0 +1,119 @@
+"""From a recorded pass to streams: which chains are streams, what they are called, and which cannot be measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.graph import Graph
+from rankfall.models.modules.blocks import stream_of_blocks
+from rankfall.models.modules.branches import attends, draft, finished
+from rankfall.models.modules.flow import Flow
+from rankfall.models.modules.given import Arguments, NoStream
+from rankfall.models.modules.layers import Group, grouped, in_blocks
+from rankfall.models.modules.mixing import mixing
+from rankfall.models.modules.sums import chains, residual_sums
+from rankfall.models.modules.trace import Tracer
+
+
+def streams_of(
+    model: nn.Module, arguments: Arguments, tracer: Tracer, names: list[str] | None, name: str
+) -> list[Flow]:
+    """The streams, the longest first, each with its layers and what its branches do."""
+    graph = Graph(tracer.nodes)
+    found = residual_sums(graph)
+    chosen = chains(graph, found)
+    if names is not None:
+        chosen = [kept for chain in chosen if (kept := [one for _, part in in_blocks(chain, names) for one in part])]
+    if max(map(len, chosen), default=0) <= 1:
+        alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
+        if alone is not None and alone.depth > len(chosen[0] if chosen else []):
+            return checked([alone], name)
+    if not chosen:
+        where = f" in blocks {', '.join(names[:3])}" if names else ""
+        raise NoStream(
+            f"{name} has no residual additions x + f(x){where} among its {len(graph.nodes)} operations: if its layers have skips, "
+            "they are hidden from PyTorch (TorchScript, a kernel of its own); if they have none, name the layers by blocks="
+        )
+    flows = []
+    for chain in chosen:
+        flow = draft(graph, tracer, chain)
+        tried = mixing(model, arguments, flow)
+        mixes = {
+            item.node.index: tried[n].mixes if tried[n].tried else attends(graph, item) for n, item in enumerate(chain)
+        }
+        layers = in_blocks(chain, names) if names is not None else grouped(chain, model, mixes)
+        flows.append(finished(graph, tracer, chain, layers, tried, flow, first_size(arguments)))
+    flows = named_apart(flows)
+    if names is None:
+        refuse_changing(flows, graph, chosen, name)
+    return checked(flows, name)
+
+
+def checked(flows: list[Flow], name: str) -> list[Flow]:
+    """Those that have tokens; an error where none has."""
+    short = [flow for flow in flows if flow.depth >= 1 and tokens_of(flow) > 1]
+    if not short:
+        flow = flows[0]
+        raise RankfallError(
+            f"{name} has one token a sample (states of shape {flow.entry.shape if flow.entry else ()}): what all tokens share is all there "
+            "is; pass inputs=... with two tokens or more"
+        )
+    return short
+
+
+def tokens_of(flow: Flow) -> int:
+    shape = flow.entry.shape if flow.entry is not None else ()
+    count = 1
+    for axis in flow.layout.tokens:
+        count *= shape[axis] if axis < len(shape) else 1
+    return count // flow.layout.groups
+
+
+def first_size(arguments: Arguments) -> int:
+    first = arguments.tensors()[0]
+    return int(first.shape[0]) if first.dim() else 1
+
+
+def named_apart(flows: list[Flow]) -> list[Flow]:
+    """Streams are called by what their layers' names have in common, and differ by: encoder, decoder."""
+    if len(flows) == 1:
+        return flows
+    ways = [flow.layers[0].split(".") if flow.layers else [""] for flow in flows]
+    named: list[Flow] = []
+    for flow, way in zip(flows, ways):
+        others = [other for other in ways if other is not way]
+        short = next((n for n in range(len(way)) if all(way[: n + 1] != other[: n + 1] for other in others)), None)
+        name = ".".join(way[: short + 1]) if short is not None else ".".join(way)
+        name = name or f"stream {len(named) + 1}"
+        taken = [one.name for one in named]
+        named.append(replace(flow, name=name if name not in taken else f"{name} ({taken.count(name) + 1})"))
+    return named
+
+
+def refuse_changing(flows: list[Flow], graph: Graph, chosen: list[Group], name: str) -> None:
+    """An error where one stack of like layers changes its width on the way, as pyramids do."""
+    for n, (flow, chain) in enumerate(zip(flows, chosen)):
+        for other, following in zip(flows[n + 1 :], chosen[n + 1 :]):
+            if flow.width == other.width:
+                continue
+            linked = graph.above(chain[-1].node.index, following[0].node.index) or graph.above(
+                following[-1].node.index, chain[0].node.index
+            )
+            if linked and kinds_of(chain) & kinds_of(following):
+                raise RankfallError(
+                    f"{name}'s stream changes its width from {min(flow.width, other.width)} to {max(flow.width, other.width)}: the "
+                    f"states of two widths make no curve; pass blocks= with the layers of one width, for example {flow.layers[0]!r} to "
+                    f"{flow.layers[-1]!r}"
+                )
+
+
+def kinds_of(chain: Group) -> set[str]:
+    """The places of additions in like layers: names of modules without numbers."""
+    return {
+        ".".join(part if not part.isdigit() else "#" for part in item.node.stack[-1].module.split("."))
+        for item in chain
+        if item.node.stack
+    }

@@ -1,0 +1,142 @@
+"""The residual additions of a recorded pass, and the streams that they make: chains in which each adds to what the one before it left.
+
+An addition is residual where one operand is an ancestor of the other: X and f(X). It belongs to the stream of the addition whose sum
+its state is, up to a norm, a scale or a change of layout; a map in between (a linear one, a convolution, attention) begins another
+stream. Rotary positions and recurrences inside a branch have such additions too: a chain within one branch of another is no stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rankfall.models.graph import Graph, size_of
+from rankfall.models.modules.trace import MAPS
+from rankfall.models.record import Node
+
+
+@dataclass
+class Summand:
+    """One residual addition: which operand is the state, which the branch."""
+
+    node: Node
+    skip: int  # index of the operand that is the state
+    state: int
+    branch: int
+    source: int  # where what the branch reads was computed
+    parallel: bool = False  # the branch reads what an earlier addition of the layer read
+    before: int | None = None  # the addition whose sum the state is
+    terms: list[int] = field(default_factory=list)  # additions that join parts of the branch that are side by side
+
+
+def residual_sums(graph: Graph) -> dict[int, Summand]:
+    """Node -> residual addition, of any shape, anywhere in the pass."""
+    found: dict[int, Summand] = {}
+    for node in graph.nodes:
+        if node.operands is None or node.operation is None or len(node.shape) < 2:
+            continue
+        left, right = (graph.nodes[operand] for operand in node.operands)
+        if size_of(left) != size_of(node) or size_of(right) != size_of(node) or node.shape[-1] < 2:
+            continue
+        sources = (graph.source(left.index), graph.source(right.index))
+        is_skip = [
+            sources[side] != other.index and graph.above(sources[side], other.index)
+            for side, other in ((0, right), (1, left))
+        ]
+        if is_skip[0] != is_skip[1]:
+            skip = 0 if is_skip[0] else 1
+            state, branch = node.operands[skip], node.operands[1 - skip]
+            found[node.index] = Summand(node, skip, state, branch, sources[skip])
+            found[node.index].terms = joined(graph, branch, sources[skip], found)
+            continue
+        for side in (0, 1):  # (X + A(X)) + M(X): the second branch joins after the first
+            earlier, other = found.get(sources[side]), node.operands[1 - side]
+            if earlier is not None and not is_skip[0] and graph.above(earlier.source, other):
+                found[node.index] = Summand(node, side, node.operands[side], other, earlier.source, parallel=True)
+                break
+    for item in found.values():
+        item.before = linked(graph, item, found)
+    return found
+
+
+def joined(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
+    """Additions A + M by which a branch is made of parts, each computed from the state."""
+    made = graph.source(branch)
+    node = graph.nodes[made]
+    if node.operands is None or node.operation is None or made in found:
+        return []
+    if any(size_of(graph.nodes[one]) != size_of(node) or not graph.above(source, one) for one in node.operands):
+        return []
+    if source in map(graph.source, node.operands):
+        return []
+    return [made] + [term for one in node.operands for term in joined(graph, one, source, found)]
+
+
+def linked(graph: Graph, item: Summand, found: dict[int, Summand]) -> int | None:
+    """The addition whose sum a state is, up to a norm, a scale and layout."""
+    seen, front = {item.state}, [item.state]
+    while front:
+        following: list[int] = []
+        for here in front:
+            node = graph.nodes[here]
+            if here in found and here != item.node.index:
+                return here if alike(found[here].node, item.node) else None
+            if node.op not in MAPS:
+                following += [one for one in node.parents if one not in seen]
+                seen.update(node.parents)
+        front = list(dict.fromkeys(following))
+    return None
+
+
+def alike(one: Node, other: Node) -> bool:
+    """Whether two states can be of one stream: of one width."""
+    return (len(one.shape) == len(other.shape) and one.shape[-1] == other.shape[-1]) or size_of(one) == size_of(other)
+
+
+def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
+    """The streams, the longest first, each in order of execution."""
+    left, made = dict(found), []
+    while left:
+        length: dict[int, int] = {}
+        for index in sorted(left):
+            before = left[index].before
+            length[index] = 1 + (length.get(before, 0) if before is not None else 0)
+        last: int | None = max(sorted(left), key=lambda index: (length[index], index))
+        chain = []
+        while last is not None and last in left:
+            chain.append(left[last])
+            last = left[last].before
+        for item in chain:
+            del left[item.node.index]
+        made.append(chain[::-1])
+    kept = [chain for chain in made if not any(within(graph, chain, other) for other in made if other is not chain)]
+    longest = max((len(chain) for chain in kept), default=0)
+    # one addition alone beside a stream is a head, an embedding or a part of a branch
+    return [chain for chain in kept if len(chain) > 1 or longest == 1]
+
+
+def within(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
+    """Whether a chain is computed inside one branch of another."""
+    if len(other) < min(2, len(chain)) or (len(chain) == len(other) == 1 and chain[0].node.index > other[0].node.index):
+        return False
+    for item in other:
+        inside = (
+            graph.above(one.node.index, item.branch) and graph.above(item.source, one.node.index) for one in chain
+        )
+        if all(inside):
+            return True
+    return False
+
+
+def reaches(graph: Graph, start: int, stop: int, targets: Iterable[int]) -> bool:
+    """Whether one of the targets is above `start` on a way that does not pass `stop`."""
+    wanted, seen, front = set(targets), {start, stop}, [start]
+    while front:
+        following = []
+        for here in front:
+            if here in wanted:
+                return True
+            following += [one for one in graph.nodes[here].parents if one not in seen]
+            seen.update(graph.nodes[here].parents)
+        front = following
+    return False

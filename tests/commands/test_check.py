@@ -1,0 +1,152 @@
+"""Guards `rankfall check`: what it prints, its exit codes, and the lines that say what is missing."""
+
+import json
+import textwrap
+
+import pytest
+
+from rankfall.cli import main
+
+MODEL = """
+import torch
+from torch import nn
+from beside_the_model import WIDTH
+
+def build(depth=2):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(WIDTH, 2, 16, batch_first=True)
+    return nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
+
+def batch():
+    return torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(1))
+
+kept = {"src": batch()}
+
+def both():
+    return build(), kept
+
+def with_arguments(width):
+    return width
+
+def a_list():
+    return [1]
+
+def fails():
+    raise ValueError("no weights here")
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    (tmp_path / "beside_the_model.py").write_text("WIDTH = 8\n")
+    file = tmp_path / "mymodel.py"
+    file.write_text(textwrap.dedent(MODEL))
+    return file
+
+
+def ran(capsys, *arguments):
+    code = main(["check", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("inputs", ["batch", "kept"])
+def test_a_module_of_a_file_is_checked_and_what_runs_is_said(model, inputs, capsys):
+    code, out, err = ran(capsys, f"{model}:build", "--inputs", f"{model}:{inputs}")
+    assert code == 0
+    assert err == f"check: runs {model}: build(), and {model}:{inputs} for the inputs\n"
+    assert "4 residual additions in 2 layers (2 mixes tokens, 2 token by token), width 8; 2 x 6 tokens" in out
+    assert "branches times 1/sqrt(4)" in out and "None of 8 changes" in out
+
+
+def test_a_function_may_return_the_module_with_its_inputs(model, capsys):
+    one = ran(capsys, f"{model}:both")
+    other = ran(capsys, f"{model}:build", "--inputs", f"{model}:batch")
+    assert one[0] == 0 and one[1].partition(":")[2] == other[1].partition(":")[2]
+
+
+def test_json_has_every_number_and_what_failed(model, capsys):
+    code, out, _ = ran(
+        capsys,
+        f"{model}:both",
+        "--json",
+        "--fail-if",
+        "residual_last < 2",
+        "--fail-if",
+        "residual_last < 0",
+        "--no-changes",
+    )
+    found = json.loads(out)
+    (stream,) = found["streams"]
+    assert code == 1
+    assert [layer["layer"] for layer in stream["layers"]] == [0, 1, 2]
+    last = stream["layers"][-1]["residual"]
+    assert found["failed"] == [{"condition": "residual_last < 2", "stream": "", "value": last}]
+    assert stream["variants"]["transformer"][-1] == last
+    assert stream["interventions"] == []
+
+
+def test_a_condition_that_holds_is_status_1_and_one_that_does_not_is_0(model, capsys):
+    code, out, _ = ran(capsys, f"{model}:both", "--no-changes", "--fail-if", "residual_last < 1.5")
+    assert code == 1 and "fails: residual_last < 1.5: it is 1." in out
+    assert ran(capsys, f"{model}:both", "--no-changes", "--fail-if", "residual_last < 0.01")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("buld", "mymodel.py has no 'buld'; did you mean 'build'?"),
+        (
+            "with_arguments",
+            "mymodel.py:with_arguments needs the arguments width: write a function without arguments that calls it",
+        ),
+        (
+            "a_list",
+            "mymodel.py:a_list gives list, not an nn.Module: FILE.py:FUNCTION, a function without arguments that returns",
+        ),
+        ("fails", "mymodel.py:fails() fails: ValueError: no weights here"),
+        ("build", "mymodel.py:build needs an example of its inputs: --inputs mymodel.py:NAME"),
+        ("", "write FILE.py:NAME, for example mymodel.py:build"),
+    ],
+)
+def test_what_a_file_lacks_is_one_line(model, name, said, capsys):
+    code, out, err = ran(capsys, f"{model}:{name}")
+    assert code == 2 and out == ""
+    line = err.splitlines()[-1]
+    assert line.startswith("error: ") and said in line
+
+
+def test_a_file_that_is_not_there_or_fails_is_one_line(tmp_path, capsys):
+    code, _, err = ran(capsys, f"{tmp_path}/no.py:build")
+    assert code == 2 and "there is no file" in err
+    (tmp_path / "broken.py").write_text("import no_such_package\n")
+    code, _, err = ran(capsys, f"{tmp_path}/broken.py:build")
+    assert code == 2 and "broken.py fails when it is imported: ModuleNotFoundError" in err
+
+
+def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
+    shared = "depth: 3, width: 16, heads: 2"
+    (tmp_path / "c.yaml").write_text(
+        "tasks: {sorting: {length: 4}}\ntrainings: {init: {epochs: 0}}\n"
+        "grid: [{task: sorting, architecture: deep, training: init, seed: 0}]\n"
+        f"architectures:\n  bare: {{residual: none, mlp: none, norm: none, {shared}}}\n  deep: {{residual: add, mlp: gelu, {shared}}}\n"
+    )
+    code, out, err = ran(capsys, f"{tmp_path}/c.yaml:deep", "--length", 8)
+    assert code == 0 and "builds architecture deep of" in err
+    assert "6 residual additions in 3 layers" in out and "4 x 8 tokens" in out
+    code, out, _ = ran(capsys, f"{tmp_path}/c.yaml:bare", "--length", 8, "--fail-if", "residual_last < 1e-6")
+    assert code == 1 and "The tokens become one vector" in out and "a skip around each layer" in out
+    code, _, err = ran(capsys, f"{tmp_path}/c.yaml:dep")
+    assert code == 2 and "has no architecture 'dep'; did you mean 'deep'?" in err
+
+
+@pytest.mark.slow
+def test_a_type_of_the_library_is_checked_small(capsys):
+    code, out, err = ran(capsys, "gpt2", "--small", "--no-changes", "--length", 12)
+    assert code == 0 and "builds gpt2 at small size" in err
+    assert (
+        "8 residual additions in 4 layers (4 mixes tokens, 4 token by token), width 32; 2 x 12 tokens; one way" in out
+    )
+    code, _, err = ran(capsys, "llama")
+    assert code == 2 and "billion weights: --small, or --set" in err
+    code, _, err = ran(capsys, "lama", "--small")
+    assert code == 2 and "did you mean 'llama'?" in err

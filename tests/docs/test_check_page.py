@@ -1,0 +1,52 @@
+"""Guards docs/check.md: its file is made, its commands and its examples run, and what it says of the model is what comes out."""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+
+from rankfall.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "check.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "mymodel.py").write_text(PYTHON[0])
+    (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_page_runs(command, folder, capsys):
+    words = shlex.split(command, comments=True)
+    assert words[:2] == ["rankfall", "check"]
+    assert main(words[1:]) == (1 if "status 1" in command else 0)
+    out = capsys.readouterr().out
+    assert "residual additions" in out
+    if command == COMMANDS[0]:
+        verdict = re.findall(r"```\n(The tokens .*?)\n```", PAGE, re.DOTALL)[0]
+        assert verdict == out[out.index("The tokens ") :].strip()
+        headings = out.splitlines()[2].split("  ")
+        shown = {one.strip() for one in headings} - {"", "layer"}
+        table = PAGE[PAGE.index("| column |") : PAGE.index("A column that has no value")]
+        assert shown <= set(re.findall(r"`([^`]+)`", table))
+
+
+def test_every_example_of_the_page_runs(folder):
+    runner, names = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), {}
+    exec(PYTHON[0], names)
+    torch.manual_seed(0)
+    assert len(PYTHON) >= 6
+    for number, example in enumerate(PYTHON[1:]):
+        test = doctest.DocTestParser().get_doctest(example, names, f"example {number}", "docs/check.md", 0)
+        runner.run(test, clear_globs=False)
+        names.update(test.globs)
+    assert runner.summarize(verbose=False).failed == 0

@@ -1,0 +1,287 @@
+"""Modules of ten kinds as people write them, small: what any module means in the tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+WIDTH, LAYERS, TOKENS, VOCABULARY = 16, 4, 9, 50
+
+
+class RMS(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).type_as(x) * self.weight
+
+
+def rotated(x: Tensor) -> Tensor:
+    """Rotary positions. x (B, H, T, d)"""
+    half = x.shape[-1] // 2
+    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] / 100 ** (torch.arange(half, dtype=x.dtype) / half)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+
+class RotaryAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (one.unflatten(-1, (2, -1)).transpose(1, 2) for one in self.qkv(x).chunk(3, -1))
+        y = F.scaled_dot_product_attention(rotated(q), rotated(k), v, is_causal=True)
+        return self.out(y.transpose(1, 2).flatten(-2))
+
+
+class SwiGLU(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(WIDTH, 24), nn.Linear(WIDTH, 24), nn.Linear(24, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.attention, self.norm2, self.mlp = RMS(WIDTH), RotaryAttention(), RMS(WIDTH), SwiGLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Decoder(nn.Module):
+    """RoPE, RMSNorm, SwiGLU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, WIDTH)
+        self.blocks = nn.ModuleList(DecoderBlock() for _ in range(LAYERS))
+        self.norm, self.head = RMS(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return {"logits": self.head(self.norm(x))}
+
+
+class NanoBlock(nn.Module):
+    """The shape of nanoGPT's: attention written out, weights of a softmax, dropout, one map for queries, keys and values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.c_attn, self.c_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH), nn.Dropout(0.1))
+        self.register_buffer("mask", torch.tril(torch.ones(TOKENS, TOKENS)))
+
+    def attend(self, x: Tensor) -> Tensor:
+        q, k, v = (one.unflatten(-1, (2, -1)).transpose(1, 2) for one in self.c_attn(x).split(WIDTH, 2))
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        weights = F.softmax(scores.masked_fill(self.mask == 0, float("-inf")), dim=-1)
+        return self.c_proj((F.dropout(weights, 0.1, self.training) @ v).transpose(1, 2).flatten(-2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attend(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class NanoGPT(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.transformer = nn.ModuleDict(
+            {
+                "wte": nn.Embedding(VOCABULARY, WIDTH),
+                "wpe": nn.Embedding(TOKENS, WIDTH),
+                "h": nn.ModuleList(NanoBlock() for _ in range(LAYERS)),
+                "ln_f": nn.LayerNorm(WIDTH),
+            }
+        )
+        self.lm_head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+
+    def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        x = self.transformer["wte"](idx) + self.transformer["wpe"](torch.arange(idx.shape[1]))
+        for block in self.transformer["h"]:
+            x = block(x)
+        logits = self.lm_head(self.transformer["ln_f"](x))
+        loss = None if targets is None else F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return logits, loss
+
+
+class MixerBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.tokens = nn.Sequential(nn.Linear(16, 20), nn.GELU(), nn.Linear(20, 16))
+        self.channels = nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.tokens(self.norm1(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.channels(self.norm2(x))
+
+
+class Mixer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = nn.Conv2d(3, WIDTH, 4, 4)
+        self.blocks = nn.Sequential(*(MixerBlock() for _ in range(LAYERS)))
+        self.head = nn.Linear(WIDTH, 10)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        return self.head(self.blocks(self.patch(pictures).flatten(2).transpose(1, 2)).mean(1))
+
+
+class ViT(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch, self.cls = nn.Conv2d(3, WIDTH, 4, 4), nn.Parameter(torch.randn(1, 1, WIDTH))
+        self.places = nn.Parameter(torch.randn(1, 17, WIDTH) * 0.02)
+        layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, batch_first=True, norm_first=True, activation="gelu")
+        self.encoder = nn.TransformerEncoder(layer, LAYERS, norm=nn.LayerNorm(WIDTH), enable_nested_tensor=False)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        x = self.patch(pictures).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls.expand(len(x), -1, -1), x], 1) + self.places
+        return self.encoder(x)[:, 0]
+
+
+class GraphLayer(nn.Module):
+    """Attention among neighbours of a graph, on (nodes, width), without an axis of samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.ff = nn.Sequential(nn.Linear(WIDTH, 32), nn.ReLU(), nn.Linear(32, WIDTH))
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        source, target = edges
+        scores = (self.q(x)[target] * self.k(x)[source]).sum(-1) / 4
+        weights = torch.exp(scores - scores.max())
+        total = torch.zeros(len(x), dtype=x.dtype).index_add_(0, target, weights) + 1e-9
+        message = torch.zeros_like(x).index_add_(0, target, weights[:, None] * self.v(x)[source])
+        x = self.norm1(x + message / total[:, None])
+        return self.norm2(x + self.ff(x))
+
+
+class GraphTransformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = nn.Linear(5, WIDTH)
+        self.layers = nn.ModuleList(GraphLayer() for _ in range(LAYERS))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = self.inside(x)
+        for layer in self.layers:
+            x = layer(x, edge_index)
+        return x
+
+
+class PerceiverLayer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cross = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
+        self.own = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
+        self.ff = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH))
+
+    def forward(self, latents: Tensor, given: Tensor) -> Tensor:
+        latents = latents + self.cross(self.norms[0](latents), given, given)[0]
+        y = self.norms[1](latents)
+        latents = latents + self.own(y, y, y)[0]
+        return latents + self.ff(self.norms[2](latents))
+
+
+class Perceiver(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.latents, self.inside = nn.Parameter(torch.randn(6, WIDTH)), nn.Linear(5, WIDTH)
+        self.layers = nn.ModuleList(PerceiverLayer() for _ in range(LAYERS))
+
+    def forward(self, given: Tensor) -> Tensor:
+        y, x = self.inside(given), self.latents.expand(len(given), -1, -1)
+        for layer in self.layers:
+            x = layer(x, y)
+        return x.mean(1)
+
+
+class Recurrent(nn.Module):
+    """A gated linear recurrence over tokens, as state-space models have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.gate, self.out = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        decay, value = torch.sigmoid(self.gate(x)), self.inside(x)
+        state, found = torch.zeros_like(value[:, 0]), []
+        for t in range(x.shape[1]):
+            state = decay[:, t] * state + (1 - decay[:, t]) * value[:, t]
+            found.append(state)
+        return self.out(torch.stack(found, 1))
+
+
+class HybridBlock(nn.Module):
+    """Mixers differ by layer: recurrences, and attention in every second; an MLP in those alone."""
+
+    def __init__(self, attention: bool) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = RMS(WIDTH), RMS(WIDTH)
+        self.mixer = RotaryAttention() if attention else Recurrent()
+        self.mlp = SwiGLU() if attention else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.mixer(self.norm1(x))
+        return x if self.mlp is None else x + self.mlp(self.norm2(x))
+
+
+class Hybrid(Decoder):
+    def __init__(self, attention: tuple[bool, ...] = (False, True, False, True)) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(HybridBlock(one) for one in attention)
+
+
+def tokens(samples: int = 2) -> Tensor:
+    return torch.randint(0, VOCABULARY, (samples, TOKENS), generator=torch.Generator().manual_seed(5))
+
+
+def vectors(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(6))
+
+
+def graph_inputs() -> tuple[Tensor, Tensor]:
+    """A ring of 9 nodes with chords, without loops."""
+    here = torch.arange(9)
+    pairs = [torch.stack([here, (here + step) % 9]) for step in (1, 2, 8, 7)]
+    return vectors(9, 5), torch.cat(pairs, 1)
+
+
+def encoder(norm_first: bool = False, batch_first: bool = True) -> nn.Module:
+    layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, batch_first=batch_first, norm_first=norm_first)
+    return nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
+
+
+# kind -> (a module, its inputs, layers, branches of a layer that mix tokens, that do not, that read elsewhere, causal)
+KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, int, bool]] = {
+    "decoder": (Decoder, tokens(), LAYERS, 4, 4, 0, True),
+    "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, 0, False),
+    "vit": (ViT, vectors(2, 3, 16, 16), LAYERS, 4, 4, 0, False),
+    "recurrent": (lambda: Hybrid((False,) * 4), tokens(), LAYERS, 4, 0, 0, True),
+    "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, 0, True),
+    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, 0, True),
+    "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, 0, False),
+    "perceiver": (Perceiver, vectors(2, 12, 5), LAYERS, 4, 4, 4, False),
+    "mixer": (Mixer, vectors(2, 3, 16, 16), LAYERS, 4, 4, 0, False),
+}

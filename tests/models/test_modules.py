@@ -1,0 +1,298 @@
+"""Guards the anatomy of any module: streams, layers and kinds of branches of ten kinds of modules, what is left behind, what is refused."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import numpy as np
+import own_modules as own
+import pytest
+import torch
+from torch import nn
+
+from rankfall import residuals
+from rankfall.api.layers import architecture, drawn_states, network_of
+from rankfall.errors import RankfallError
+from rankfall.models.modules.cuts import states_of
+from rankfall.models.modules.examine import examine
+from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE
+from rankfall.rank.residual import relative_residual
+
+WHOLE = "transformer"
+
+
+@pytest.mark.parametrize("kind", own.KINDS)
+def test_layers_and_branches_of_ten_kinds(kind):
+    make, inputs, layers, mixes, plain, cross, causal = own.KINDS[kind]
+    torch.manual_seed(0)
+    found = examine(make(), inputs)
+    (flow,) = found.flows
+    kinds = [branch.kind for branch in flow.branches]
+    assert (flow.depth, flow.width, flow.causal) == (layers, own.WIDTH, causal)
+    assert [kinds.count(one) for one in (MIXES, TOKENWISE, CROSS)] == [mixes, plain, cross]
+    assert [name.rpartition(".")[2] for name in flow.layers] == list("0123")
+    measured = residuals(make(), inputs)
+    assert len(measured[WHOLE]) == layers + 1
+    assert ("SAN+skip" in measured) == (plain > 0)
+
+
+def test_states_are_those_that_hooks_see():
+    torch.manual_seed(0)
+    model, seen = own.NanoGPT().double().eval(), []
+    for block in model.transformer["h"]:
+        block.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+        block.register_forward_hook(lambda module, given, output: seen.append(output))
+    model(own.tokens())
+    by_hand = [seen[0], *seen[1::2]]
+    (flow,) = (found := examine(model, own.tokens())).flows
+    for state, wanted in zip(states_of(found, flow), by_hand, strict=True):
+        assert torch.equal(state, wanted)
+
+
+@pytest.mark.parametrize("shape", ["samples first", "tokens first", "one sample", "as many tokens as samples"])
+def test_samples_and_tokens_are_told_apart(shape):
+    """The same states in four layouts have the same residuals."""
+    torch.manual_seed(0)
+    model, x = own.encoder().eval(), own.vectors(3, 7, own.WIDTH)
+    if shape == "as many tokens as samples":
+        x = x.repeat(3, 1, 1)[:7]
+    x = x[:1] if shape == "one sample" else x
+    other = own.encoder(batch_first=False)
+    other.load_state_dict(model.state_dict())
+    state, by_hand = x, [relative_residual(x.double()).mean().item()]
+    for layer in copy.deepcopy(model).double().layers:
+        state = layer(state.double()).detach()
+        by_hand.append(relative_residual(state).mean().item())
+    given = x.transpose(0, 1) if shape == "tokens first" else x
+    found = residuals(other if shape == "tokens first" else model, given)
+    assert found[WHOLE] == pytest.approx(by_hand, rel=1e-9)
+
+
+class Shrinks(nn.Module):
+    """x - (1 - c) (x - mean): what differs between tokens is multiplied by c."""
+
+    def __init__(self, kept: float) -> None:
+        super().__init__()
+        self.kept = kept
+
+    def forward(self, x):
+        return x + (self.kept - 1) * (x - x.mean(1, keepdim=True))
+
+
+class Stack(nn.Module):
+    def __init__(self, blocks) -> None:
+        super().__init__()
+        self.inside, self.blocks = nn.Identity(), nn.ModuleList(blocks)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def test_the_residual_of_a_shrinking_stack_is_known():
+    common = own.vectors(1, 1, 8)
+    rest = own.vectors(3, 6, 8)
+    rest = (rest - rest.mean(1, keepdim=True)).double()
+    found = residuals(Stack([Shrinks(0.5), Shrinks(0.25)]), common + rest, norm="frobenius")
+    sizes = [rest.flatten(1).norm(dim=1) * c for c in (1.0, 0.5, 0.125)]
+    whole = [(size.pow(2) + 6 * common.double().norm() ** 2).sqrt() for size in sizes]
+    wanted = [(size / total).mean().item() for size, total in zip(sizes, whole)]
+    assert found[WHOLE] == pytest.approx(wanted, rel=1e-6)
+    assert found["SAN"][1:] == pytest.approx([1.0, 1.0])  # without the skip all of it is what differs
+
+
+def test_our_own_network_as_a_module_has_the_residuals_of_its_states():
+    design = architecture({"residual": "add", "mlp": "relu", "norm": "layer"}, depth=3, width=16, heads=2)
+    network = network_of(design, 1, 7, 0)
+    x = drawn_states(1, 3, 7, 16, 0)
+    found = residuals(network, x)[WHOLE]
+    assert found == pytest.approx([relative_residual(one).mean().item() for one in network.states(x)], rel=1e-12)
+
+
+class Conscious(own.NanoGPT):
+    """Dropout, a module in training mode, tied weights, buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lm_head.weight = self.transformer["wte"].weight
+
+
+@pytest.mark.parametrize("kind", ["training", "half", "compiled", "layers compiled"])
+def test_nothing_is_left_behind(kind):
+    torch.manual_seed(0)
+    model = Conscious().train()
+    if kind == "half":
+        model = model.bfloat16()
+    if kind == "layers compiled":
+        for block in model.transformer["h"]:
+            block.compile()
+    given = torch.compile(model) if kind == "compiled" else model
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    kept = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    inputs = own.tokens()
+    found = residuals(given, {"idx": inputs})
+    assert len(found[WHOLE]) == own.LAYERS + 1
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(value.dtype == before[name].dtype for name, value in model.state_dict().items())
+    assert model.training and model.transformer["h"][0].mlp[3].training
+    assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
+    assert model.lm_head.weight is model.transformer["wte"].weight
+    assert torch.equal(torch.get_rng_state(), kept[0])
+    assert (np.random.get_state()[1] == kept[1]).all() and random.getstate() == kept[2]
+    assert torch.backends.mha.get_fastpath_enabled()
+    assert torch.equal(inputs, own.tokens())
+
+
+def test_training_mode_and_half_precision_measure_the_same_module():
+    torch.manual_seed(0)
+    model = own.NanoGPT().bfloat16().float()
+    wanted = residuals(model.eval(), own.tokens())
+    assert residuals(model.train(), own.tokens()) == wanted
+    assert residuals(copy.deepcopy(model).bfloat16(), own.tokens()) == wanted
+    assert residuals(torch.compile(model), own.tokens()) == wanted
+
+
+def test_encoder_and_decoder_are_measured_apart():
+    torch.manual_seed(0)
+    model = nn.Transformer(16, 2, 3, 2, 32, batch_first=True)
+    found = residuals(model, (own.vectors(2, 6, 16), own.vectors(2, 5, 16)))
+    assert len(found[f"encoder {WHOLE}"]) == 4 and len(found[f"decoder {WHOLE}"]) == 3
+    changed = copy.deepcopy(model)
+    changed.decoder.layers[1].linear2.weight.data.mul_(3)
+    again = residuals(changed, (own.vectors(2, 6, 16), own.vectors(2, 5, 16)))
+    assert again[f"encoder {WHOLE}"] == found[f"encoder {WHOLE}"]
+    assert again[f"decoder {WHOLE}"] != found[f"decoder {WHOLE}"]
+
+
+class Unrolled(nn.Module):
+    """Layers that are no modules: attention and maps in lists of their own."""
+
+    def __init__(self, depth: int = 3) -> None:
+        super().__init__()
+        self.attention = nn.ModuleList(nn.MultiheadAttention(16, 2, batch_first=True) for _ in range(depth))
+        self.maps = nn.ModuleList(nn.Linear(16, 16) for _ in range(depth))
+
+    def forward(self, x):
+        for attention, linear in zip(self.attention, self.maps):
+            x = x + attention(x, x, x)[0]
+            x = x + linear(x).relu()
+        return x
+
+
+def test_layers_without_modules_are_counted_by_what_is_repeated():
+    (flow,) = examine(Unrolled(), own.vectors(2, 5, 16)).flows
+    assert flow.depth == 3
+    assert [branch.kind for branch in flow.branches] == [MIXES, TOKENWISE] * 3
+
+
+@pytest.mark.parametrize(
+    "blocks", ["blocks", "DecoderBlock", ["blocks.0", "blocks.1", "blocks.2", "blocks.3"], "modules"]
+)
+def test_blocks_are_named_by_name_class_or_module(blocks):
+    torch.manual_seed(0)
+    model = own.Decoder()
+    given = list(model.blocks) if blocks == "modules" else blocks
+    assert residuals(model, own.tokens(), blocks=given) == residuals(model, own.tokens())
+    assert len(residuals(model, own.tokens(), blocks=["blocks.1", "blocks.2"])[WHOLE]) == 3
+
+
+class Pyramid(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = {"nhead": 2, "dim_feedforward": 8, "batch_first": True}
+        self.stages = nn.ModuleList(
+            nn.ModuleList(nn.TransformerEncoderLayer(width, **layer) for _ in range(2)) for width in (8, 16)
+        )
+        self.widen = nn.Linear(8, 16)
+
+    def forward(self, x):
+        for number, stage in enumerate(self.stages):
+            x = self.widen(x) if number else x
+            for layer in stage:
+                x = layer(x)
+        return x
+
+
+class Noisy(own.Decoder):
+    def forward(self, tokens):
+        return super().forward(tokens)["logits"] + torch.randn(1)
+
+
+class Halfway(own.Decoder):
+    def forward(self, tokens):
+        super().forward(tokens)
+        raise ValueError("no such head")
+
+
+REFUSED = {
+    "another kind": (own.Decoder, own.vectors(2, 3, 4), r"Decoder fails on inputs \(float32 \(2, 3, 4\)\): .*inputs="),
+    "nothing": (own.Decoder, {}, "inputs has no tensor in it: pass an example of its inputs"),
+    "text": (own.Decoder, {"tokens": "abc"}, "inputs has no tensor"),
+    "meta": (own.Decoder, torch.zeros(2, 3, dtype=torch.long, device="meta"), "on the device meta"),
+    "wrong name": (own.Decoder, {"ids": own.tokens()}, "unexpected keyword argument 'ids'"),
+    "pyramid": (Pyramid, own.vectors(2, 5, 8), r"changes its width from 8 to 16: .*blocks="),
+    "random": (Noisy, own.tokens(), "gives two answers for the same inputs in eval mode"),
+    "fails": (Halfway, own.tokens(), r"Halfway fails on inputs \(int64 \(2, 9\)\): ValueError: no such head"),
+    "one token": (own.Decoder, own.tokens()[:, :1], "has one token a sample"),
+    "no stream": (lambda: nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 8)), own.tokens(), "no residual additions"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_measured_is_one_line_that_says_what_to_pass(case):
+    make, inputs, said = REFUSED[case]
+    with pytest.raises(RankfallError, match=said) as caught:
+        residuals(make(), inputs)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 420
+
+
+def test_a_stage_of_a_pyramid_is_measured_by_name():
+    assert len(residuals(Pyramid(), own.vectors(2, 5, 8), blocks="stages.1")[WHOLE]) == 3
+
+
+def test_a_name_of_a_block_that_is_not_there_is_told_with_the_nearest():
+    with pytest.raises(
+        RankfallError, match="there is no module or class 'block' in this model; the nearest is 'blocks'"
+    ):
+        residuals(own.Decoder(), own.tokens(), blocks="block")
+
+
+def test_a_module_on_the_cpu_is_given_inputs_of_any_real_format():
+    torch.manual_seed(0)
+    model = own.encoder()
+    x = own.vectors(2, 5, 16).half()
+    assert residuals(model, x.float()) == residuals(model, x)
+
+
+class WithoutSkips(nn.Module):
+    def __init__(self, skips_of_maps: bool = False) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(own.NanoBlock() for _ in range(3))
+        for layer in self.layers:
+            layer.forward = lambda x, layer=layer: (
+                (y := layer.attend(x)) + layer.mlp(y) if skips_of_maps else layer.attend(x)
+            )
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("skips_of_maps", [False, True])
+def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
+    torch.manual_seed(0)
+    model, x = WithoutSkips(skips_of_maps).eval().double(), own.vectors(2, own.TOKENS, own.WIDTH).double()
+    (flow,) = examine(model, x).flows
+    assert (flow.depth, flow.skips, flow.causal) == (3, False, True)
+    state, by_hand = x, [relative_residual(x).mean().item()]
+    for layer in model.layers:
+        state = layer(state)
+        by_hand.append(relative_residual(state.detach()).mean().item())
+    found = residuals(model, x)
+    assert list(found) == [WHOLE]
+    assert found[WHOLE] == pytest.approx(by_hand, rel=1e-12)
