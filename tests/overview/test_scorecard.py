@@ -196,7 +196,9 @@ def test_times_of_different_engines_are_not_compared() -> None:
         cell("e", "mixed", 1, **TIMED, step_ms=30.0, engine="machine"),
     ]
     rows = pd.DataFrame(scores_of(cells=cells)).set_index("architecture", drop=False)
-    assert rows.step_ms["softmax"] == 10.0 and rows.step_ms_by["softmax"] == "machine on none, 1 thread, 2 at once, none"
+    assert (
+        rows.step_ms["softmax"] == 10.0 and rows.step_ms_by["softmax"] == "machine on none, 1 thread, 2 at once, none"
+    )
     assert rows.step_ms.isna()["mixed"] and "not comparable: machine" in rows.step_ms_reason["mixed"]
     setting, headline = settings_in(rows)[0], by_name("step_ms")
     shades = shade(rows, headline, setting)

@@ -200,7 +200,11 @@ def test_times_of_two_engines_are_not_one_range() -> None:
         {"step_ms__by": "machine on cpu, 1 thread, 3 at once"},
         {"step_ms__by": "plain on cpu, 1 thread, 3 at once"},
     )
-    rows = [row("softmax", step_ms=13.6, **machine), row("l2", step_ms=22.9, **plain), row("own", step_ms=44.1, **plain)]
+    rows = [
+        row("softmax", step_ms=13.6, **machine),
+        row("l2", step_ms=22.9, **plain),
+        row("own", step_ms=44.1, **plain),
+    ]
     text = said(*rows)["What does it cost?"]
     assert "fastest in l2 (22.9 ms) and slowest in own (44.1 ms), plain on cpu, 1 thread, 3 at once" in text
     assert "Times of softmax were taken otherwise and are not compared" in text and "13.6" not in text
