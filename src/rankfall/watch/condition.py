@@ -26,7 +26,7 @@ class RankLoss(RankfallError):
         self.step, self.layer, self.column, self.values = step, layer, column, list(values)
 
 
-class Condition:
+class StopCondition:
     """One of them, with the values of the logs for which it has held."""
 
     def __init__(self, text: str) -> None:
@@ -72,7 +72,7 @@ class Condition:
             )  # fmt: skip
 
 
-def conditions(given: str | Sequence[str] | None) -> list[Condition]:
+def conditions(given: str | Sequence[str] | None) -> list[StopCondition]:
     if given is None:
         return []
-    return [Condition(one) for one in ([given] if isinstance(given, str) else given)]
+    return [StopCondition(one) for one in ([given] if isinstance(given, str) else given)]

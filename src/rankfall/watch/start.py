@@ -12,7 +12,7 @@ from rankfall.watch import gradients
 from rankfall.watch.capture import CaptureOptions
 from rankfall.watch.condition import conditions
 from rankfall.watch.padding import MaskFunction
-from rankfall.watch.sinks.open import Sink, open_sinks
+from rankfall.watch.sinks.open import RowSink, open_sinks
 from rankfall.watch.states import StatesFunction, axis_of_batch
 from rankfall.watch.watcher import Watcher, process_number
 
@@ -57,5 +57,5 @@ def watch(
     axis = axis_of_batch(found.modules, found.names, batch_axis)
     options = CaptureOptions(samples, axis, mask, states, passes, turned=batch_axis is None and axis == 0)
     stop = conditions(raise_if)
-    sinks: list[Sink] = open_sinks(to) if process_number() == 0 else []
+    sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     return Watcher(model, found, weights, sinks, stop, options, every, start, automatic)

@@ -17,10 +17,10 @@ from rankfall.watch.blocks import Blocks
 from rankfall.watch.capture import Capture, CaptureOptions, PassRecord
 from rankfall.watch.clock import OptimizerClock
 from rankfall.watch.compiled import EagerSteps
-from rankfall.watch.condition import Condition
+from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.rows import rows_of
-from rankfall.watch.sinks.open import Sink
+from rankfall.watch.sinks.open import RowSink
 
 KEPT = "_rankfall_watchers"  # attribute of a model
 
@@ -33,8 +33,8 @@ class Watcher:
         model: nn.Module,
         blocks: Blocks,
         weights: Sequence[QueryKeyWeights],
-        sinks: list[Sink],
-        stop: list[Condition],
+        sinks: list[RowSink],
+        stop: list[StopCondition],
         options: CaptureOptions,
         every: int,
         start: int,
@@ -179,7 +179,7 @@ class Watcher:
             )
 
 
-def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[Sink]) -> None:
+def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[RowSink]) -> None:
     """What has to end, also where a watcher is forgotten."""
     if clock is not None:
         clock.remove()

@@ -13,7 +13,7 @@ ALLOWED = "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 
 "list of these"
 
 
-class Sink(Protocol):
+class RowSink(Protocol):
     """Is given the rows of a logged step."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
@@ -33,14 +33,14 @@ class FunctionSink:
         """The function is the user's."""
 
 
-def open_sinks(to: Any) -> list[Sink]:
+def open_sinks(to: Any) -> list[RowSink]:
     """One or several."""
     if isinstance(to, (list, tuple)):
         return [sink for one in to for sink in open_sinks(one)]
     return [open_sink(to)]
 
 
-def open_sink(to: Any) -> Sink:
+def open_sink(to: Any) -> RowSink:
     if isinstance(to, str) and to.partition(":")[0] == "tensorboard":
         from rankfall.watch.sinks.tensorboard import TensorBoardSink
 
