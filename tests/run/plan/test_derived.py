@@ -49,7 +49,7 @@ def test_files_of_facts_are_declared_where_they_are_read() -> None:
     }
     assert "overview/reproduction/measure.py" in readers
     readers.pop("report/page/build.py")
-    readers.pop("")  # of a command that no job runs
+    readers.pop("watch/page.py")  # of a command that no job runs
     page = [path for path in (files.PACKAGE / "report" / "page").rglob("*") if "__pycache__" not in path.parts]
     beside = [path for path in page if path.is_file() and path.suffix != ".py"]
     assert {Path(name).name for name in page_files()} == {path.name for path in beside}
