@@ -15,6 +15,7 @@ from rankfall.check.layer import LayerReport
 from rankfall.check.orders import distinct_rows
 from rankfall.check.report import check
 from rankfall.check.states import effective_rank, without_largest
+from rankfall.check.table import text
 from rankfall.errors import RankfallError
 from rankfall.models.modules.examine import examine
 from rankfall.rank.residual import relative_residual
@@ -108,6 +109,7 @@ def test_uniform_attention_has_known_weights():
     total = x + x.mean(1, keepdim=True)
     assert report.layers[1].residual == pytest.approx(relative_residual(total).mean().item(), rel=1e-12)
     assert report.variants["SAN"][1] == pytest.approx(0.0, abs=1e-15)
+    assert "SAN ~" in text([report], "m") and "transformer ~" not in text([report], "m")  # rounding is marked
     assert report.layers[1].without_first == pytest.approx(relative_residual(total[:, 1:]).mean().item(), rel=1e-12)
     assert report.layers[1].norm == pytest.approx(total.pow(2).sum(-1).mean(-1).sqrt().mean().item(), rel=1e-12)
 

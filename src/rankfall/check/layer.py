@@ -62,6 +62,7 @@ class StreamReport:
     band: tuple[float, float] | None = None
     band_of: str = ""
     equal_tokens: str = ""  # where they were made equal
+    floor: float = 0.0  # a residual below is rounding of the number format that it was measured in
     verdict: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)  # why a column is empty
     notes: list[str] = field(default_factory=list)

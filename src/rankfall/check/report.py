@@ -20,7 +20,7 @@ from rankfall.models.modules.cuts import cut_by, states_of, variants_of
 from rankfall.models.modules.examine import Examined, examine
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.given import undisturbed
-from rankfall.rank.residual import relative_residual
+from rankfall.rank.residual import floor_of, relative_residual
 
 ROUNDING = 1e-14  # of a residual in float64
 
@@ -46,7 +46,7 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     report = StreamReport(
         flow.name, flow.summary(), kind_of(flow), flow.depth, flow.width, tokens, samples, flow.causal, layers
     )
-    report.notes = list(examined.notes)
+    report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
     report.reasons = {"attention": attention(examined, flow, layers, tokens), "orders": orders(examined, flow, layers)}
     with torch.enable_grad():
         report.reasons["gradients"] = gradients(examined, flow, layers)

@@ -26,6 +26,8 @@ HEADINGS = {
     "influence_last": "infl last",
 }
 
+RESIDUALS = ("residual", "without_first", "without_largest")
+
 
 def lines(report: StreamReport, name: str) -> list[str]:
     """All of it."""
@@ -47,7 +49,10 @@ def lines(report: StreamReport, name: str) -> list[str]:
 
 def columns(report: StreamReport) -> list[str]:
     """The table by layer, without columns that have no value."""
-    rows = [{"layer": str(layer.layer), **{key: cell(layer, key) for key in HEADINGS}} for layer in report.layers]
+    rows = [
+        {"layer": str(layer.layer), **{key: cell(layer, key, report.floor) for key in HEADINGS}}
+        for layer in report.layers
+    ]
     kept = [key for key in HEADINGS if any(row[key] for row in rows)]
     heading = {"layer": "layer", **HEADINGS}
     made = ["  ".join(f"{heading[key]:>9}" if key != "layer" else "layer" for key in ("layer", *kept))]
@@ -57,10 +62,15 @@ def columns(report: StreamReport) -> list[str]:
     return made
 
 
-def cell(layer: LayerReport, key: str) -> str:
+def cell(layer: LayerReport, key: str, floor: float) -> str:
     if key == "order":
         return " ".join(f"{order:.2f}" for order in layer.orders.values())
-    return shown(getattr(layer, key))
+    return marked(getattr(layer, key), floor) if key in RESIDUALS else shown(getattr(layer, key))
+
+
+def marked(residual: float | None, floor: float) -> str:
+    """With ~ before what is rounding."""
+    return f"{'~' * (residual is not None and residual < floor)}{shown(residual)}"
 
 
 def shown(value: float | int | None) -> str:
@@ -82,9 +92,8 @@ def shown(value: float | int | None) -> str:
 
 def variants(report: StreamReport) -> list[str]:
     """The residual of every variant at the last layer."""
-    return [
-        f"residual of the last layer: {', '.join(f'{name} {shown(values[-1])}' for name, values in report.variants.items())}"
-    ]
+    each = [f"{name} {marked(values[-1], report.floor)}" for name, values in report.variants.items()]
+    return [f"residual of the last layer: {', '.join(each)}" + " (~: rounding)" * any("~" in one for one in each)]
 
 
 def outcomes(report: StreamReport) -> list[str]:
@@ -93,7 +102,9 @@ def outcomes(report: StreamReport) -> list[str]:
     rows += [(one.name, one.last, one.gradient) for one in report.interventions]
     width = max(len(name) for name, *_ in rows)
     made = [f"{'changed':{width}}  {'residual':>9}  {'gradient':>9}"]
-    return made + [f"{name:{width}}  {shown(last):>9}  {shown(gradient):>9}" for name, last, gradient in rows]
+    return made + [
+        f"{name:{width}}  {marked(last, report.floor):>9}  {shown(gradient):>9}" for name, last, gradient in rows
+    ]
 
 
 def text(reports: Iterable[StreamReport], name: str) -> str:
