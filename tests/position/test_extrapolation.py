@@ -4,6 +4,7 @@ and what cannot run says why."""
 import math
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from helpers import config
@@ -14,6 +15,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.extrapolation import measure as module
 from rankfall.position.extrapolation.measure import extrapolation, hidden
+from rankfall.position.extrapolation.rows import kept_by_chance
 from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
@@ -205,3 +207,8 @@ def test_windows_joined_and_divided_by_hand() -> None:
         [(0, 108), (1, 109)],
         [(0, 110)],
     ]
+
+
+def test_what_a_guess_keeps_is_of_the_accuracy_at_the_trained_length() -> None:
+    found = kept_by_chance(pd.DataFrame({"chance": [0.1, 0.1, 0.1], "accuracy_trained": [0.5, 0.1, 0.0]}))
+    assert found.tolist()[:2] == [0.2, 1.0] and math.isnan(found[2])  # of nothing there is no share
