@@ -14,9 +14,7 @@ from rankfall.yaml_text import dump
 
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
-ENGINES = {
-    "machine": "rankfall/train/machine/"
-}  # what is in the code of a cell, and so in its key, where an engine trained it
+OF_MACHINE = "rankfall/train/machine/"  # in the code of a cell, and so in its key, where the machine trained it
 MACHINE = (
     "device",
     "dtype",
@@ -62,7 +60,7 @@ def snippet(record: Mapping[str, Any]) -> str | None:
     task, architecture, training = labels
     options = {"task": content["task"]["name"], **content["task"]["options"]}
     files = record.get("code") or ()
-    engine = next((name for name, room in ENGINES.items() if any(file.startswith(room) for file in files)), "plain")
+    engine = "machine" if any(file.startswith(OF_MACHINE) for file in files) else "plain"
     config = {
         "name": "one-cell",
         "results": f"results-{task}-{record['seed']}",

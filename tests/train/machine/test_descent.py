@@ -17,6 +17,7 @@ from rankfall.train.objectives._base import Samples
 pytest.importorskip("numba")
 from rankfall.train.machine import agreement, descent
 from rankfall.train.machine.engine import Machined
+from rankfall.train.machine.record import of_zeros
 
 SHAPE = Shape("tokens", "classes", 4, 6, 6)
 NETWORK = Architecture(
@@ -165,3 +166,11 @@ def test_a_job_finds_a_wrong_program(monkeypatch: pytest.MonkeyPatch) -> None:
     at = descent.Descent.at
     monkeypatch.setattr(descent.Descent, "at", lambda self, t: at(self, 1))
     assert "after step 2 of the optimiser Adam" in disagreement("adam")
+
+
+def test_stand_ins_of_tensors_are_made_in_lists_too() -> None:
+    """Operations on several tensors, some of them in a list, would else meet tensors with numbers and without."""
+    row, number = torch.empty(2, 3, device="meta"), 0.5
+    one, several, same = of_zeros(row), of_zeros([row, (row, number)]), of_zeros(number)
+    assert one.device.type == several[0].device.type == several[1][0].device.type == "cpu"
+    assert one.shape == (2, 3) and several[1][1] == same == number

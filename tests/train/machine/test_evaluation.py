@@ -14,6 +14,7 @@ from rankfall.train.members import Members
 pytest.importorskip("numba")
 from rankfall.train.machine.engine import Machined
 from rankfall.train.machine.evaluation import EVALUATED, add_up, parts_of
+from rankfall.train.machine.trace import Untraceable
 from rankfall.train.objectives._base import Graded, Samples
 
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 2, "heads": 2, "width": 8}
@@ -85,6 +86,22 @@ def test_masked_tokens_are_hidden_as_pytorch_hides_them() -> None:
     batch = Samples(x, x, members.seeds, ("test", 0), 9, special=4)
     found, wanted = (grade(recipe.objective(training), batch) for grade in (members.grade, by_pytorch(members)))
     assert torch.equal(found.loss, wanted.loss) and int(found.asked.sum()) > 0
+
+
+def test_an_evaluation_that_cannot_be_traced_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch of each epoch would trace for most of a second, and give up."""
+    training = Training("t", objective=Component("classes"), epochs=1, batch=6)
+    members, tries = members_of(NETWORK, TOKENS, training), []
+
+    def untraceable(*given: object, **more: object) -> None:
+        tries.append(1)
+        raise Untraceable("decided by data")
+
+    monkeypatch.setattr(Machined, "launch", untraceable)
+    batch, function = samples_of(members, TOKENS, 40), recipe.objective(training)
+    for _ in range(3):
+        assert torch.equal(members.grade(function, batch).loss, function(members.module, batch).loss)
+    assert len(tries) == 1
 
 
 def by_pytorch(members: Members):  # type: ignore[no-untyped-def]

@@ -26,6 +26,7 @@ from rankfall.train.machine.evaluation import add_up, parts_of
 from rankfall.train.machine.forms import StepForm, program_of
 from rankfall.train.machine.memory import SPARE, Memory, addresses, move, rows
 from rankfall.train.machine.program.build import Program
+from rankfall.train.machine.program_cache import digest_code
 from rankfall.train.machine.runtime import Machine, room
 from rankfall.train.machine.step import GIVEN, StepProgram
 from rankfall.train.machine.trace import Untraceable, held
@@ -64,7 +65,7 @@ class Machined:
         used = [*components_of(architecture), ("objective", training.objective)]
         parts = tuple(components.load(kind, one.name) for kind, one in used)
         self.design = architecture, shape, training.dtype, training.objective, parts
-        self.code = tuple(sorted(code.items()))
+        self.code = digest_code(code)  # once: the programs of steps are looked up by it
         self.draw = recipe.drawing(training)
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
@@ -74,6 +75,7 @@ class Machined:
         self.memories: dict[StepProgram, list[Memory]] = {}
         self.machines: list[Machine] = []
         self.arenas: list[np.ndarray] = []  # one a thread
+        self.evaluates = True  # until an evaluation turns out to be none that can be traced
         self.pace = 1.0  # seconds that a step of all members took last
         try:
             self.descent: Descent | None = Descent.of(members)
@@ -107,13 +109,14 @@ class Machined:
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """In parts that stay in the processor's cache; by PyTorch where the objective draws something of the whole batch."""
-        if self.draw(batch).drawn is not None:
+        if not self.evaluates or self.draw(batch).drawn is not None:
             return objective(members.module, batch)
         launches: list[PreparedStep] = []
         try:
             for part in parts_of(batch):
                 launches.append(self.launch(members, part, 0, launches, gradient=False, descends=False))
         except Untraceable:  # as decided by code alone, on any machine
+            self.evaluates = False
             return objective(members.module, batch)
         self.compute(members, launches, np.ones(len(members), np.int64))
         return add_up([graded(one.program, torch.from_numpy(one.memory.out)) for one in launches])

@@ -54,11 +54,11 @@ def program_of(
     parts: tuple[Any, ...],
     dropout: float,
     form: StepForm,
-    code: tuple[tuple[str, str], ...],
+    code: str,
     gradient: bool,
 ) -> StepProgram:
     """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`:
-    digests of all code that the program depends on, under which it is kept for other processes; none: it is not kept."""
+    the digest of all code that the program depends on, under which it is kept for other processes; empty: it is not kept."""
     designs = {
         "architecture": replace(architecture, name=""),
         "shape": shape,
@@ -66,7 +66,7 @@ def program_of(
         "objective": objective,
         "dropout": dropout,
     }
-    name = name_program(dict(code), designs | {"gradient": gradient}, form) if code else None
+    name = name_program(code, designs | {"gradient": gradient}, form) if code else None
     found = load_program(name) if name else None
     if found is None:
         module = build(architecture, shape, 1, getattr(torch, dtype))

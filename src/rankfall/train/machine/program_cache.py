@@ -1,4 +1,4 @@
-"""Programs of steps, kept for other processes in the user's cache folder: a trace takes a second, to read its program 20 ms.
+"""Programs of steps, kept for other processes in the user's cache folder: a trace takes a second or more, to read its program much less.
 
 A program is named by all that it is made from: the code of the cell (its own components and the machine's, as `code` says), the version of
 torch, the network, its objective, and the form of a batch. A file that is not whole counts as none. What cannot be traced is not kept.
@@ -26,12 +26,17 @@ from rankfall.train.machine.step import StepProgram
 Name = str
 
 
-def name_program(code: Mapping[str, str], designs: Mapping[str, Any], form: Any) -> Name:
+def digest_code(code: Mapping[str, str]) -> str:
+    """Of all files and their digests; empty where there are none."""
+    return hashlib.sha256(canonical(dict(code)).encode()).hexdigest() if code else ""
+
+
+def name_program(code: str, designs: Mapping[str, Any], form: Any) -> Name:
     """`designs`: dataclasses that the step is made from."""
     about = {
         name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in designs.items()
     }
-    text = canonical([dict(code), torch.__version__, about, repr(form)])
+    text = canonical([code, torch.__version__, about, repr(form)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

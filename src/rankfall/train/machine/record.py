@@ -157,7 +157,10 @@ def shape_of(x: Any) -> Any:
 
 
 def of_zeros(x: Any) -> Any:
-    """A tensor with numbers: PyTorch computes with such tensors at once, while without numbers it would first import its compiler."""
+    """A tensor, or those in a list, with numbers: PyTorch computes with such tensors at once. For those without it would first import its
+    compiler."""
+    if isinstance(x, (list, tuple)):
+        return [of_zeros(one) for one in x]
     return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, Tensor) and x.is_meta else x
 
 
