@@ -26,7 +26,7 @@ FLOORS = (
     ("run/plan", "run/guards"),
     ("run/keys", "run/store"),
     ("run/config",),
-    ("overview", "watch"),
+    ("overview", "watch", "claims"),
     ("use", "position", "identity"),
     ("check",),
     ("rank",),

@@ -30,15 +30,16 @@ from rankfall.errors import RankfallError, nearest
 
 AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
-STUDIES = ("rank", "position", "identity", "use", "overview")
+STUDIES = ("rank", "position", "identity", "use", "claims", "overview")
 OF_A_STUDY = {
     "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
-    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py",
+    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "claim.py",
 }  # fmt: skip
 LISTS = {
     "headline": "HEADLINES",
     "chart": "CHARTS",
     "sentence": "SENTENCES",
+    "claim": "CLAIMS",
 }  # of these a file declares several, under this name
 KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in declared(Task, Architecture, Training).items()},

@@ -70,4 +70,4 @@ def as_lines(data: pa.Table) -> Iterator[str]:
 
 
 def _varies(data: pa.Table, column: str) -> bool:
-    return len(data[column].unique()) > 1
+    return len(data) == 1 or len(data[column].unique()) > 1

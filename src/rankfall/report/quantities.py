@@ -1,4 +1,4 @@
-"""What quantities declare for the scorecard and the page, found in their folders: `headline.py`, `chart.py` and `sentence.py`.
+"""What quantities declare for the scorecard and the page, found in their folders: `headline.py`, `chart.py`, `sentence.py` and `claim.py`.
 
 A quantity of a user is a module (`mylab.entropy`): a folder with the same files, or one file. A run has those that its measures fill the
 tables of (`lend`); such a table is named by the module.
@@ -19,6 +19,7 @@ STUDIES = {
     "position": "Position: can it tell places apart?",
     "identity": "Identity: which token did a vector come from?",
     "use": "Use and cost: what does it learn, and how long does it take?",
+    "claims": "Claims: what has been said about depth, and does it hold?",
 }
 _LENT: list[str] = []  # modules of users that this process knows
 

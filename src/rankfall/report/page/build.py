@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
 BUNDLE = "vega-embed"
-SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "meetings", "drawing", "point",
-           "panel", "start")  # fmt: skip
+SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "claims", "meetings", "drawing",
+           "point", "panel", "start")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,8 @@ def page(given: Given, most: int = MOST) -> str:
     shown = relabel(cells.assign(apart=apart(cells)))
     shown = shown.assign(label=shown.architecture + variant)
     places = {key: place for place, key in enumerate(cells.key)}
-    drawn = [
-        draw(chart, with_chance(frames[chart.table], cells), places) for chart in charts() if chart.table in frames
-    ]
+    full = {name for name, frame in frames.items() if len(frame)}
+    drawn = [draw(chart, with_chance(frames[chart.table], cells), places) for chart in charts() if chart.table in full]
     drawn = [chart for chart in drawn if chart["data"]["rows"]]
     main = {
         "cells": encoded(shown[list(CELL_FIELDS)]),
@@ -90,6 +89,7 @@ def page(given: Given, most: int = MOST) -> str:
         if "scorecard" in frames
         else [],
         "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
+        "claims": encoded(frames["claims"]) if len(frames.get("claims", ())) else None,
         "sources": {name: asdict(source) for name, source in SOURCES.items()},
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},

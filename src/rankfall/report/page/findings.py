@@ -63,6 +63,8 @@ def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Fin
 
 def was_run(cells: DataFrame) -> str:
     """How many networks of what, and how they ended."""
+    if not len(cells):
+        return "No cells: what was measured needs no network of the grid."
     done = (cells.status == "done").sum()
     ends = [f"{count} {status}" for status, count in cells.status.value_counts().items() if status != "done"]
     minutes = cells.seconds.fillna(0).sum() / 60

@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 
 SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
 SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
-         "published": "Published"}  # fmt: skip
+         "claims": "Claims", "published": "Published"}  # fmt: skip
 Link = Callable[[str], str]  # text to HTML, with links to the glossary
 
 
 def has(section: str, main: Mapping[str, Any]) -> bool:
-    if section in ("scorecard", "published"):
-        return main["scorecard" if section == "scorecard" else "reproduction"] is not None
-    return any(chart["study"] == section for chart in main["charts"])
+    made = {"scorecard": "scorecard", "published": "reproduction", "claims": "claims"}.get(section)
+    return (made is not None and main[made] is not None) or any(chart["study"] == section for chart in main["charts"])
 
 
 def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str], link: Link) -> str:
     """The heading and the places that the script fills."""
     title = html.escape(SECTIONS[name])
-    inner = {"scorecard": SCORECARD, "published": PUBLISHED}.get(name, "")
+    inner = {"scorecard": SCORECARD, "published": PUBLISHED, "claims": CLAIMS if main["claims"] else ""}.get(name, "")
     for chart in main["charts"]:
         if chart["study"] == name:
             text = {key: html.escape(str(chart[key])) for key in ("name", "title")}
@@ -93,7 +92,7 @@ def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
 
 def uncharted(names: Iterable[str]) -> str:
     """A sentence on the tables that nothing on the page is drawn from."""
-    shown = {"cells", "scorecard", "reproduction", *(chart.table for chart in charts())}
+    shown = {"cells", "scorecard", "reproduction", "claims", *(chart.table for chart in charts())}
     left = sorted(set(names) - shown)
     return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
 
@@ -138,6 +137,15 @@ PUBLISHED = (
     '<label>text<input type="search" id="published-search" placeholder="what, place, setting"></label></div>'
     '<p class="hint" id="published-count" role="status"></p>'
     '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
+)
+CLAIMS = (
+    "<p>What papers have said about depth, with the rule that decides it here, written before the numbers were there. An interval is that "
+    "of 95% over seeds.</p>"
+    '<div class="controls"><label>verdict<select id="claims-verdict"><option value="">all</option><option>holds</option>'
+    "<option>holds only in part</option><option>contradicted</option><option>undecided</option></select></label>"
+    '<label>text<input type="search" id="claims-search" placeholder="claim, paper, finding"></label></div>'
+    '<p class="hint" id="claims-count" role="status"></p>'
+    '<div class="scroll" role="region" aria-label="Claims" tabindex="0"><table id="claims-table"></table></div>'
 )
 CHART = (
     '<div class="chart" id="chart-{name}" data-chart="{name}"><h3>{title}</h3><p>{text}</p><div class="controls"></div>'

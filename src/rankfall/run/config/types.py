@@ -115,14 +115,12 @@ class Config(Entry):
     results: Annotated[str, Field(min_length=1), AfterValidator(_folder)] = Field(
         "results", description="folder where everything goes"
     )
-    tasks: dict[str, Annotated[Task, Parsed]] = Field(description="named tasks", min_length=1)
+    tasks: dict[str, Annotated[Task, Parsed]] = Field({}, description="named tasks")
     architectures: dict[str, Annotated[Architecture, Parsed]] = Field(
-        description="named compositions; `base: other` inherits", min_length=1
+        {}, description="named compositions; `base: other` inherits"
     )
-    trainings: dict[str, Annotated[Training, Parsed]] = Field(
-        description="named trainings; `base: other` inherits", min_length=1
-    )
-    grid: list[Crossing] = Field(description="the cells", min_length=1)
+    trainings: dict[str, Annotated[Training, Parsed]] = Field({}, description="named trainings; `base: other` inherits")
+    grid: list[Crossing] = Field([], description="the cells; without any, only what needs none is measured")
     measures: dict[str, Measure] = Field({}, description="what is measured on the cells")
     figures: dict[str, Figure] = Field({}, description="what is drawn from the tables")
     labels: dict[str, str] = Field({}, description="a name of any kind here -> what figures and page call it")

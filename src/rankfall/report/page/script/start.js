@@ -46,6 +46,7 @@ for (const table of document.querySelectorAll("#downloads table")) rove(table, (
   BY_KEY = new Map(CELLS.map((cell) => [cell.key, cell]));
   scorecard();
   published();
+  claims();
   charts();
   document.documentElement.dataset.ready = "true";
   window.rankfall = { data: DATA, cells: CELLS, panels, paint, shades, showCell, inUnits, placeOf, view: VIEW };

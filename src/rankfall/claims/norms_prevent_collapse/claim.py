@@ -1,0 +1,46 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Read, Verdict, band_of, of
+
+QUANTITY = "log10 of the spread of tokens, by layer"
+MASKS = ("every token", "earlier tokens", "next neighbours")
+KEPT = -3.0  # a thousandth of a unit, where tokens have the length sqrt(D) = 8
+
+
+def decide(read: Read) -> Verdict:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    exact = {mask: band_of(rows, QUANTITY, f"{mask}, without rounding", last) for mask in MASKS}
+    single = {mask: of(rows, QUANTITY, f"{mask}, float32", last).value.dropna() for mask in MASKS}
+    kept = [mask for mask, found in exact.items() if found.low > KEPT]
+    worst = min(exact.values(), key=lambda one: one.mean)
+    text = "; ".join(
+        f"{mask}: 10^{exact[mask].mean:,.4g} without rounding, {_say(single[mask])} in float32" for mask in MASKS
+    )
+    verdict = HOLDS if len(kept) == len(MASKS) else IN_PART if kept else CONTRADICTED
+    return Verdict(verdict, f"Spread after {last:.0f} layers where a token sees: {text}.", **worst.fields())
+
+
+def _say(logs: Any) -> str:
+    """A spread of networks whose tokens are not all equal."""
+    return f"10^{logs.mean():.3g}" if len(logs) else "0"
+
+
+CLAIMS = (
+    Claim(
+        "norms_prevent_collapse",
+        "A layer norm after each attention layer keeps tokens of a network with random weights apart: their spread does not go to zero.",
+        "Wu, Ajorlou, Wang, Jegelka and Jadbabaie: On the role of attention masks and LayerNorm in transformers, 2024",
+        "https://arxiv.org/abs/2405.18781",
+        ("second-hand",),
+        "Attention with a layer norm and nothing else, 24 layers of 4 heads, width 64, 24 random tokens, weights N(0, 0.02^2), 5 seeds.",
+        "It holds for a mask if the spread without rounding stays above a thousandth after the last layer: what float32 shows may be its "
+        "rounding, to which the norm gives the length of a token again.",
+        decide,
+        place=10,
+    ),
+)

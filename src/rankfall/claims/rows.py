@@ -1,0 +1,22 @@
+"""Rows of the table `evidence`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def row(claim: str, quantity: str, line: str, x: float, seed: int, value: float, reason: str = "") -> dict[str, Any]:
+    """One number. `quantity` is "what, by what": what is on the vertical axis, and what `x` is. What is no finite number is null, with a
+    reason."""
+    number = float(value)
+    known = math.isfinite(number)
+    return {
+        "claim": claim,
+        "quantity": quantity,
+        "line": line,
+        "x": float(x),
+        "seed": int(seed),
+        "value": number if known else None,
+        "value_reason": None if known else reason or f"the value is {number}",
+    }

@@ -1,0 +1,66 @@
+"""Untrained networks that experiments of claims look at: one member a seed, in float64 unless said, with inputs that are vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.design import Architecture, Component
+from rankfall.nets.network import Network, Shape, build
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Every field whose default could change is named.
+BARE = Architecture(
+    name="bare",
+    block=Component("attention"),
+    attention=Component("multihead"),
+    normaliser=Component("softmax"),
+    position=Component("none"),
+    mask=Component("none"),
+    residual=Component("none"),
+    mlp=Component("none"),
+    norm=Component("none"),
+    norm_placement="post",
+    embedding=Component("linear"),
+    head=Component("regression"),
+    sentinels=Component("none"),
+    init=Component("normal"),
+    depth=1,
+    heads=1,
+    width=32,
+)
+
+
+def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, **fields: Any) -> Network:
+    """Pure attention with what `fields` say: a component by its name or as `{name: ..., option: value}`."""
+    kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)} | {"mlp_residual"}
+    named = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
+    design = replace(BARE, **named)
+    network = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), len(seeds), dtype)
+    network.initialise(list(seeds))
+    return network.requires_grad_(False)
+
+
+def draw(seeds: Sequence[int], *shape: int, name: str, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Standard normal numbers (K, *shape), a seed's by itself."""
+    drawn = [stream(seed, "claims", name, *shape).normal(size=shape) for seed in seeds]
+    return torch.from_numpy(np.stack(drawn)).to(dtype)
+
+
+def spread(x: Tensor) -> Tensor:
+    """|X - 1 mean(X)| of states (..., T, D), Frobenius: (...)."""
+    return (x - x.mean(-2, keepdim=True)).flatten(-2).norm(dim=-1)
+
+
+def cosine(x: Tensor) -> Tensor:
+    """Mean cosine between two different tokens of states (..., T, D): (...)."""
+    unit = x / x.norm(dim=-1, keepdim=True)
+    tokens = x.shape[-2]
+    return ((unit.sum(-2) ** 2).sum(-1) - tokens) / (tokens * (tokens - 1))

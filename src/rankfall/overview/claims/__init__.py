@@ -1,0 +1,1 @@
+"""What the field has said about depth, and what this run says of it."""

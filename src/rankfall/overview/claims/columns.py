@@ -1,0 +1,32 @@
+"""claims.parquet: what has been said about depth, and whether it holds here."""
+
+from rankfall.report.schema import Column, Table
+
+
+def claims() -> Table:
+    """One row a claim that the run has measured."""
+    return Table(
+        "claims",
+        "a claim of a paper",
+        (
+            Column("claim", "text", "its name"),
+            Column("says", "text", "the statement"),
+            Column("paper", "text", "who says it, where"),
+            Column("link", "text", "the paper"),
+            Column("seen", "text", "what of the source was read for this"),
+            Column("setting", "text", "what is measured here"),
+            Column("threshold", "text", "when the claim counts as true, written before the numbers were there"),
+            Column("verdict", "text", "holds; holds only in part (`said` says where not); contradicted; undecided"),
+            Column("said", "text", "what was found, in a sentence"),
+            Column("number", "float", "the number that decides; null: no single one does", nullable=True),
+            Column("low", "float", "lower end of its 95% interval over seeds", nullable=True),
+            Column("high", "float", "upper end of its 95% interval over seeds", nullable=True),
+            Column("seeds", "int", "seeds that the number is a mean of; 0 where there is none"),
+            Column("wants", "text", "what would decide it; empty where it is decided"),
+            Column("published", "int", "numbers of the source beside ours in the figure"),
+            Column("defects", "text", "what is wrong in published code; empty: nothing was found"),
+            Column("study", "text", "which module declares the claim"),
+        ),
+        key=("claim",),
+        cells=False,
+    )

@@ -1,0 +1,69 @@
+"""Every claim that the tables of a run can decide, with its verdict: each by its own rule (`claim.py` of its folder)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rankfall.errors import RankfallError, nearest
+from rankfall.report.claim import SEEN, Claim, Read, Verdict
+from rankfall.report.claim import claims as declared_claims
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "claims"
+NEEDS = "tables"
+FINDS = ["claim"]
+TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe", "probe_trained", "extrapolation", "influence",
+          "cell_influence", "token_identity", "attention_identity", "attribution", "model_residuals", "model_law", "paths"]  # fmt: skip
+
+
+def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
+    """`claims`: these alone; by default all that the run has measured. One that is named and not measured is an error."""
+    known = {claim.name: claim for claim in declared_claims()}
+    for name in claims:
+        if name not in known:
+            near = nearest(name, list(known))
+            raise RankfallError(
+                f"claims: {name!r} is no claim"
+                + (f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}")
+            )
+    rows = []
+    for claim in known.values():
+        if claims and claim.name not in claims:
+            continue
+        found = decide(claim, context.table)
+        if found is not None:
+            rows.append(describe(claim, found))
+        elif claims:
+            raise RankfallError(
+                f"claims: nothing in this run decides {claim.name!r}; name its experiment among the measures: {claim.table}"
+            )
+    return rows
+
+
+def decide(claim: Claim, table: Read) -> Verdict | None:
+    """None where a table that it reads is not there, or has no row of it."""
+
+    def read(name: str) -> Any:
+        if name not in claim.reads:
+            raise RankfallError(f"claim {claim.name!r} reads table {name!r}, which its `reads` does not name")
+        frame = table(name)
+        return frame[frame.claim == claim.name] if name == "evidence" and frame is not None else frame
+
+    for name in claim.reads:
+        frame = read(name)
+        if frame is None or not len(frame):
+            return None
+    return claim.decide(read)
+
+
+def describe(claim: Claim, found: Verdict) -> dict[str, Any]:
+    about = {name: getattr(claim, name) for name in ("says", "paper", "link", "setting", "threshold", "defects")}
+    return (
+        {"claim": claim.name, "study": claim.table, "published": len(claim.published)}
+        | about
+        | {"seen": ", ".join(SEEN[word] for word in claim.seen)}
+        | asdict(found)
+    )

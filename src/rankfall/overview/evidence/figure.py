@@ -1,0 +1,78 @@
+"""What decides each claim: a panel a claim, with the numbers that its paper gives where it gives some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError
+from rankfall.report.claim import Claim
+from rankfall.report.claim import claims as declared_claims
+from rankfall.report.lines import on, steps
+from rankfall.report.style import WIDTH, Picture, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+TABLES = ["evidence", "claims"]
+FINDS = ["claim"]
+WIDE = 16  # an axis that spans this factor is logarithmic
+LINES = 8  # of a legend
+
+
+def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Picture:
+    """`claims`: these, in this order; by default all of the table. Of a claim with several quantities the first one is drawn that its rule
+    names: that is, the first of the table."""
+    table, verdicts = read("evidence"), read("claims")
+    known = {claim.name: claim for claim in declared_claims()}
+    shown = claims or sorted(set(table.claim) & set(verdicts.claim))
+    missing = [name for name in shown if name not in set(table.claim)]
+    if missing or not shown:
+        raise RankfallError(
+            f"evidence: this run has no numbers of the claim {', '.join(missing) or 'it was asked for'}"
+        )
+    rows = -(-len(shown) // 2)
+    figure, axes = canvas(rows, min(2, len(shown)), WIDTH if len(shown) > 1 else WIDTH * 0.7, 2.5 * rows)
+    panels = [panel for line in axes for panel in line]
+    parts = []
+    for panel, name in zip(panels, shown):
+        parts.append(
+            draw(panel, table[table.claim == name], known[name], dict(zip(verdicts.claim, verdicts.verdict))[name])
+        )
+    for panel in panels[len(shown) :]:
+        panel.set_visible(False)
+    said = verdicts.set_index("claim").said
+    import pandas as pd
+
+    return Picture(
+        figure,
+        "What decides claims: means over seeds, bands one standard deviation; crosses are published numbers. "
+        + " ".join(f"{name}: {said[name]}" for name in shown),
+        pd.concat(parts, ignore_index=True),
+    )
+
+
+def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
+    quantity = main_quantity(table, claim)
+    rows = table[(table.quantity == quantity) & table.value.notna()]
+    what, _, by = quantity.rpartition(", by ")
+    palette = steps(sorted(rows.line.unique())[:LINES])
+    on(panel, rows, "x", "value", "line", palette)
+    for published in (one for one in claim.published if one.quantity == quantity and one.line in palette):
+        panel.scatter(published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3)
+    panel.set(xlabel=by, ylabel=what, title=f"{claim.name.replace('_', ' ')}: {verdict}")
+    low, high = rows.x.min(), rows.x.max()
+    if low > 0 and high >= WIDE * low:
+        panel.set_xscale("log")
+    handles, labels = panel.get_legend_handles_labels()
+    if not handles:
+        handles = [line for line in panel.get_lines() if not line.get_label().startswith("_")]
+        labels = [str(line.get_label()) for line in handles]
+    panel.legend(handles, labels, fontsize=6, loc="best")
+    return rows
+
+
+def main_quantity(table: DataFrame, claim: Claim) -> str:
+    """The one that the claim declares to be shown, else the first by name."""
+    return claim.shown or str(sorted(table.quantity.unique())[0])

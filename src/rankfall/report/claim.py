@@ -1,0 +1,192 @@
+"""What somebody has said about depth, with its source and the rule by which tables decide it. A quantity declares its own in `claim.py` of
+its folder, as `CLAIMS`; most have a folder of their own, `claims/NAME/`, with an experiment in `measure.py` that fills the table `evidence`.
+
+The rule is written before the numbers are: `threshold` says it in words, `decide` applies it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.report.quantities import declared
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+HOLDS, IN_PART, CONTRADICTED, UNDECIDED = "holds", "holds only in part", "contradicted", "undecided"
+VERDICTS = (HOLDS, IN_PART, CONTRADICTED, UNDECIDED)
+SEEN = {  # what of a source has been read
+    "table": "a table of the paper",
+    "figure": "a figure of the paper",
+    "text": "the paper's text",
+    "theorem": "the theorem and its proof",
+    "abstract": "the abstract alone",
+    "code": "the authors' code",
+    "second-hand": "what others have written about it",
+}
+OF_VALUES = ("table", "figure", "text", "code")  # enough to quote a number
+LINK = re.compile(r"https://\S+")
+LEVEL = 0.95  # of an interval over seeds
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the source, beside ours in the figure: of a quantity and line of the evidence, at `x`."""
+
+    quantity: str
+    line: str
+    x: float
+    value: float
+    seen: str  # one of OF_VALUES
+    place: str  # such as "table 2"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tables say: one of VERDICTS, a sentence with the numbers, and the number that decides, with its interval over seeds. An
+    undecided claim says in `wants` what would decide it."""
+
+    verdict: str
+    said: str
+    number: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seeds: int = 0
+    wants: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise RankfallError(f"{self.verdict!r} is no verdict; allowed: {', '.join(VERDICTS)}")
+        if (self.verdict == UNDECIDED) != bool(self.wants):
+            raise RankfallError(
+                f"verdict {self.verdict!r}: `wants` says what would decide an undecided claim, and no other"
+            )
+
+
+Read = Callable[[str], Any]  # a table, or None where the run has none; of `evidence` the claim's own rows
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`says`: the statement in a sentence; `setting`: what is measured here; `threshold`: when it counts as true, and why there; `reads`:
+    the tables that decide it, and the columns of each; `defects`: what is wrong in published code, with file and line."""
+
+    name: str
+    says: str
+    paper: str  # authors, title, year
+    link: str
+    seen: tuple[str, ...]  # of SEEN
+    setting: str
+    threshold: str
+    decide: Callable[[Read], Verdict | None]  # None: the run has nothing that could decide it
+    reads: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: {"evidence": ("quantity", "line", "x", "seed", "value")}
+    )
+    published: tuple[Published, ...] = ()
+    defects: str = ""
+    shown: str = ""  # the quantity of its figure; by default the first by name
+    place: int = 1000
+    study: str = ""
+    table: str = ""  # the quantity that declares it
+
+
+def claims() -> tuple[Claim, ...]:
+    """All that quantities declare, ours and those of users."""
+    found: tuple[Claim, ...] = declared("claim")
+    return found
+
+
+def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
+    """Refuses a claim without a source, with a published value that nobody has seen, or that reads what there is not. `columns_of(table)`:
+    what a table has."""
+    for claim in claims():
+        where = f"claim {claim.name!r} of {claim.table}"
+        for name in ("says", "paper", "setting", "threshold"):
+            if not getattr(claim, name).strip():
+                raise RankfallError(f"{where}: {name!r} is empty")
+        if not LINK.fullmatch(claim.link):
+            raise RankfallError(f"{where}: link {claim.link!r} leads nowhere; write https://...")
+        _check_words(where, "seen", claim.seen, tuple(SEEN))
+        for value in claim.published:
+            _check_words(f"{where}, published value of {value.quantity!r}", "seen", (value.seen,), OF_VALUES)
+        for table, columns in claim.reads.items():
+            if table not in components.names("table") and "." not in table:
+                raise RankfallError(
+                    f"{where} reads table {table!r}, which there is not; allowed: {', '.join(components.names('table'))}"
+                )
+            unknown = sorted({*columns} - {*columns_of(table)})
+            if unknown:
+                raise RankfallError(
+                    f"{where} reads column {unknown[0]!r} of table {table}, which has {', '.join(columns_of(table))}"
+                )
+
+
+def _check_words(where: str, name: str, words: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    wrong = [word for word in words if word not in allowed]
+    if wrong or not words:
+        given = repr(wrong[0]) if wrong else "nothing"
+        raise RankfallError(
+            f"{where}: {name} is {given}; allowed: {', '.join(allowed)}. What nobody has read is not quoted"
+        )
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean over seeds with its interval (Student's t). Of one seed, or of equal ones, the interval is the number itself."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.mean:.3g}"
+        return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+    def fields(self) -> dict[str, Any]:
+        """For a verdict."""
+        return {"number": self.mean, "low": self.low, "high": self.high, "seeds": self.seeds}
+
+
+def band(values: Iterable[float]) -> Band:
+    from scipy.stats import t
+
+    known = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if not known:
+        raise RankfallError("no number to take a mean of")
+    count = len(known)
+    mean = math.fsum(known) / count
+    if count == 1:
+        return Band(mean, mean, mean, 1)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (count - 1))
+    reach = float(t.ppf((1 + LEVEL) / 2, count - 1)) * deviation / math.sqrt(count)
+    return Band(mean, mean - reach, mean + reach, count)
+
+
+def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None = None) -> DataFrame:
+    """The rows of a claim's evidence that are this, by line, x and seed; empty where there are none."""
+    found = rows[rows.quantity == quantity]
+    if line is not None:
+        found = found[found.line == line]
+    if x is not None:
+        found = found[(found.x - x).abs() <= 1e-9 * max(1.0, abs(x))]
+    return found.sort_values(["line", "x", "seed"])
+
+
+def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
+    """Over the seeds of a point."""
+    return band(of(rows, quantity, line, x).value)
+
+
+def compare(found: Band, threshold: float) -> str:
+    """`above` or `below` where the whole interval lies there; else `undecided`."""
+    if found.low > threshold:
+        return "above"
+    return "below" if found.high < threshold else "undecided"
