@@ -41,7 +41,7 @@ BARE = Architecture(
 def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, **fields: Any) -> Network:
     """Pure attention with what `fields` say: a component by its name or as `{name: ..., option: value}`."""
     kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)} | {"mlp_residual"}
-    named = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
+    named: dict[str, Any] = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
     design = replace(BARE, **named)
     network = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), len(seeds), dtype)
     network.initialise(list(seeds))

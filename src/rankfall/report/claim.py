@@ -1,5 +1,5 @@
 """What somebody has said about depth, with its source and the rule by which tables decide it. A quantity declares its own in `claim.py` of
-its folder, as `CLAIMS`; most have a folder of their own, `claims/NAME/`, with an experiment in `measure.py` that fills the table `evidence`.
+its folder, as `CLAIMS`; most have a folder of their own, `claims/NAME/`, with an experiment in `measure.py` that fills table `evidence`.
 
 The rule is written before the numbers are: `threshold` says it in words, `decide` applies it.
 """
@@ -48,7 +48,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Decision:
     """What the tables say: one of VERDICTS, a sentence with the numbers, and the number that decides, with its interval over seeds. An
     undecided claim says in `wants` what would decide it."""
 
@@ -84,7 +84,7 @@ class Claim:
     seen: tuple[str, ...]  # of SEEN
     setting: str
     threshold: str
-    decide: Callable[[Read], Verdict | None]  # None: the run has nothing that could decide it
+    decide: Callable[[Read], Decision | None]  # None: the run has nothing that could decide it
     reads: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: {"evidence": ("quantity", "line", "x", "seed", "value")}
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Read, Verdict, band_of, of
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of, of
 
 QUANTITY = "log10 of the spread of tokens, by layer"
 MASKS = ("every token", "earlier tokens", "next neighbours")
 KEPT = -3.0  # a thousandth of a unit, where tokens have the length sqrt(D) = 8
 
 
-def decide(read: Read) -> Verdict:
+def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
     exact = {mask: band_of(rows, QUANTITY, f"{mask}, without rounding", last) for mask in MASKS}
@@ -22,7 +22,7 @@ def decide(read: Read) -> Verdict:
         f"{mask}: 10^{exact[mask].mean:,.4g} without rounding, {_say(single[mask])} in float32" for mask in MASKS
     )
     verdict = HOLDS if len(kept) == len(MASKS) else IN_PART if kept else CONTRADICTED
-    return Verdict(verdict, f"Spread after {last:.0f} layers where a token sees: {text}.", **worst.fields())
+    return Decision(verdict, f"Spread after {last:.0f} layers where a token sees: {text}.", **worst.fields())
 
 
 def _say(logs: Any) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError, nearest
-from rankfall.report.claim import SEEN, Claim, Read, Verdict
+from rankfall.report.claim import SEEN, Claim, Decision, Read
 from rankfall.report.claim import claims as declared_claims
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     return rows
 
 
-def decide(claim: Claim, table: Read) -> Verdict | None:
+def decide(claim: Claim, table: Read) -> Decision | None:
     """None where a table that it reads is not there, or has no row of it."""
 
     def read(name: str) -> Any:
@@ -59,7 +59,7 @@ def decide(claim: Claim, table: Read) -> Verdict | None:
     return claim.decide(read)
 
 
-def describe(claim: Claim, found: Verdict) -> dict[str, Any]:
+def describe(claim: Claim, found: Decision) -> dict[str, Any]:
     about = {name: getattr(claim, name) for name in ("says", "paper", "link", "setting", "threshold", "defects")}
     return (
         {"claim": claim.name, "study": claim.table, "published": len(claim.published)}

@@ -67,7 +67,7 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
         panel.set_xscale("log")
     handles, labels = panel.get_legend_handles_labels()
     if not handles:
-        handles = [line for line in panel.get_lines() if not line.get_label().startswith("_")]
+        handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
         labels = [str(line.get_label()) for line in handles]
     panel.legend(handles, labels, fontsize=6, loc="best")
     return rows
