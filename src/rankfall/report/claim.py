@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, told
 from rankfall.report.quantities import declared
 
 if TYPE_CHECKING:
@@ -105,7 +105,11 @@ def claims() -> tuple[Claim, ...]:
 def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
     """Refuses a claim without a source, with a published value that nobody has seen, or that reads what there is not. `columns_of(table)`:
     what a table has."""
-    for claim in claims():
+    try:
+        every = claims()
+    except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
+        raise RankfallError(f"a claim cannot be read: {told(error)}") from error
+    for claim in every:
         where = f"claim {claim.name!r} of {claim.table}"
         for name in ("says", "paper", "setting", "threshold"):
             if not getattr(claim, name).strip():

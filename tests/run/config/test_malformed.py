@@ -201,7 +201,11 @@ CASES: dict[str, tuple[str, Any, str]] = {
         {"measure": "model_residuals", "model": None},
         r"measures\.bert\.model: measure 'model_residuals' needs this option; allowed: str",
     ),
-    "null for the grid": ("grid", None, r"grid: is empty \(null\), and has no default"),
+    "null for the grid": (
+        "grid",
+        None,
+        r"grid: is empty \(null\), not a list; write a value, or leave the key out for its default",
+    ),
     "no name": ("name", "", r"name: '' is no text"),
     "false for a component": (
         "architectures/san/mask",
@@ -331,9 +335,9 @@ CASES: dict[str, tuple[str, Any, str]] = {
         r".*\.head: 'regression' is for values, but task 'sorting' has classes; allowed: auto, classifier.*",
     ),
     # the grid
-    "no grid": ("grid", [], r"grid: \[\] has too few entries; allowed: at least 1"),
-    "no architectures": ("architectures", {}, r"architectures: \{\} has too few entries; allowed: at least 1"),
-    "missing section": ("trainings", DELETED, r"trainings: this key is missing"),
+    "no grid": ("grid", [], r"measures\.paths\.cells: matches no cell of the grid"),
+    "no architectures": ("architectures", {}, r"grid\.0\.architecture: 'san' is not one of the architectures"),
+    "missing section": ("trainings", DELETED, r"grid\.0\.training: 'short' is not one of the trainings"),
     "missing axis": ("grid/0/seed", DELETED, r"grid\.0\.seed: this key is missing"),
     "empty axis": ("grid/0/depth", [], r"grid\.0\.depth: is an empty list, so the entry makes no cells"),
     "range downwards": (

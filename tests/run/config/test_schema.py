@@ -48,7 +48,6 @@ BAD = {
     "zero learning rate": ("trainings/short/lr", 0),
     "null component": ("architectures/san/mask", None),
     "empty axis": ("grid/0/depth", []),
-    "no grid": ("grid", []),
     "unknown exclude field": ("grid/0/exclude", [{"sed": 3}]),
     "placement": ("architectures/san/norm_placement", "before"),
 }

@@ -14,6 +14,7 @@ CHARTS = (
         line="line",
         choose=("claim", "quantity"),
         named_by="quantity",
+        scale="symlog",
         study="claims",
         place=10,
     ),

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 TABLES = ["evidence", "claims"]
 FINDS = ["claim"]
 WIDE = 16  # an axis that spans this factor is logarithmic
-LINES = 8  # of a legend
+LINES = 12  # of a legend
+FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
 def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Picture:
-    """`claims`: these, in this order; by default all of the table. Of a claim with several quantities the first one is drawn that its rule
-    names: that is, the first of the table."""
+    """`claims`: these, in this order; by default all of the table. Of several quantities of a claim the one that it declares is drawn."""
+    import pandas as pd
+
     table, verdicts = read("evidence"), read("claims")
     known = {claim.name: claim for claim in declared_claims()}
     shown = claims or sorted(set(table.claim) & set(verdicts.claim))
@@ -43,24 +45,36 @@ def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Pic
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     said = verdicts.set_index("claim").said
-    import pandas as pd
-
     return Picture(
         figure,
         "What decides claims: means over seeds, bands one standard deviation; crosses are published numbers. "
-        + " ".join(f"{name}: {said[name]}" for name in shown),
+        + " ".join(f"{name.replace('_', ' ')}: {said[name]}" for name in shown)
+        + say_left_out(table, known, shown),
         pd.concat(parts, ignore_index=True),
     )
+
+
+def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
+    """Of which claims not all lines fit."""
+    counts = {name: lines_of(table[table.claim == name], known[name]) for name in shown}
+    many = [f"{name.replace('_', ' ')} {LINES} of {len(lines)}" for name, lines in counts.items() if len(lines) > LINES]
+    return f" Of the lines, {', '.join(many)} are drawn." if many else ""
+
+
+def lines_of(table: DataFrame, claim: Claim) -> list[str]:
+    return sorted(table[(table.quantity == main_quantity(table, claim)) & table.value.notna()].line.unique())
 
 
 def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
     quantity = main_quantity(table, claim)
     rows = table[(table.quantity == quantity) & table.value.notna()]
     what, _, by = quantity.rpartition(", by ")
-    palette = steps(sorted(rows.line.unique())[:LINES])
+    palette = steps(lines_of(table, claim)[:LINES])
     on(panel, rows, "x", "value", "line", palette)
     for published in (one for one in claim.published if one.quantity == quantity and one.line in palette):
         panel.scatter(published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3)
+    if rows.value.abs().max() > FAR * max(1.0, rows.value.abs().median()):
+        panel.set_yscale("symlog", linthresh=1.0)
     panel.set(xlabel=by, ylabel=what, title=f"{claim.name.replace('_', ' ')}: {verdict}")
     low, high = rows.x.min(), rows.x.max()
     if low > 0 and high >= WIDE * low:

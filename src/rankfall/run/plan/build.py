@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rankfall.report.claim import check_claims
 from rankfall.report.quantities import lend
 from rankfall.run.config.looks import check_colours, check_labels
 from rankfall.run.config.match import parse_filter
@@ -19,13 +20,24 @@ from rankfall.run.plan import uses
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
-from rankfall.run.plan.entries import CELL_TABLES, FigurePlan, MeasurePlan, fed, figure_plan, measure_plan, modules_of
+from rankfall.run.plan.entries import (
+    CELL_TABLES,
+    FigurePlan,
+    MeasurePlan,
+    fed,
+    figure_plan,
+    measure_plan,
+    modules_of,
+    own_among,
+)
 from rankfall.run.plan.grid import SECTIONS, Grid, resolved
-from rankfall.run.plan.own import check_own
+from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
 from rankfall.run.plan.slices import Addresses, Slice, addresses_of, sliced
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
+
+CLAIMS = "claims"  # the measure that decides claims
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Plan:
     @property
     def modules(self) -> list[str]:
         """The quantities of users that it has."""
-        return [table for table in self.tables if "." in table]
+        return own_among([*self.tables, *(measure.component.name for measure in self.measures.values())])
 
     def shards_of(self, task: str) -> list[str]:
         """The shards of a task."""
@@ -125,9 +137,12 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     sources, grid = Sources(), Grid(config)
     modules = modules_of(config)
     lend(modules)  # whoever has planned knows the quantities of users that the plan has
-    if modules and only is None:
-        check_own(modules)
     measures = fed({name: measure_plan(config, name, sources, modules) for name in config.measures})
+    if only is None:
+        if modules:
+            check_own(modules, {measure.table for measure in measures.values()})
+        if any(measure.component.name == CLAIMS for measure in measures.values()):
+            check_claims(columns_of_table)
     figures = {name: figure_plan(config, name, sources, measures.values(), modules) for name in config.figures}
     left_out: Mapping[str, Counter[str]] = {}
     addresses: Addresses = {}
@@ -145,6 +160,9 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
         some = list(alike(cells)) if figures else []
         for one in figures.values():
             check_drawn(one, measures.values(), some, selected)
+        if not cells and all(measure.needs == "cells" for measure in measures.values()):
+            hint = "name cells, or a measure that needs none, such as orders"
+            raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
     keep()
     return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out, addresses)
 

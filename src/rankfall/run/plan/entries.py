@@ -68,10 +68,15 @@ class FigurePlan:
 
 
 def modules_of(config: Config) -> list[str]:
-    """The quantities of users whose tables a configuration has filled: such a table is named by its module."""
+    """The quantities of users that a configuration measures, or whose tables it fills: such a table is named by its module."""
     components_of = {f"measures.{name}": entry.component for name, entry in config.measures.items()}
-    tables = {str(_facts("measure", component, path).get("TABLE")) for path, component in components_of.items()}
-    return sorted(table for table in tables if "." in table)
+    tables = [str(_facts("measure", component, path).get("TABLE")) for path, component in components_of.items()]
+    return own_among([*tables, *(component.name for component in components_of.values())])
+
+
+def own_among(names: Iterable[str]) -> list[str]:
+    """Of measures and tables those that are modules of users."""
+    return sorted({name for name in names if "." in name and ":" not in name})
 
 
 def found_by(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Whether what quantities of users declare for the scorecard and the page can be shown: looked at before any work starts."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from rankfall.errors import RankfallError, nearest, told
 from rankfall.report.headlines import Headline, headlines
@@ -12,11 +12,12 @@ from rankfall.report.schema import Table, schema
 BESIDE = ("setting", "apart", "chance_of_cell")  # what the page adds to tables of cells
 
 
-def check_own(modules: Iterable[str]) -> None:
-    """Raise if a declaration names a study, a column or a headline that there is not, or has a name that is taken."""
+def check_own(modules: Iterable[str], filled: Container[str]) -> None:
+    """Raise if a declaration names a study, a column or a headline that there is not, or has a name that is taken. `filled`: the tables
+    that the run makes."""
     modules = list(modules)
     try:
-        tables = {module: schema(module) for module in modules}
+        tables = {module: schema(module) for module in modules if module in filled}
         numbers, drawn, asked = headlines(), charts(), declared("sentence")
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
         raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {told(error)}") from error
@@ -43,6 +44,10 @@ def check_own(modules: Iterable[str]) -> None:
                 raise RankfallError(
                     f"sentence {question.name!r} ({question.table}): there is no headline {number!r}{hint}"
                 )
+
+
+def columns_of_table(table: str) -> list[str]:
+    return [column.name for column in schema(table).columns]
 
 
 def columns_of(chart: Chart) -> list[str]:

@@ -1,0 +1,181 @@
+"""Guards how claims are decided and refused: intervals by an independent formula, and every lack of a source or column by name."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from rankfall.errors import RankfallError
+from rankfall.overview.claims.measure import decide
+from rankfall.report import claim as module
+from rankfall.report.claim import (
+    HOLDS,
+    UNDECIDED,
+    Band,
+    Claim,
+    Decision,
+    Published,
+    band,
+    check_claims,
+    claims,
+    compare,
+    of,
+)
+from rankfall.report.claim_text import as_lines, as_page, in_full
+from rankfall.report.schema import schema
+
+GOOD = Claim(
+    "good",
+    "Deeper is worse.",
+    "Someone: A paper, 2024",
+    "https://example.org/paper",
+    ("abstract",),
+    "Nothing.",
+    "If it is above one.",
+    lambda read: Decision(HOLDS, "It is."),
+)
+
+
+def columns_of(table: str) -> list[str]:
+    return [column.name for column in schema(table).columns]
+
+
+def test_an_interval_is_students() -> None:
+    values = np.random.default_rng(0).normal(3.0, 2.0, 7)
+    low, high = stats.t.interval(0.95, 6, loc=values.mean(), scale=values.std(ddof=1) / math.sqrt(7))
+    found = band(values)
+    assert (found.mean, found.low, found.high, found.seeds) == pytest.approx((values.mean(), low, high, 7))
+
+
+def test_an_interval_covers_the_mean_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    found = [band(rng.normal(size=4)) for _ in range(2000)]
+    covered = sum(one.low <= 0 <= one.high for one in found) / len(found)
+    assert 0.935 < covered < 0.965
+
+
+def test_one_seed_or_equal_ones_have_no_spread_and_no_number_is_an_error() -> None:
+    assert band([2.0]) == Band(2.0, 2.0, 2.0, 1) and band([2.0, math.nan, 2.0]) == Band(2.0, 2.0, 2.0, 2)
+    with pytest.raises(RankfallError, match="no number"):
+        band([math.nan, None])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(1.1, 2.0, "above"), (0.0, 0.9, "below"), (0.9, 1.1, "undecided"), (1.0, 2.0, "undecided")],
+)
+def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float, said: str) -> None:
+    assert compare(Band((low + high) / 2, low, high, 3), 1.0) == said
+
+
+def test_rows_of_a_point() -> None:
+    rows = pd.DataFrame(
+        {
+            "quantity": ["a", "a", "b"],
+            "line": ["l", "m", "l"],
+            "x": [0.1 + 0.2, 0.3, 0.3],
+            "seed": 0,
+            "value": [1.0, 2.0, 3.0],
+        }
+    )
+    assert of(rows, "a", "l", 0.3).value.tolist() == [1.0] and of(rows, "a").value.tolist() == [1.0, 2.0]
+
+
+def test_an_undecided_claim_says_what_it_wants() -> None:
+    with pytest.raises(RankfallError, match="wants"):
+        Decision(UNDECIDED, "So close.")
+    with pytest.raises(RankfallError, match="wants"):
+        Decision(HOLDS, "Yes.", wants="more seeds")
+    with pytest.raises(RankfallError, match="'perhaps' is no verdict; allowed: holds"):
+        Decision("perhaps", "?")
+
+
+def test_ours_are_right() -> None:
+    check_claims(columns_of)
+    assert len({claim.name for claim in claims()}) == len(claims()) >= 1
+
+
+VALUE = Published("q, by x", "line", 1.0, 0.5, "figure", "figure 2")
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no link": ({"link": "arXiv 1"}, "link 'arXiv 1' leads nowhere"),
+    "no source": ({"paper": " "}, "'paper' is empty"),
+    "no threshold": ({"threshold": ""}, "'threshold' is empty"),
+    "not read": ({"seen": ()}, "seen is nothing; allowed: table"),
+    "remembered": ({"seen": ("memory",)}, "seen is 'memory'; allowed: table"),
+    "a remembered value": ({"published": (replace(VALUE, seen="second-hand"),)}, "published value of 'q, by x': seen is 'second-hand'"),
+    "no table": ({"reads": {"residual": ()}}, "reads table 'residual', which there is not"),
+    "no column": ({"reads": {"residuals": ("valeu",)}}, "reads column 'valeu' of table residuals, which has key"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_shown_is_refused(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes, said = WRONG[case]
+    monkeypatch.setattr(module, "claims", lambda: (replace(GOOD, table="mylab.good", **changes),))
+    with pytest.raises(RankfallError) as error:
+        check_claims(columns_of)
+    assert said in str(error.value) and "'good' of mylab.good" in str(error.value)
+
+
+def test_a_good_one_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "claims", lambda: (replace(GOOD, published=(VALUE,)),))
+    check_claims(columns_of)
+
+
+def test_a_claim_sees_its_own_evidence_alone_and_only_what_it_reads() -> None:
+    seen: list[Any] = []
+    claim = replace(GOOD, decide=lambda read: seen.append(read("evidence")) or Decision(HOLDS, "Yes."))  # type: ignore[func-returns-value]
+    rows = pd.DataFrame({"claim": ["good", "other"], "value": [1.0, 2.0]})
+    found = decide(claim, {"evidence": rows}.get)
+    assert found is not None and found.verdict == HOLDS and seen[0].value.tolist() == [1.0]
+    assert (
+        decide(claim, {"evidence": rows[rows.claim == "other"]}.get) is None
+        and decide(claim, lambda name: None) is None
+    )
+    with pytest.raises(RankfallError, match="reads table 'cells', which its `reads` does not name"):
+        decide(replace(GOOD, decide=lambda read: read("cells")), {"evidence": rows, "cells": rows}.get)
+
+
+def table() -> pd.DataFrame:
+    texts = {
+        "claim": "deep_is_bad",
+        "says": "Deeper is worse.",
+        "paper": "Someone: A paper, 2024",
+        "link": "https://example.org",
+        "seen": "the abstract alone",
+        "setting": "Nets.",
+        "threshold": "Above one.",
+        "verdict": "holds",
+        "said": "It is 2.",
+        "wants": "",
+        "defects": "",
+        "study": "deep_is_bad",
+    }
+    one = texts | {"number": 2.0, "low": 1.5, "high": 2.5, "seeds": 5, "published": 0}
+    lacks = {"number": None, "low": None, "high": None, "seeds": 0, "wants": "twenty seeds"}
+    other = one | lacks | {"claim": "wide_is_good", "verdict": "undecided", "said": "It may be."}
+    other["defects"] = "model.py, line 3 adds twice"
+    return pd.DataFrame([one, other])
+
+
+def test_verdicts_as_text() -> None:
+    lines = "\n".join(as_lines(table()))
+    assert (
+        lines.startswith("2 claims: 1 holds, 0 holds only in part, 0 contradicted, 1 undecided")
+        and "+ deep_is_bad: holds" in lines
+    )
+    full = "\n".join(in_full(table(), "deep_is_bad"))
+    assert "number: 2 (1.5 to 2.5), 5 seeds" in full and "read: the abstract alone" in full
+    assert "to decide it: twenty seeds" in "\n".join(in_full(table(), "wide_is_good"))
+    with pytest.raises(RankfallError, match="did you mean 'deep_is_bad'"):
+        list(in_full(table(), "deep_is_bda"))
+    page = as_page(table())
+    assert (
+        page.index("## Holds") < page.index("## Undecided")
+        and "In the published code: model.py, line 3 adds twice" in page
+    )
+    assert "To decide it: twenty seeds" in page and "## Contradicted" not in page
