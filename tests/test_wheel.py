@@ -64,7 +64,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     }
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == ours
-    assert {"rankfall/py.typed", "rankfall/report/published/values.csv"} <= packed
+    assert {"rankfall/py.typed", "rankfall/rank/paths/published.csv"} <= packed
 
 
 def test_the_package_is_the_wheel(installed):

@@ -33,14 +33,11 @@ AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
 STUDIES = ("rank", "position", "identity", "use", "claims", "overview")
 OF_A_STUDY = {
     "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
-    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "claim.py",
+    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "claim.py", "published": "published.py",
 }  # fmt: skip
-LISTS = {
-    "headline": "HEADLINES",
-    "chart": "CHARTS",
-    "sentence": "SENTENCES",
-    "claim": "CLAIMS",
-}  # of these a file declares several, under this name
+LISTS = {  # of these a file declares several, under this name
+    "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "CLAIMS", "published": "PUBLISHED",
+}  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in declared(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
@@ -113,6 +110,12 @@ def describe(kind: str, name: str) -> Description | None:
         return _describe(location, text.content)
     stat = location.file.stat()
     return _described(location, stat.st_mtime_ns, stat.st_size)
+
+
+def facts(location: Location) -> dict[str, Any]:
+    """The facts of a file, whatever it defines."""
+    text = planned(location.module)
+    return _facts(ast.parse(location.file.read_bytes() if text is None else text.content))
 
 
 def load(kind: str, name: str) -> Any:

@@ -1,7 +1,6 @@
 """Guards the page's data, its findings and its size, without a browser: what a chart has equals the rows of its table."""
 
 import base64
-import csv
 import json
 import random
 import re
@@ -9,7 +8,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +33,7 @@ from rankfall.report.page.rows import chart_rows, encoded, lacking_rows
 from rankfall.report.page.sections import write_links
 from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES, WORDS
+from rankfall.report.published_numbers import published_numbers
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import placed
@@ -388,8 +387,7 @@ def test_the_opening_has_three_findings_with_their_uncertainty(text: str, folder
 
 def test_published_numbers_and_the_page_link_to_their_papers(text: str) -> None:
     """Of every source of the published numbers."""
-    with resources.files("rankfall").joinpath("report/published/values.csv").open() as file:
-        sources = {row["source"] for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+    sources = {value["source"] for value in published_numbers()}
     assert sources <= set(SOURCES) and all(one.link.startswith("https://") for one in SOURCES.values())
     assert SOURCES["paper"].link in text
 

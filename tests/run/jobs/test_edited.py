@@ -196,6 +196,6 @@ def test_every_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "text.txt").write_text("that is the question")
     with pytest.raises(Edited, match=r"text\.txt changed while the job ran"):
         check_unchanged(cell.code)
-    for name in ("pydoc_data.topics", "rankfall/report/published/values.csv", "rankfall/gone.py", "gone.txt"):
+    for name in ("pydoc_data.topics", "rankfall/rank/paths/published.csv", "rankfall/gone.py", "gone.txt"):
         with pytest.raises(Edited, match=name):
             check_unchanged({name: "0" * 12})

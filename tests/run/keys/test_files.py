@@ -66,9 +66,9 @@ def test_a_file_that_any_component_opens_counts(kind: str, tmp_path: Path, monke
 
 
 def test_a_file_of_the_package_counts() -> None:
-    name = "rankfall/report/published/values.csv"
+    name = "rankfall/rank/paths/published.csv"
     code = make_plan(changed("measures", {"reproduction": {}})).measures["reproduction"].code
-    assert code[name] == content(files.PACKAGE / "report" / "published" / "values.csv")
+    assert code[name] == content(files.PACKAGE / "rank" / "paths" / "published.csv")
     assert set(digests(name)) == {code[name]}
 
 

@@ -47,7 +47,7 @@ def test_files_of_facts_are_declared_where_they_are_read() -> None:
         for path in files.PACKAGE.rglob("*.py")
         if "importlib.resources" in path.read_text(encoding="utf-8")
     }
-    assert "overview/reproduction/measure.py" in readers
+    assert "rank/models/figure.py" in readers
     readers.pop("report/page/build.py")
     readers.pop("watch/page.py")  # of a command that no job runs
     page = [path for path in (files.PACKAGE / "report" / "page").rglob("*") if "__pycache__" not in path.parts]

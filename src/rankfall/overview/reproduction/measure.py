@@ -1,9 +1,8 @@
 """Reproduction: every published number and ours, with the deviation.
 
-The published numbers are facts in files of the package: `report/published/values.csv`, each with its source, our table with
-the same quantity and the rows to select (`where`); `report/published/rank_by_layer.csv`, curves by layer; and
-`report/published/settings.csv`, the settings they were measured at. Some are about a difference (`less`) or a ratio (`over`) of two
-selections of rows, paired within a network: paths against the chance of the same cells, one variant against another.
+The published numbers are facts in the folders of quantities, `published.csv` (`report/published_numbers.py`), each with its source, the
+setting it was measured at and our rows of the same (`where`). Some are about a difference (`less`) or a ratio (`over`) of two selections of
+rows, paired within a network: paths against the chance of the same cells, one variant against another.
 
 Ours is the mean over seeds of each seed's mean. A seed without a finite number, or whose network did not finish training or left the
 bounds (`within`: beyond the frame of the published picture), has failed: it is counted, and no comparison with a failed seed holds. A
@@ -19,8 +18,6 @@ published number that nothing in the run measures keeps its row, without a value
 """
 
 import math
-from collections.abc import Iterator
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +25,7 @@ import numpy as np
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
+from rankfall.report.published_numbers import published_numbers
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.searched import Searched, equals, written
 
@@ -38,29 +36,8 @@ if TYPE_CHECKING:
 
 TABLE = "reproduction"
 NEEDS = "tables"
-TABLES = [
-    "cells",
-    "paths",
-    "circle",
-    "path_counts",
-    "model_residuals",
-    "model_token_identity",
-    "model_attribution",
-    "influence",
-    "model_attention_identity",
-    "chains",
-    "law",
-    "extrapolation",
-    "probe",
-    "probe_trained",
-]  # of these, what the run makes
-DATA = ["report/published/values.csv", "report/published/rank_by_layer.csv", "report/published/settings.csv"]
-MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
-NORM = "metric=composite;centre=mean"
-SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
-SMALL, DECADES = 0.05, 0.3
-NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's noise; ours below the second is as small
-
+TABLES = ["cells"]  # and those that there are published numbers of; of these, what the run makes
+FINDS = ["published"]
 # What makes networks different, in tables of cells and of models: networks that differ in one of these are never averaged.
 SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
 MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
@@ -68,48 +45,10 @@ MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 
 def reproduction(context: "Context") -> list[dict[str, Any]]:
     """A table that the run does not make is None."""
-    given = {name: context.table(name) for name in TABLES}
+    numbers = list(published_numbers())
+    given = {name: context.table(name) for name in dict.fromkeys(value["table"] for value in numbers)}
     ready = {name: Searched(frame) for name, frame in given.items() if frame is not None}
-    return [row for value in published() for row in beside(value, ready.get(value["table"]))]
-
-
-def published() -> Iterator[dict[str, Any]]:
-    """All published numbers, in one form."""
-    folder = files("rankfall.report").joinpath("published")
-    settings = {one["name"]: one["where"] for one in table(folder.joinpath("settings.csv")).to_dict("records")}
-    for value in table(folder.joinpath("values.csv")).to_dict("records"):
-        yield value | {"at": settings[value["setting"]]}
-    for point in table(folder.joinpath("rank_by_layer.csv")).itertuples():
-        yield {
-            "name": f"{point.model} {point.phase} {point.variant} layer {point.layer:02d}",
-            "source": "paper",
-            "place": "figure 2",
-            "what": f"relative residual of {point.model}, {point.phase}, {point.variant}, after layer {point.layer}",
-            "kind": "measured",
-            "published": point.mean,
-            **dict(zip(("sense", "tolerance"), judged(point.mean, point.std))),
-            "table": "model_residuals",
-            "column": "value",
-            "where": f"model={MODELS[point.model]};phase={point.phase};variant={point.variant};layer={point.layer};{NORM}",
-            **dict.fromkeys(("less", "over", "least", "within"), ""),
-            "at": settings["models"],
-            "by": "definition;text;dtype",
-        }
-
-
-def judged(mean: float, deviation: float) -> tuple[str, float]:
-    """Sense and tolerance of a point of a curve."""
-    if mean <= NOISE:
-        return "floor", FLOOR
-    return ("magnitude", DECADES) if mean < SMALL else ("equal", min(max(CLOSE, SPREADS * deviation), SHARE * mean))
-
-
-def table(path: Any) -> "DataFrame":
-    """A file of facts: commas, comments after #, every field there."""
-    import pandas as pd
-
-    with path.open(encoding="utf-8") as handle:
-        return pd.read_csv(handle, comment="#", keep_default_na=False)
+    return [row for value in numbers for row in beside(value, ready.get(value["table"]))]
 
 
 def beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:

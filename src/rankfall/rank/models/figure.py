@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TABLES = ["model_residuals"]
-DATA = ["report/published/rank_by_layer.csv"]
+DATA = ["rank/model_residuals/rank_by_layer.csv"]
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 SIZES = ["layers", "heads", "width"]
 PUBLISHED = {  # name -> name of its curves, and the sizes of the model that they are of

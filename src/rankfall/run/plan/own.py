@@ -6,6 +6,7 @@ from rankfall.errors import RankfallError, nearest, told
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.page.question import Question
+from rankfall.report.published_numbers import published_numbers
 from rankfall.report.quantities import STUDIES, declared
 from rankfall.report.schema import Table, schema
 
@@ -19,6 +20,7 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
     try:
         tables = {module: schema(module) for module in modules if module in filled}
         numbers, drawn, asked = headlines(), charts(), declared("sentence")
+        list(published_numbers())
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
         raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {told(error)}") from error
     for module, table in tables.items():

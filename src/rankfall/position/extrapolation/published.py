@@ -1,0 +1,6 @@
+"""Numbers that papers give of it."""
+
+from rankfall.report.published_numbers import read_published
+
+DATA = ["position/extrapolation/published.csv"]
+PUBLISHED = read_published(__file__)

@@ -1,0 +1,51 @@
+"""Numbers that papers give of it: single ones, and curves by layer, read off the vector graphics of figure 2 of Dong, Cordonnier and Loukas
+2021: relative residuals of three models in four variants, mean and deviation over 32 texts. What float32 leaves of a collapsed state is
+2e-7 there.
+"""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rankfall.report.published_numbers import read_published
+
+DATA = ["rank/model_residuals/published.csv", "rank/model_residuals/rank_by_layer.csv"]
+MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
+NORM = "metric=composite;centre=mean"
+SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
+SMALL, DECADES = 0.05, 0.3
+NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's noise; ours below the second is as small
+
+
+def curves(single: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
+    """The points of the curves, at the setting of the single numbers of these models."""
+    text = Path(__file__).with_name("rank_by_layer.csv").read_text(encoding="utf-8")
+    for point in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
+        model, phase, variant, layer = (point[name] for name in ("model", "phase", "variant", "layer"))
+        mean, deviation = float(point["mean"]), float(point["std"])
+        yield {
+            "name": f"{model} {phase} {variant} layer {int(layer):02d}",
+            "source": "paper",
+            "place": "figure 2",
+            "what": f"relative residual of {model}, {phase}, {variant}, after layer {layer}",
+            "kind": "measured",
+            "published": mean,
+            **dict(zip(("sense", "tolerance"), judged(mean, deviation), strict=True)),
+            "column": "value",
+            "where": f"model={MODELS[model]};phase={phase};variant={variant};layer={layer};{NORM}",
+            **dict.fromkeys(("less", "over", "least", "within"), ""),
+            "at": single[0]["at"],
+            "by": "definition;text;dtype",
+        }
+
+
+def judged(mean: float, deviation: float) -> tuple[str, float]:
+    """Sense and tolerance of a point of a curve."""
+    if mean <= NOISE:
+        return "floor", FLOOR
+    return ("magnitude", DECADES) if mean < SMALL else ("equal", min(max(CLOSE, SPREADS * deviation), SHARE * mean))
+
+
+SINGLE = read_published(__file__)
+PUBLISHED = (*SINGLE, *curves(SINGLE))

@@ -1,0 +1,87 @@
+"""Published numbers, each with the rows of our table that measure the same: facts in the file `published.csv` of a quantity's folder.
+
+    # a comment: who published them, and how they were read
+    setting sorting: task_component=sorting(length=8);depth=6
+    name,source,place,what,kind,published,sense,tolerance,column,where,less,over,least,within,setting,by
+    short paths,paper,section 4.2,accuracy of 20 paths of length 1,claimed,0.6,above,0,accuracy,kind=path;length=1,,,,,sorting,architecture
+
+- source: the paper or code; place: figure or section; what: what the number is;
+- kind: measured (a number the paper measured), typed (a constant in a script), claimed (a statement, or what a picture shows), exact (by a
+  formula);
+- sense, tolerance: how ours should lie (`overview/reproduction/measure.py` says what each means);
+- column, where: the number in our table, and its rows, `column=value;column=value`; of a component the options that count,
+  `task_component=circle(skip=none)`; `value|value` for several; null;
+- less, over: what other rows differ in that are taken off or divided by (an empty value: anything); least: of the settings that differ in
+  this column alone, the one with the least number; within: how large columns may be in size; by: columns that always tell our settings
+  apart;
+- setting: what it was measured at, one of those above the header, or any. A comparison whose setting reads exactly like this is one of like
+  with like: of trained networks it has every field of task, architecture and training, and of each component every option; `any` for what
+  the number itself says or nothing reads.
+
+`published.py` beside it makes it part of the quantity:
+
+    DATA = ["rank/paths/published.csv"]  # in a module of yours: ["published.csv"]
+    PUBLISHED = read_published(__file__)
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rankfall import components
+from rankfall.errors import RankfallError, nearest
+from rankfall.report.quantities import lent, sources
+
+ANY = "any"
+FIELDS = ("name", "source", "place", "what", "kind", "published", "sense", "tolerance", "column", "where", "less", "over", "least",
+          "within", "setting", "by")  # fmt: skip
+KINDS = ("measured", "typed", "claimed", "exact")
+SENSES = ("equal", "magnitude", "floor", "above", "below", "all above", "all below")
+SETTING = "setting "
+
+
+def published_numbers() -> Iterator[dict[str, Any]]:
+    """Of all quantities, ours and those of users; `table`: where ours are."""
+    for quantity in sources("published", lent()):
+        for value in components.load("published", quantity):
+            yield value | {"table": quantity}
+
+
+def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, Any], ...]:
+    """The rows of the file beside a module, each with the conditions of its setting in `at`."""
+    file = Path(beside).with_name(name)
+    lines = [
+        line for line in file.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#")
+    ]
+    settings = {ANY: ""}
+    while lines and lines[0].startswith(SETTING):
+        said, _, conditions = lines.pop(0).removeprefix(SETTING).partition(":")
+        settings[said.strip()] = conditions.strip()
+    reader = csv.DictReader(lines)
+    if tuple(reader.fieldnames or ()) != FIELDS:
+        raise RankfallError(
+            f"{file}: its columns are {', '.join(reader.fieldnames or ['none'])}; they have to be {', '.join(FIELDS)}"
+        )
+    return tuple(_checked(row, settings, file) for row in reader)
+
+
+def _checked(row: dict[str, Any], settings: dict[str, str], file: Path) -> dict[str, Any]:
+    where = f"{file}, {row['name']!r}"
+    if None in row.values() or None in row:
+        raise RankfallError(f"{where}: it has not {len(FIELDS)} fields; a field with a comma stands in quotes")
+    for name, allowed in (("kind", KINDS), ("sense", SENSES), ("setting", tuple(settings))):
+        if row[name] not in allowed:
+            near = nearest(row[name], list(allowed))
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise RankfallError(f"{where}: {name} {row[name]!r} is none; allowed: {', '.join(allowed)}{hint}")
+    for name in ("published", "tolerance"):
+        try:
+            row[name] = float(row[name])
+        except ValueError:
+            raise RankfallError(f"{where}: {name} {row[name]!r} is no number") from None
+    if not row["source"] or not row["column"]:
+        raise RankfallError(f"{where}: it has no {'source' if not row['source'] else 'column'}")
+    return row | {"at": settings[row["setting"]]}

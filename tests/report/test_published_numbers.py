@@ -1,0 +1,119 @@
+"""Guards the files of published numbers: each is part of its quantity, and what is wrong in one of a user is said in a line."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plans import VALID, changed
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.overview.reproduction.measure import reproduction
+from rankfall.report.published_numbers import FIELDS, published_numbers, read_published
+from rankfall.report.quantities import lend
+from rankfall.run.keys.files import content, digests
+from rankfall.run.plan import make_plan
+
+PACKAGE = Path(components.__file__).parent
+LINES = [
+    "# read in the paper",
+    "setting small: training=short;depth=2",
+    ",".join(FIELDS),
+    "entropy at the end,paper,table 1,entropy of the last layer,measured,0.5,equal,0.1,entropy,layer=2,,,,,small,architecture",
+]
+MEASURE = """
+TABLE = "mylab.entropy"
+
+
+def entropy(context):
+    return [{"layer": 2, "entropy": 0.55}]
+"""
+COLUMNS = """
+from rankfall.report.schema import Column, Table
+
+
+def entropy():
+    return Table("mylab.entropy", "a cell x layer", (Column("layer", "int", "layer"), Column("entropy", "float", "nats")), key=("layer",))
+"""
+PUBLISHED = """
+from rankfall.report.published_numbers import read_published
+
+DATA = ["published.csv"]
+PUBLISHED = read_published(__file__)
+"""
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """The folder of a user's quantity with a published number."""
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "mylab" / "entropy"
+    folder.mkdir(parents=True)
+    files = {"__init__.py": "", "measure.py": MEASURE, "columns.py": COLUMNS, "published.py": PUBLISHED}
+    for name, text in (files | {"published.csv": "\n".join(LINES)}).items():
+        (folder / name).write_text(text)
+    (tmp_path / "mylab" / "__init__.py").write_text("")
+    yield folder
+    lend([])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mylab"]:
+        del sys.modules[name]
+
+
+CONFIG = changed("measures", {"entropy": {"measure": "mylab.entropy"}, "reproduction": {}}, VALID)
+
+
+def test_every_file_is_read_by_its_quantity() -> None:
+    files = sorted(PACKAGE.glob("*/*/published.csv"))
+    assert len(files) >= 14
+    for file in files:
+        location = components.locate("published", file.parent.name)
+        assert location is not None and location.file == file.with_name("published.py")
+        assert str(file.relative_to(PACKAGE)) in components.facts(location)["DATA"]
+
+
+def test_one_of_a_user_is_compared(own: Path) -> None:
+    plan = make_plan(CONFIG).measures["reproduction"]
+    assert "mylab.entropy" in plan.tables
+    assert set(digests("mylab.entropy.published/published.csv")) == {content(own / "published.csv")}
+    assert plan.code["mylab.entropy.published/published.csv"] == content(own / "published.csv")
+    (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
+    assert (value["published"], value["at"]) == (0.5, "training=short;depth=2")
+
+
+def test_an_edit_of_the_file_makes_the_comparison_stale_and_nothing_else(own: Path) -> None:
+    before = make_plan(CONFIG).measures
+    (own / "published.csv").write_text("\n".join(LINES).replace("0.5", "0.6"))
+    after = make_plan(CONFIG).measures
+    assert before["reproduction"].key != after["reproduction"].key and before["entropy"].key == after["entropy"].key
+
+
+WRONG = {
+    "0.5,equal": ("half,equal", "published 'half' is no number"),
+    "equal": ("equals", "sense 'equals' is none; allowed: equal, magnitude"),
+    "measured": ("seen", "kind 'seen' is none; allowed: measured"),
+    "small,architecture": ("smal,architecture", "setting 'smal' is none; allowed: any, small; did you mean 'small'?"),
+    ",paper,": (",,", "it has no source"),
+    ",,,,,": (",", "it has not 16 fields"),
+    "name,": ("title,", "its columns are title"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("old", WRONG)
+def test_what_is_wrong_is_said_before_anything_runs(old: str, own: Path) -> None:
+    new, said = WRONG[old]
+    (own / "published.csv").write_text("\n".join(LINES).replace(old, new, 1))
+    with pytest.raises(RankfallError) as error:
+        make_plan(CONFIG)
+    assert said in str(error.value) and "published.csv" in str(error.value)
+
+
+def test_without_tables_every_number_has_a_row_and_no_verdict() -> None:
+    rows = reproduction(Context())
+    assert len(rows) == len(list(published_numbers())) and not any(row["holds"] for row in rows)
+
+
+def test_comments_and_empty_lines_are_nothing(tmp_path: Path) -> None:
+    (tmp_path / "published.csv").write_text("\n\n".join(LINES))
+    assert len(read_published(str(tmp_path / "published.py"))) == 1
