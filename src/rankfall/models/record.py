@@ -40,11 +40,6 @@ SAME_STATE = frozenset(
 )  # fmt: skip
 
 
-def is_add(func: Any) -> bool:
-    """Whether a torch function is a sum of two tensors, in any of the spellings that models use."""
-    return func in ADDS
-
-
 @dataclass(frozen=True)
 class Node:
     """A tensor as it was at one moment: what made it, from which nodes, in which call."""

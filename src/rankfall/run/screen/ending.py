@@ -1,12 +1,12 @@
 """The last lines of a run: what there is now and where, or why it ended and what to type."""
 
-import os
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankfall.processes import is_running
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import clock, count
 
@@ -109,10 +109,4 @@ def alive(record: Mapping[str, Any]) -> bool:
     """Whether the process of a record runs; of another machine it is believed."""
     if record.get("host") != socket.gethostname():
         return True
-    try:
-        os.kill(int(record["pid"]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return is_running(int(record["pid"]))

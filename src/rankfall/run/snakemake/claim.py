@@ -17,6 +17,7 @@ from typing import Any
 
 from rankfall.disk import cannot
 from rankfall.errors import RankfallError
+from rankfall.processes import is_running, start_of
 
 TOUCHED = 60.0  # seconds between two signs of life
 DEAD = 600.0  # seconds without one, after which a process of another machine is taken to have ended
@@ -30,7 +31,7 @@ def claim(results: Path) -> None:
     """Until this process ends the results are its own; an error in one line where another process works on them."""
     path = file_of(results)
     own: dict[str, Any] = {"pid": os.getpid(), "host": socket.gethostname(), "folder": os.getcwd()}
-    own["start"] = _start_of(os.getpid())
+    own["start"] = start_of(os.getpid())
     content = json.dumps(own)
     temporary = path.with_name(f".{path.name}.{own['host']}.{own['pid']}.tmp")
     try:
@@ -83,21 +84,10 @@ def _alive(other: Mapping[str, Any], silent: float) -> bool:
         return silent < DEAD
     if other.get("pid") == os.getpid():
         return False
-    try:
-        os.kill(int(other["pid"]), 0)
-    except (ProcessLookupError, KeyError, TypeError, ValueError):
+    pid = other.get("pid")
+    if not isinstance(pid, int) or not is_running(pid):
         return False
-    except PermissionError:
-        pass
-    return other.get("start") == _start_of(int(other["pid"]))  # else the number is another process's by now
-
-
-def _start_of(pid: int) -> str | None:
-    """When a process began, in the system's count; None where it does not say."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
+    return other.get("start") == start_of(pid)  # else the number is another process's by now
 
 
 def _show_life(path: Path, content: str) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.disk import StoreError, atomic, odd
+from rankfall.processes import is_running, start_of
 
 FOLDER, SUFFIX = "announced", ".json"
 RENEWED = 3600.0  # seconds
@@ -47,7 +48,7 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
     content = {
         "machine": machine(),
         "pid": os.getpid(),
-        "began": began(os.getpid()),
+        "began": start_of(os.getpid()) or "",
         "cells": sorted({cell.key for cell in listed}),
         "data": sorted({cell.data_key for cell in listed}),
         "measures": {component: sorted(keys) for component, keys in measures.items()},
@@ -75,7 +76,9 @@ def announced(root: Path) -> tuple[list[Announcement], list[Path]]:
             age = time.time() - path.stat().st_mtime
             raw = json.loads(path.read_bytes())
             here = raw["machine"] == machine()
-            lives = _lives(raw["pid"], raw["began"]) if here else age < FORGOTTEN
+            lives = (
+                (is_running(raw["pid"]) and (start_of(raw["pid"]) or "") == raw["began"]) if here else age < FORGOTTEN
+            )
             found = Announcement(path, raw["cells"], raw["data"], raw["measures"])
         except FileNotFoundError:
             continue  # it has just ended
@@ -95,24 +98,6 @@ def machine() -> str:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return socket.gethostname()
-
-
-def began(pid: int) -> str:
-    """The start time of a process, which distinguishes it from a later one with the same number."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def _lives(pid: int, when: str) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return began(pid) == when
 
 
 def _renew(path: Path, ended: threading.Event) -> None:

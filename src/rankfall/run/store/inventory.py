@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rankfall.disk import cannot, odd
+from rankfall.processes import is_running
 from rankfall.run.store import Store
 from rankfall.run.store.announced import FOLDER, announced
 from rankfall.run.store.files import SUFFIX
@@ -172,13 +173,7 @@ def _writer_lives(name: str) -> bool:
     start, pid, _, _ = name.rsplit(".", 3)
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
         return True  # another machine's file: only its age is known
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return is_running(int(pid))
 
 
 def _announcements(store: Store, live: Live) -> Iterator[Item]:
