@@ -56,7 +56,7 @@ FIXED = {
     **dict.fromkeys(("attention+weak-skip", "l2-full"), LIME),
     **dict.fromkeys(("probed", "relu2-sum"), OLIVE),
     **dict.fromkeys(("gated", "relu2-n64"), MAROON),
-    "softmax+ALiBi": NAVY,
+    **dict.fromkeys(("softmax+ALiBi", "pre-norm"), NAVY),
     "cosine": BROWN,
     "KNA": GREY,
 }

@@ -1,0 +1,53 @@
+"""prediction.parquet: each network at birth, and what became of it."""
+
+from rankfall.overview.prediction.predictors import PREDICTORS
+from rankfall.report.schema import Column, Table
+
+
+def prediction() -> Table:
+    """One row a trained network that counts, at the learning rate that the rule chose."""
+    return Table(
+        "prediction",
+        "a task x architecture x depth x seed",
+        (
+            Column("task", "text", "the task's name in the config"),
+            Column(
+                "architecture",
+                "text",
+                "the architecture's name in the config, and its variant where the grid sets parts of it",
+            ),
+            Column("depth", "int", "number of blocks"),
+            Column("seed", "int", "of data and initial values: the same for the network at birth and trained"),
+            Column("fold", "int", "the part of the architectures that is left out together with this one"),
+            Column(
+                "lr",
+                "float",
+                "the learning rate, chosen for task, architecture and depth on seeds that do not count here",
+            ),
+            Column("parameters", "float", "numbers that the network learns; null: not measured", nullable=True),
+            Column("accuracy", "float", "test accuracy after the budget; null: diverged", nullable=True),
+            Column("over_chance", "float", "(accuracy - chance) / (1 - chance); null: diverged", nullable=True),
+            Column("threshold", "float", "of accuracy over chance: from there on a network trains"),
+            Column("trains", "bool", "whether accuracy over chance is at the threshold after the budget"),
+            Column("fate", "text", "trained; slow: below the threshold; stuck: below a fifth of it; diverged"),
+            Column(
+                "steps", "float", "steps until the threshold is first reached; null: never", unit="steps", nullable=True
+            ),
+            Column(
+                "largest_depth",
+                "float",
+                "the largest depth at which half of the seeds of this task and architecture train; 0: none",
+            ),
+            *(
+                Column(
+                    f"birth_{name}",
+                    "float",
+                    f"before training: {one.meaning} (from {one.table}); null: there is none",
+                    nullable=True,
+                )
+                for name, one in PREDICTORS.items()
+            ),
+        ),
+        key=("task", "architecture", "depth", "seed"),
+        cells=False,
+    )

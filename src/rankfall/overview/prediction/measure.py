@@ -1,0 +1,127 @@
+"""Does what is lost at birth matter? Each network before training beside what became of it (docs/prediction.md).
+
+A network that counts is trained at several learning rates. Which of them is its own is chosen for each task, architecture and depth by the
+accuracy of other seeds, `selection`, which do not count afterwards. The same network before training is the one with the same task,
+architecture, depth and seed whose training has no epochs: it has the same initial values, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.errors import RankfallError
+from rankfall.overview.prediction.outcomes import PLACE, chosen_rates, fate, largest_depths, over_chance, steps_to
+from rankfall.overview.prediction.predictors import PREDICTORS, of_network, sizes
+from rankfall.report.variants import placed
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from rankfall.measure.context import Context
+
+TABLE = "prediction"
+NEEDS = "tables"
+TABLES = [
+    "cells",
+    "training",
+    "parameters",
+    "states",
+    "gradients",
+    "attention_weights",
+    "attribution",
+    "orders",
+    "probe",
+]
+FINDS = ["headline"]
+LIMITS = {"selection": (0, None), "threshold": (0, 1), "folds": (2, None)}
+
+
+def prediction(
+    context: Context,
+    *,
+    selection: list[int] = [3],
+    threshold: float = 0.5,
+    thresholds: dict[str, Any] = {},
+    folds: int = 10,
+) -> list[dict[str, Any]]:
+    """`selection`: seeds that choose learning rates, and nothing else. `threshold`: of accuracy over chance; `thresholds`: those of single
+    tasks. `folds`: in so many parts architectures are left out."""
+    rows = networks(context.table, selection, threshold, thresholds, folds).to_dict("records")
+    return [{str(name): None if value != value else value for name, value in row.items()} for row in rows]
+
+
+def networks(
+    table: Callable[[str], DataFrame | None],
+    selection: list[int],
+    threshold: float,
+    thresholds: dict[str, Any],
+    folds: int,
+) -> DataFrame:
+    """The networks that count, with outcomes and predictors; empty without cells."""
+    import pandas as pd
+
+    cells = table("cells")
+    if cells is None or not len(cells):
+        return pd.DataFrame()
+    cells = named(cells[cells.status.isin(["done", "diverged"])])
+    trained, born = cells[cells.epochs > 0], cells[cells.epochs == 0]
+    check(trained, born, selection)
+    rates = chosen_rates(trained, selection)
+    counted = trained[~trained.seed.isin(selection)].merge(rates, on=[*PLACE, "lr"])
+    curves = table("training")
+    steps = steps_to(pd.DataFrame() if curves is None else curves, counted, thresholds, threshold)
+    wanted = counted.task.map(lambda task: thresholds.get(task, threshold)).astype(float)
+    share = over_chance(counted)
+    found = counted[[*PLACE, "seed", "lr"]].assign(
+        accuracy=counted.test_accuracy.astype(float).where(share.notna()),
+        over_chance=share,
+        threshold=wanted,
+        trains=(share >= wanted).fillna(False).astype(bool),
+        fate=[fate(one, least) for one, least in zip(share.astype(float), wanted)],
+        steps=steps.to_numpy(),
+    )
+    found = found.assign(largest_depth=largest_depths(found), fold=folded(found.architecture, folds))
+    before = born[[*PLACE, "seed", "key"]].drop_duplicates([*PLACE, "seed"])
+    before = before.assign(parameters=before.key.map(sizes(table("parameters"))))
+    for name, predictor in PREDICTORS.items():
+        values = of_network(name, table(predictor.table), born)
+        before[f"birth_{name}"] = before.key.map(values[~values.index.duplicated()])
+    return found.merge(before.drop(columns="key"), on=[*PLACE, "seed"], how="left").sort_values([*PLACE, "seed"])
+
+
+def named(cells: DataFrame) -> DataFrame:
+    """Cells whose architecture's name holds its variant, where the grid sets parts of it."""
+    cells = placed(cells)
+    variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
+    return cells.assign(architecture=cells.architecture + variant)
+
+
+def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
+    """What the study needs of a run."""
+    if not len(trained) or not len(born):
+        lacking = "trained" if not len(trained) else "left at birth (a training with `epochs: 0`)"
+        raise RankfallError(f"prediction: no network of this run is {lacking}; name both trainings in the grid")
+    if not trained.seed.isin(selection).any() or trained.seed.isin(selection).all():
+        raise RankfallError(
+            f"prediction: selection: {selection} must be some, and not all, of the seeds of trained networks; there are "
+            f"{', '.join(map(str, sorted(trained.seed.unique())))}"
+        )
+    twice = trained.duplicated([*PLACE, "seed", "lr"])
+    if twice.any():
+        one = trained[twice].iloc[0]
+        raise RankfallError(
+            f"prediction: {one.architecture} on {one.task} at depth {one.depth}, seed {one.seed} is trained twice at lr {one.lr:g}; "
+            "networks that count may differ in their learning rate alone"
+        )
+
+
+def folded(names: Any, folds: int) -> np.ndarray:
+    """The fold of each architecture: dealt out in an order that is drawn from the names' number alone, so that all of one are in one."""
+    each = sorted(set(names))
+    order = stream(0, "prediction", "folds").permutation(len(each))
+    place = {each[architecture]: rank % min(folds, len(each)) for rank, architecture in enumerate(order)}
+    return np.array([place[name] for name in names])

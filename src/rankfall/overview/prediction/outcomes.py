@@ -1,0 +1,60 @@
+"""What became of networks: the learning rate that a rule chooses, accuracy over chance, steps to a threshold, and how deep still trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+DIVERGED, STUCK, SLOW, TRAINED = "diverged", "stuck", "slow", "trained"
+STILL = 0.2  # of the threshold: below it a network is stuck
+PLACE = ["task", "architecture", "depth"]
+
+
+def over_chance(cells: DataFrame) -> Series:
+    """(accuracy - chance) / (1 - chance) on the test set; null where the network diverged."""
+    accuracy, chance = cells.test_accuracy.astype(float), cells.chance.astype(float)
+    return ((accuracy - chance) / (1 - chance)).where(cells.status == "done")
+
+
+def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
+    """For each task, architecture and depth the learning rate with the largest mean accuracy over chance on the seeds of the selection; a
+    network that diverged counts as -1; of equal ones the smallest. One row each: PLACE and `lr`."""
+    chosen = cells[cells.seed.isin(list(selection))]
+    value = over_chance(chosen).fillna(-1.0)
+    mean = chosen.assign(value=value).groupby([*PLACE, "lr"], as_index=False).value.mean()
+    best = mean.sort_values([*PLACE, "value", "lr"], ascending=[True, True, True, False, True], kind="stable")
+    return best.drop_duplicates(PLACE)[[*PLACE, "lr"]].reset_index(drop=True)
+
+
+def steps_to(curves: DataFrame, cells: DataFrame, threshold: Mapping[str, float], usual: float) -> Series:
+    """Optimiser steps until test accuracy over chance is first at the threshold of the task, by key; null where it never is."""
+    rows = curves[(curves.split == "test") & (curves.metric == "accuracy") & (curves.epoch > 0)]
+    known = cells.set_index("key")[["chance", "steps", "epochs"]].astype(float)
+    rows = rows[rows.key.isin(known.index)]
+    about = known.loc[rows.key]
+    wanted = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
+    reached = (rows.value.astype(float).to_numpy() - about.chance.to_numpy()) / (1 - about.chance.to_numpy()) >= wanted
+    first = rows[reached].groupby("key").epoch.min().astype(float)
+    each = known.steps / known.epochs  # of an epoch
+    found: Series = (first * each.reindex(first.index)).reindex(cells.key)
+    return found
+
+
+def fate(share: float, threshold: float) -> str:
+    """By accuracy over chance at the end of the budget."""
+    if np.isnan(share):
+        return DIVERGED
+    return TRAINED if share >= threshold else STUCK if share < STILL * threshold else SLOW
+
+
+def largest_depths(networks: DataFrame) -> Series:
+    """For each row, the largest depth at which at least half of the seeds of its task and architecture train; 0: none."""
+    trains = networks.groupby(PLACE).trains.mean()
+    deep = trains[trains >= 0.5].reset_index().groupby(["task", "architecture"]).depth.max()
+    places: Any = list(zip(networks.task, networks.architecture))
+    return networks.assign(largest=[float(deep.get(place, 0)) for place in places]).largest

@@ -1,0 +1,23 @@
+"""What the page draws of it."""
+
+from rankfall.report.page.chart import Chart
+
+CHARTS = (
+    Chart(
+        "prediction",
+        "What is known at birth, and what becomes of networks",
+        "How well a model of what is known before training puts networks of other architectures in order. The auc of one that knows "
+        "nothing is 0.5, its tau and r2 are 0. Null models know depth and parameters; added: a predictor beside these.",
+        "model",
+        "value",
+        "",
+        "value",
+        kind="points",
+        line="model",
+        choose=("task", "outcome", "statistic", "kind"),
+        start={"task": "all", "outcome": "trains", "statistic": "auc", "kind": "alone"},
+        named_by="statistic",
+        place=200,
+        study="use",
+    ),
+)

@@ -1,0 +1,58 @@
+"""prediction_scores.parquet: how well models of what is known at birth predict what becomes of networks."""
+
+from rankfall.report.schema import Column, Table
+
+
+def prediction_scores() -> Table:
+    """One row a model and statistic."""
+    return Table(
+        "prediction_scores",
+        "a task x outcome x statistic x model",
+        (
+            Column("task", "text", "the task's name in the config; all: mean over tasks"),
+            Column(
+                "outcome",
+                "text",
+                "trains; over_chance: accuracy over chance after the budget; steps: to the threshold, fewer is better and never is last; "
+                "largest_depth: at which half of the seeds train, of each architecture",
+            ),
+            Column(
+                "statistic",
+                "text",
+                "auc: share of pairs of networks in the right order, 0.5 knows nothing; tau: Kendall's rank correlation among pairs whose "
+                "outcomes differ; r2: share of squared deviations from the mean that is explained, below 0 worse than the mean. All on "
+                "architectures that were left out, pairs within one fold",
+            ),
+            Column(
+                "kind",
+                "text",
+                "null: a null model; alone: of one predictor; added: of it, depth and parameters; together: of all predictors",
+            ),
+            Column("model", "text", "what it is given"),
+            Column("predictor", "text", "of alone and added; else null", nullable=True),
+            Column("value", "float", "null: see value_reason", nullable=True),
+            Column("low", "float", "lower end of the interval of 95%, over architectures drawn anew", nullable=True),
+            Column("high", "float", "its upper end", nullable=True),
+            Column("gain", "float", "value less that of depth and parameters; null for null models", nullable=True),
+            Column("gain_low", "float", "lower end of its interval, of the same draws", nullable=True),
+            Column("gain_high", "float", "its upper end", nullable=True),
+            Column(
+                "verdict",
+                "text",
+                "of alone: predicts, does not predict, undecided; of added: adds, adds nothing, undecided (docs/prediction.md); else empty",
+            ),
+            Column("tasks", "int", "that it is the mean of: those whose networks do not all end alike"),
+            Column("networks", "int", "that are asked"),
+            Column("architectures", "int", "that these are of"),
+            Column("pairs", "int", "of networks that count; of r2 networks"),
+            Column(
+                "known",
+                "float",
+                "share of the networks of which the predictor is known; null: not of one",
+                nullable=True,
+            ),
+            Column("value_reason", "text", "why there is no value; else empty"),
+        ),
+        key=("task", "outcome", "statistic", "model"),
+        cells=False,
+    )

@@ -1,0 +1,56 @@
+"""Two models with a small penalty on everything but the intercept: logistic for whether, linear for how much."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+PENALTY = 1.0  # of squared coefficients, beside a sum over networks
+STEPS = 50
+
+
+def linear(x: Array, y: Array) -> Array:
+    """Coefficients (p + 1,), the intercept first."""
+    whole = with_one(x)
+    return np.asarray(np.linalg.solve(whole.T @ whole + penalty(whole), whole.T @ y), dtype=np.float64)
+
+
+def logistic(x: Array, y: Array) -> Array:
+    """Coefficients (p + 1,) for y of 0 and 1, by Newton's steps, halved where one would make the loss larger."""
+    whole, ridge = with_one(x), penalty(with_one(x))
+    found = np.zeros(whole.shape[1])
+    for _ in range(STEPS):
+        p = 1 / (1 + np.exp(-np.clip(whole @ found, -35, 35)))
+        slope = whole.T @ (p - y) + ridge @ found
+        curve = whole.T @ (whole * (p * (1 - p) + 1e-12)[:, None]) + ridge
+        step = np.linalg.solve(curve, slope)
+        size = 1.0
+        while size > 1e-4 and loss(whole, y, found - size * step, ridge) > loss(whole, y, found, ridge):
+            size /= 2
+        found = found - size * step
+        if np.abs(step).max() < 1e-8:
+            break
+    return found
+
+
+def loss(whole: Array, y: Array, coefficients: Array, ridge: Array) -> float:
+    score = whole @ coefficients
+    return float(np.logaddexp(0, score).sum() - y @ score + coefficients @ ridge @ coefficients / 2)
+
+
+def scores(x: Array, coefficients: Array) -> Array:
+    """Of both: what rises with the outcome."""
+    found: Array = with_one(x) @ coefficients
+    return found
+
+
+def with_one(x: Array) -> Array:
+    return np.hstack([np.ones((len(x), 1)), x])
+
+
+def penalty(whole: Array) -> Array:
+    """Of the intercept a little too, where all outcomes are one."""
+    found = PENALTY * np.eye(whole.shape[1])
+    found[0, 0] = 1e-6
+    return found

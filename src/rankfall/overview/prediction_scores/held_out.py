@@ -1,0 +1,67 @@
+"""Scores of networks by models that have seen no network of their architecture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankfall.overview.prediction_scores.features import features
+from rankfall.overview.prediction_scores.fits import linear, logistic, scores
+from rankfall.overview.prediction_scores.pairs import Sums, auc, explained, rank_correlation
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Array = NDArray[np.float64]
+AUC, TAU, SHARE = "auc", "tau", "r2"
+TRAINS, HOW_WELL, STEPS, DEPTH = "trains", "over_chance", "steps", "largest_depth"
+STATISTICS = {TRAINS: (AUC,), HOW_WELL: (TAU, SHARE), STEPS: (TAU,), DEPTH: (TAU,)}
+
+
+def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Array]:
+    """The networks of one task that are asked, what a model learns, and what it is judged by; both rise with what is better.
+
+    `steps`: all networks, those that never reach the threshold as equally last. `largest_depth`: of each architecture the mean of its
+    deepest networks. A network that diverged is as good as chance.
+    """
+    if outcome == DEPTH:
+        networks = networks[networks.depth == networks.depth.max()]
+        networks = networks.groupby("architecture").mean(numeric_only=True).reset_index()
+        value = networks.largest_depth.astype(float).to_numpy()
+        return networks, np.log2(1 + value), value
+    if outcome == TRAINS:
+        value = networks.trains.astype(float).to_numpy()
+        return networks, value, value
+    if outcome == HOW_WELL:
+        value = networks.over_chance.astype(float).fillna(0.0).to_numpy()
+        return networks, value, value
+    steps = networks.steps.astype(float).to_numpy()
+    value = np.where(np.isfinite(steps), -steps, -np.inf)
+    _, rank = np.unique(value, return_inverse=True)
+    return networks, rank / max(1, rank.max()), value
+
+
+def judged(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
+    """Each statistic of a model of these columns, for networks of one task."""
+    asked, learned, judged_by = of_outcome(networks, outcome)
+    values = asked[columns].astype(float).to_numpy()
+    fold = asked.fold.astype(int).to_numpy()
+    score, usual = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
+    for one in np.unique(fold):
+        out = fold == one
+        if out.all():
+            continue
+        train, test = features(values[~out], values[out])
+        fit = logistic if outcome == TRAINS else linear
+        score[out] = scores(test, fit(train, learned[~out]))
+        usual[out] = learned[~out].mean()
+    code = {name: place for place, name in enumerate(architectures)}
+    about = np.array([code[name] for name in asked.architecture], dtype=np.int64), fold
+    made = {
+        AUC: lambda: auc(score, judged_by, *about, len(architectures)),
+        TAU: lambda: rank_correlation(score, judged_by, *about, len(architectures)),
+        SHARE: lambda: explained(score, learned, usual, about[0], len(architectures)),
+    }
+    return {name: made[name]() for name in STATISTICS[outcome]}

@@ -1,0 +1,162 @@
+"""How well what is measured at birth predicts what becomes of networks, beyond their depth and parameters (docs/prediction.md).
+
+Models are linear and logistic in ranks and squared ranks, with a small penalty. Each is learned, for each task by itself, from the networks
+of nine tenths of the architectures and judged on those of the last tenth, whole architectures at a time, and so for each tenth (`folds`).
+Intervals come from architectures drawn anew, all networks of one together; gains over a null model from the same draws. A verdict on a
+predictor holds for all predictors at once: its lower end is at 0.05 divided by their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.overview.prediction.measure import TABLES as READ
+from rankfall.overview.prediction.measure import networks as all_networks
+from rankfall.overview.prediction.predictors import PREDICTORS
+from rankfall.overview.prediction_scores.held_out import STATISTICS, judged
+from rankfall.overview.prediction_scores.pairs import Sums
+from rankfall.overview.prediction_scores.rows import ALL, NULL
+from rankfall.overview.prediction_scores.verdict import LEVEL, of_alone, of_gain
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from rankfall.measure.context import Context
+
+TABLE = "prediction_scores"
+NEEDS = "tables"
+TABLES = [
+    "cells",
+    "training",
+    "parameters",
+    "states",
+    "gradients",
+    "attention_weights",
+    "attribution",
+    "orders",
+    "probe",
+]
+FINDS = ["headline"]
+LIMITS = {"selection": (0, None), "threshold": (0, 1), "folds": (2, None), "draws": (100, None)}
+assert TABLES == READ
+SIZE = ("depth", "parameters")
+TOGETHER = "all predictors"
+
+
+@dataclass(frozen=True)
+class Model:
+    kind: str
+    name: str
+    columns: tuple[str, ...]
+    predictor: str | None = None
+
+
+def prediction_scores(
+    context: Context,
+    *,
+    selection: list[int] = [3],
+    threshold: float = 0.5,
+    thresholds: dict[str, Any] = {},
+    folds: int = 10,
+    draws: int = 4000,
+) -> list[dict[str, Any]]:
+    """Options as those of `prediction`; `draws`: of architectures, for intervals."""
+    found = all_networks(context.table, selection, threshold, thresholds, folds)
+    return list(analysed(found, draws))
+
+
+def analysed(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
+    """All rows, of the table `prediction`."""
+    if not len(networks):
+        return
+    predictors = [name for name in PREDICTORS if networks[f"birth_{name}"].notna().any()]
+    architectures = sorted(networks.architecture.unique())
+    drawn = stream(0, "prediction_scores", "draws").multinomial(
+        len(architectures), np.full(len(architectures), 1 / len(architectures)), size=draws
+    )
+    drawn = np.vstack([np.ones(len(architectures)), drawn])  # the first: as they are
+    tasks = dict(list(networks.groupby("task")))
+    for outcome in STATISTICS:
+        found = {
+            model.name: {
+                task: judged(part, list(model.columns), outcome, architectures) for task, part in tasks.items()
+            }
+            for model in models(predictors)
+        }
+        for statistic in STATISTICS[outcome]:
+            for task in (*tasks, ALL):
+                of = {task: tasks[task]} if task != ALL else tasks
+                about = {"task": task, "outcome": outcome, "statistic": statistic}
+                yield from rows(
+                    about, {name: [one[t][statistic] for t in of] for name, one in found.items()}, of, predictors, drawn
+                )
+
+
+def models(predictors: list[str]) -> Iterator[Model]:
+    for columns in (("depth",), ("parameters",), SIZE):
+        yield Model("null", " and ".join(columns), columns)
+    for name in predictors:
+        yield Model("alone", name, (f"birth_{name}",), name)
+        yield Model("added", f"{NULL} and {name}", (*SIZE, f"birth_{name}"), name)
+    every = tuple(f"birth_{name}" for name in predictors)
+    yield Model("together", TOGETHER, every)
+    yield Model("together", f"{NULL} and {TOGETHER}", (*SIZE, *every))
+
+
+def rows(
+    about: dict[str, Any],
+    sums: dict[str, list[Sums]],
+    tasks: dict[str, DataFrame],
+    predictors: list[str],
+    drawn: np.ndarray,
+) -> Iterator[dict[str, Any]]:
+    """Of one task, or of several in the mean, each model's row of a statistic."""
+    import pandas as pd
+
+    whole = {
+        name: np.array([one.value(drawn) for one in listed]) for name, listed in sums.items()
+    }  # each (tasks, draws + 1)
+    kept = np.isfinite(whole[NULL][:, 0])  # whether a task has pairs does not depend on the model
+    asked = pd.concat([part for part, has in zip(tasks.values(), kept) if has or not kept.any()])
+    values = {name: (made[kept] if kept.any() else made).mean(0) for name, made in whole.items()}
+    each = max(1, len(predictors))
+    for model in models(predictors):
+        value, gain = values[model.name], values[model.name] - values[NULL]
+        low, high, low_of_all = ends(value, each)
+        row: dict[str, Any] = about | {"kind": model.kind, "model": model.name, "predictor": model.predictor}
+        row |= {"value": number(value[0]), "low": number(low), "high": number(high), "verdict": ""}
+        row |= dict.fromkeys(("gain", "gain_low", "gain_high"))
+        if model.kind != "null":
+            gain_low, gain_high, gain_low_of_all = ends(gain, each)
+            row |= {"gain": number(gain[0]), "gain_low": number(gain_low), "gain_high": number(gain_high)}
+            if model.kind == "added":
+                row["verdict"] = of_gain(about["statistic"], gain_low_of_all, gain_high)
+            elif model.kind == "alone":
+                row["verdict"] = of_alone(about["statistic"], low_of_all, high)
+        known = asked[f"birth_{model.predictor}"].notna().mean() if model.predictor else None
+        yield row | {
+            "tasks": int(kept.sum()),
+            "networks": len(asked),
+            "architectures": asked.architecture.nunique(),
+            "pairs": int(sum(one.below.sum() if one.below.ndim == 2 else len(asked) for one in sums[model.name])),
+            "known": None if known is None else float(known),
+            "value_reason": "" if np.isfinite(value[0]) else "all networks end alike: there is no pair to put in order",
+        }
+
+
+def ends(values: np.ndarray, each: int) -> tuple[float, float, float]:
+    """The ends of the interval of 95% over draws, and the lower end of one that holds for `each` predictors at once."""
+    made = values[1:][np.isfinite(values[1:])]
+    if not np.isfinite(values[0]) or len(made) < 100:
+        return float("nan"), float("nan"), float("nan")
+    low, high, low_of_all = np.quantile(made, [LEVEL / 2, 1 - LEVEL / 2, LEVEL / 2 / each])
+    return float(low), float(high), float(low_of_all)
+
+
+def number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,69 @@
+"""Numbers of held-out networks as sums over pairs of architectures, so that resampling whole architectures is a product of matrices.
+
+A pair of networks of one fold is right if the one with the higher score has the higher outcome, half right if scores tie, and does not
+count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC; with any outcome twice the share less 1 is Kendall's rank
+correlation, among pairs whose outcomes differ. Pairs of two folds do not count: their scores are of two models, whose intercepts have seen
+each other's outcomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A ratio of two quadratic forms in how often each architecture is drawn, or of two linear ones: times `scale` plus `shift`."""
+
+    above: Array  # (A, A), or (A,)
+    below: Array
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def value(self, drawn: Array) -> Array:
+        """Of draws (B, A) each (B,); NaN where there is no pair."""
+        if self.above.ndim == 1:
+            above, below = drawn @ self.above, drawn @ self.below
+        else:
+            above, below = (((drawn @ form) * drawn).sum(1) for form in (self.above, self.below))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
+        found: Array = self.scale * ratio + self.shift
+        return found
+
+
+def ordered(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> tuple[Array, Array]:
+    """Right pairs and pairs that count, (A, A) each, of A = `count` architectures; outcomes may be infinite."""
+    right, pairs = np.zeros((count, count)), np.zeros((count, count))
+    for one in np.unique(fold):
+        here = fold == one
+        s, y, a = score[here], outcome[here], architecture[here]
+        higher = y[:, None] > y[None, :]
+        good = np.where(s[:, None] > s[None, :], 1.0, np.where(s[:, None] == s[None, :], 0.5, 0.0)) * higher
+        member = np.zeros((len(a), count))
+        member[np.arange(len(a)), a] = 1.0
+        right += member.T @ good @ member
+        pairs += member.T @ higher @ member
+    return right, pairs
+
+
+def auc(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> Sums:
+    return Sums(*ordered(score, outcome, architecture, fold, count))
+
+
+def rank_correlation(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> Sums:
+    return Sums(*ordered(score, outcome, architecture, fold, count), scale=2.0, shift=-1.0)
+
+
+def explained(predicted: Array, outcome: Array, usual: Array, architecture: Codes, count: int) -> Sums:
+    """1 - sum of squared errors over that of `usual`, the mean of the networks that were learned from: below 0 it is worse than that."""
+    errors, spread = np.zeros(count), np.zeros(count)
+    np.add.at(errors, architecture, (outcome - predicted) ** 2)
+    np.add.at(spread, architecture, (outcome - usual) ** 2)
+    return Sums(errors, spread, scale=-1.0, shift=1.0)

@@ -1,0 +1,36 @@
+"""What may be said of a predictor: decided by thresholds that were fixed before any network of the study was trained."""
+
+from __future__ import annotations
+
+import math
+
+from rankfall.overview.prediction_scores.held_out import AUC, SHARE, TAU
+
+MARGIN = {
+    AUC: 0.02,
+    TAU: 0.04,
+    SHARE: 0.02,
+}  # a gain below is none that matters; a rank correlation is twice an AUC, less 1
+NOTHING = {AUC: 0.5, TAU: 0.0, SHARE: 0.0}  # of what knows nothing
+LEVEL = 0.05
+PREDICTS, USELESS, UNDECIDED = "predicts", "does not predict", "undecided"
+ADDS, NO_GAIN = "adds", "adds nothing"
+
+
+def of_alone(statistic: str, low_of_all: float, high: float) -> str:
+    """Of a model of one predictor. `low_of_all`: the lower end of an interval that holds for all predictors at once; `high`: the upper end
+    of its own."""
+    if math.isnan(low_of_all) or math.isnan(high):
+        return UNDECIDED
+    if low_of_all > NOTHING[statistic]:
+        return PREDICTS
+    return USELESS if high < NOTHING[statistic] + MARGIN[statistic] else UNDECIDED
+
+
+def of_gain(statistic: str, low_of_all: float, high: float) -> str:
+    """Of what a predictor adds to depth and parameters."""
+    if math.isnan(low_of_all) or math.isnan(high):
+        return UNDECIDED
+    if low_of_all > 0:
+        return ADDS
+    return NO_GAIN if high < MARGIN[statistic] else UNDECIDED

@@ -1,0 +1,93 @@
+"""How concentrated attention weights are, by layer and head: entropy, inverse participation ratio, largest share, share of the first token.
+
+In float64 from the trained (or untrained) weights, over the first test samples, sentinels included; for each head, and as the mean over
+heads of the heads' numbers (not of the mean weights, which are flatter than any of them). A row whose weights are all zero, as `softpick`
+has, has no shares and is left out. Where what the attention reads is beyond the range of float64, or zero, there is a reason and no value.
+"""
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.measure.member import each_network
+from rankfall.rank.attention_weights.rows_of_weights import QUANTITIES, of_rows, without_first
+from rankfall.rank.powers import reason_of
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "attention_weights"
+USES = ("weights",)
+LIMITS = {"samples": (1, None)}
+COST = {"seconds": 0.2, "megabytes": 100.0}
+FIRST_LEFT_OUT = "the first token is left out"
+ONE_TOKEN = "the sequence has one token"
+NOT_FINITE = "weights are not finite"
+ALL_ZERO = "all weights are zero"
+
+
+@torch.no_grad()
+def attention_weights(context: "Context", *, samples: int = 8, heads: bool = True) -> "Rows":
+    """`heads`: also of each head by itself."""
+    made = copy.deepcopy(context.network).double()
+    inputs = context.data.test.inputs[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    rows: Rows = []
+    for member, alone in enumerate(each_network(made)):
+        for layer, read in enumerate(what_is_read(alone, inputs[member : member + 1]), 1):
+            weights = alone.blocks[layer - 1].attention.weights(read)[0]  # (B, H, T, T)
+            found = of_layer(weights, reason_of(read[0]), heads)
+            rows += [{"member": member, "layer": layer} | row for row in found]
+    return rows
+
+
+def what_is_read(network: "Network", inputs: Tensor) -> list[Tensor]:
+    """What the attention of each layer reads (K, B, T, D), whatever the block puts before it."""
+    found: list[Tensor] = []
+    hooks = [
+        block.attention.register_forward_pre_hook(lambda _, given: found.append(given[0])) for block in network.blocks
+    ]
+    try:
+        network.run(network.lift(inputs))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
+
+
+def of_layer(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]:
+    """All rows of a layer's weights (B, H, T, T); `why`: what is wrong with what the attention has read."""
+    for left_out, part in (("nothing", weights), ("first token", without_first(weights))):
+        if part.shape[-1] == 0:
+            empty = weights.new_full(weights.shape[:2], torch.nan)
+            yield from both(
+                dict.fromkeys(QUANTITIES, empty), {"left_out": left_out, "rows_without": 0.0}, ONE_TOKEN, heads
+            )
+            continue
+        zero = (part == 0).all(-1)  # (B, H, T)
+        finite = bool(part.isfinite().all())
+        found = {name: values.nanmean(-1) for name, values in of_rows(part).items()}  # (B, H)
+        reason = why or ("" if finite else NOT_FINITE) or ALL_ZERO
+        if why or not finite:
+            found = {name: torch.full_like(values, torch.nan) for name, values in found.items()}
+        yield from both(found, {"left_out": left_out, "rows_without": zero.double().mean().item()}, reason, heads)
+
+
+def both(found: dict[str, Tensor], labels: dict[str, Any], reason: str, heads: bool) -> Iterator[dict[str, Any]]:
+    """Rows of numbers (B, H): of their mean over heads, and of each head."""
+    for name, values in found.items():
+        if name == "first_share" and labels["left_out"] == "first token":
+            values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT
+        for head, each in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
+            known = bool(each.isfinite().all())
+            yield labels | {
+                "attention_head": head,
+                "quantity": name,
+                "value": each.mean().item() if known else None,
+                "deviation": each.std().item() if known and len(each) > 1 else None,
+                "value_reason": "" if known else reason,
+            }

@@ -1,0 +1,137 @@
+"""Norms of the loss's gradient by layer: by the weights of queries, keys and values, and by the state that enters the layer.
+
+The loss is that of the cell's own objective, as training evaluates it: on the first test samples, without dropout, with the places that
+masked language modelling hides drawn from the cell's seed. Everything is in float64, by autograd, of the weights that the cell has now, so
+that at birth this is the gradient that training would meet. A mixer that has no such weights has a reason in place of a norm.
+
+Where tokens have collapsed, gradients of queries and keys vanish, and what is computed is rounding: `floor` says so, by a second pass.
+"""
+
+import copy
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.measure.member import each_network
+from rankfall.rank.powers import length, measurable, outside
+from rankfall.rank.rounding import NOISE, shaken
+from rankfall.tasks._dataset import TEST, Split
+from rankfall.train.recipe import objective
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+    from rankfall.train.objectives._base import Samples
+
+TABLE = "gradients"
+LIMITS = {"samples": (1, None)}
+COST = {"seconds": 0.2, "megabytes": 100.0}
+ROLES = {"queries": "query", "keys": "key", "values": "value"}
+INPUT = "input"
+NOT_FINITE = "the loss is not finite"
+NO_WAY = "the loss does not depend on them"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of one network: the loss, the gradients by layer and what they are by, and the layers from whose input on states have no size."""
+
+    loss: float
+    gradients: list[dict[str, list[Tensor]]]
+    lost: list[bool]
+
+
+def gradients(context: "Context", *, samples: int = 32) -> "Rows":
+    """Over the first test samples."""
+    names = weights_by_role(context.network)
+    made = copy.deepcopy(context.network).double()
+    test = context.data.test
+    rows: Rows = []
+    for member, alone in enumerate(each_network(made)):
+        own = slice(member, member + 1)
+        inputs = test.inputs[own, :samples]
+        inputs = inputs.double() if inputs.is_floating_point() else inputs
+        targets = inputs if test.targets is test.inputs else test.targets[own, :samples]
+        targets = targets.double() if targets.is_floating_point() else targets
+        batch = context.data.batch(Split(inputs, targets), [context.cells[member].seed], (TEST, 0))
+        loss = objective(context.cells[member].training)
+        plain, moved = (gradients_of(alone, loss, batch, names, shake) for shake in (False, True))
+        for layer in range(len(names)):
+            for of in (*ROLES, INPUT):
+                about = {"member": member, "layer": layer + 1, "of": of, "samples": inputs.shape[1]}
+                about["loss"] = plain.loss if math.isfinite(plain.loss) else None
+                rows.append(about | one_row(plain, moved, layer, of))
+    return rows
+
+
+def weights_by_role(network: "Network") -> list[dict[str, list[str]]]:
+    """For each layer the names of the parameters of its attention that make queries, keys and values, without biases."""
+    found = []
+    for number, block in enumerate(network.blocks):
+        named = [(f"blocks.{number}.attention.{name}", one.initial) for name, one in block.attention.named_parameters()]
+        found.append(
+            {
+                of: [name for name, initial in named if initial.role == role and initial.kind == "weight"]
+                for of, role in ROLES.items()
+            }
+        )
+    return found
+
+
+def gradients_of(
+    network: "Network", loss: Any, batch: "Samples", names: list[dict[str, list[str]]], shake: bool
+) -> Found:
+    """Of a stack of one member."""
+    entered: list[Tensor] = []
+
+    def keep(_: Any, given: tuple[Any, ...]) -> None:
+        entered.append(given[0])
+
+    network.requires_grad_(True)
+    with torch.enable_grad(), shaken(network) if shake else nullcontext():
+        hooks = [block.register_forward_pre_hook(keep) for block in network.blocks]
+        try:
+            mean = loss(network, batch).loss.sum()
+        finally:
+            for hook in hooks:
+                hook.remove()
+        parameters = dict(network.named_parameters())
+        wanted = [
+            {of: [parameters[name] for name in listed] for of, listed in layer.items()} | {INPUT: [x]}
+            for layer, x in zip(names, entered, strict=True)
+        ]
+        flat = [one for layer in wanted for some in layer.values() for one in some]
+        made = iter(torch.autograd.grad(mean, flat, allow_unused=True))
+    gradients = [
+        {of: [one for one in (next(made) for _ in some) if one is not None] for of, some in layer.items()}
+        for layer in wanted
+    ]
+    states = [bool((~measurable(x)).any()) for x in entered]
+    return Found(float(mean.detach()), gradients, [any(states[: n + 1]) for n in range(len(states))])
+
+
+def one_row(plain: Found, moved: Found, layer: int, of: str) -> dict[str, Any]:
+    one, other = ([x.flatten() for x in found.gradients[layer][of]] for found in (plain, moved))
+    nothing: dict[str, Any] = {"value": None, "entries": None, "floor": None}
+    if not one:
+        none = (
+            NO_WAY
+            if of == INPUT
+            else f"the attention of this layer has no weights of {of}, or the loss does not depend on them"
+        )
+        return nothing | {"value_reason": none}
+    if not math.isfinite(plain.loss):
+        return nothing | {"value_reason": NOT_FINITE}
+    if any(plain.lost):  # a gradient passes through all layers
+        return nothing | {"value_reason": outside(torch.float64)}
+    whole, gap = torch.cat(one), torch.cat(one) - torch.cat(other)
+    size = float(length(whole))
+    if not math.isfinite(size) or 0 < size < torch.finfo(torch.float64).tiny:
+        return nothing | {"value_reason": "the gradient is beyond what float64 can hold"}
+    samples = plain.gradients[layer][of][0].shape[1] if of == INPUT else 1
+    found = {"value": size * math.sqrt(samples), "entries": whole.numel() // samples}
+    return found | {"floor": bool(length(gap) > NOISE * size), "value_reason": ""}

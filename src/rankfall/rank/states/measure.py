@@ -1,0 +1,136 @@
+"""Sizes and directions of each layer's states: root mean square, mean cosine of tokens, two stable ranks, and the residual.
+
+Each is computed in float64 over the first test samples, of all that enters or leaves a block, sentinels included, and again without the
+first token, which may be a sink for attention, without the largest channels, which dominate cosines and ranks of pretrained models, and
+without both. States beyond the range of float64 are carried by powers of two where their layer allows that (`rank/carried.py`); else there
+are no values from there on, and a reason.
+"""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.measure.member import each_network
+from rankfall.rank.carried import Carried, again, begin, through
+from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
+from rankfall.rank.residual import at_floor, relative_residual, residual
+from rankfall.rank.rounding import NOISE, apart, shaken
+from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "states"
+LIMITS = {"samples": (1, None), "channels": (1, None)}
+COST = {"seconds": 0.2, "megabytes": 100.0}
+ONE_TOKEN = "one token is no pair: nothing can differ between tokens"
+ZERO_TOKEN = "a token is a vector of zeros, which has no direction"
+
+
+@torch.no_grad()
+def states(context: "Context", *, samples: int = 8, channels: int = 1) -> "Rows":
+    """`channels`: how many of the largest are left out."""
+    made = copy.deepcopy(context.network).double()
+    inputs = context.data.test.inputs[:, :samples]
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    rows: Rows = []
+    for member, alone in enumerate(each_network(made)):
+        for layer, (state, moved) in enumerate(passes(alone, inputs[member : member + 1])):
+            found = of_layer(state, moved, channels)
+            rows += [{"member": member, "layer": layer} | row for row in found]
+    return rows
+
+
+def passes(network: "Network", inputs: Tensor) -> list[tuple[Carried, Tensor]]:
+    """States (1, B, T, D) at layers 0 .. L, and those of a pass whose rounding differs, in the same powers of two."""
+    other = copy.deepcopy(network)
+    if (
+        network.remembers
+    ):  # layers that read what earlier ones made are no maps of one state, which could be tried at another size
+        first = list(uncarried(network.layers(network.lift(inputs))))
+        with shaken(other):
+            return list(zip(first, other.layers(other.lift(inputs))))
+    state = begin(network.lift(inputs))
+    first, steps = [state], []
+    for block in network.blocks:
+        (state,), step = through(lambda x, block=block: [block(x)], state)  # type: ignore[misc]
+        first.append(state)
+        steps.append(step)
+    with shaken(other):
+        state = begin(other.lift(inputs))
+        second = [state]
+        for block, step, before in zip(other.blocks, steps, first[1:]):
+            (state,) = again(lambda x, block=block: [block(x)], state, step, [before])  # type: ignore[misc]
+            second.append(state)
+    return [(one, two.unit) for one, two in zip(first, second)]
+
+
+def uncarried(layers: Iterator[Tensor]) -> Iterator[Carried]:
+    """States as they are: lost from the first on that has no size."""
+    lost: Tensor | None = None
+    for x in layers:
+        state = begin(x)
+        lost = state.lost if lost is None else lost | state.lost
+        yield replace(state, lost=lost)
+
+
+def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str, Any]]:
+    """All rows of one member's layer."""
+    lost = (state.lost | ~state.unit.isfinite().flatten(-2).all(-1))[0]  # (B,)
+    x, y = (torch.where(lost[:, None, None], 0.0, one[0]) for one in (state.unit, moved))  # (B, T, D)
+    width = x.shape[-1]
+    kept = largest_channels(x, channels) if channels < width else None
+    for left_out in ("nothing", "first token", "largest channels", "both"):
+        first = 1 if left_out in ("first token", "both") else 0
+        less = left_out in ("largest channels", "both")
+        labels = {"left_out": left_out, "channels": channels if less else 0}
+        if less and kept is None:
+            yield from nothing(labels, f"the state has {width} channels, and {channels} are left out")
+        elif first >= x.shape[1]:
+            yield from nothing(labels, ONE_TOKEN)
+        else:
+            part = [one[:, first:, kept] if less else one[:, first:] for one in (x, y)]
+            yield from of_part(labels, part[0], part[1], state, lost)
+
+
+def of_part(labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lost: Tensor) -> Iterator[dict[str, Any]]:
+    """The rows of states (B, T, D) of which something may have been left out."""
+    why = reason_of(state.unit[0], lost=state.lost[0]) or reason_of(x)
+    pair = "" if x.shape[1] > 1 else ONE_TOKEN
+    size = Carried(x, state.exponent[0] + exponent_of(x), lost).absolute(root_mean_square(unit(x)))
+    yield numbers(labels, "norm", size, why or TOO_SMALL)
+    yield numbers(labels, "cosine", mean_cosine(x), pair or why or ZERO_TOKEN)
+    plain, gram = stable_ranks(x)
+    yield numbers(labels, "stable_rank", plain, why)
+    yield numbers(labels, "stable_rank_gram", gram, why)
+    if pair:
+        yield numbers(labels, "residual", torch.full_like(plain, torch.nan), pair)
+        return
+    relative = relative_residual(x)
+    noise = apart(residual(x), residual(moved), "composite") > NOISE
+    yield numbers(labels, "residual", relative, why or TOO_SMALL, at_floor(relative, x.dtype) | noise)
+
+
+def numbers(
+    labels: dict[str, Any], quantity: str, values: Tensor, why: str, floor: Tensor | None = None
+) -> dict[str, Any]:
+    """A row of values (B,): none where a sample has none, as in `residuals`."""
+    mean = values.mean().item()
+    known = bool(torch.isfinite(values).all())
+    return labels | {
+        "quantity": quantity,
+        "value": mean if known else None,
+        "deviation": values.std().item() if known and len(values) > 1 else None,
+        "floor_share": floor.double().mean().item() if floor is not None and known else None,
+        "value_reason": "" if known else why or TOO_SMALL,
+    }
+
+
+def nothing(labels: dict[str, Any], why: str) -> Iterator[dict[str, Any]]:
+    for quantity in ("norm", "cosine", "stable_rank", "stable_rank_gram", "residual"):
+        yield numbers(labels, quantity, torch.full((1,), torch.nan), why)

@@ -1,0 +1,1 @@
+"""How many numbers a network learns, and where they are."""

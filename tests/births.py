@@ -1,0 +1,45 @@
+"""Synthetic tables of networks at birth and their ends, of which the answer is known."""
+
+import numpy as np
+from pandas import DataFrame
+
+from rankfall.overview.prediction.measure import folded
+from rankfall.overview.prediction.predictors import PREDICTORS
+
+FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
+
+
+def networks(architectures: int = 40, seeds: int = 2, tasks: tuple[str, ...] = ("a",), seed: int = 0) -> DataFrame:
+    """Every predictor that is known is noise, an architecture's number plus a network's; depth decides nothing."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        {"task": task, "architecture": f"net{number:02d}", "depth": depth, "seed": s}
+        for task in tasks
+        for number in range(architectures)
+        for depth in (2, 8, 32)
+        for s in range(seeds)
+    ]
+    found = DataFrame(rows)
+    own = {name: rng.normal() for name in found.architecture.unique()}
+    found["over_chance"] = 1 / (1 + np.exp(-(found.architecture.map(own) + rng.normal(size=len(found)))))
+    found["fold"] = folded(found.architecture, 10)
+    found["parameters"] = 1000.0 + found.architecture.map({name: rng.normal() for name in own})
+    for name in PREDICTORS:
+        found[f"birth_{name}"] = np.nan
+    for name in FEW:
+        each = {architecture: rng.normal() for architecture in own}
+        found[f"birth_{name}"] = found.architecture.map(each) + rng.normal(size=len(found))
+    return ended(found)
+
+
+def ended(found: DataFrame) -> DataFrame:
+    """With outcomes that follow from `over_chance`."""
+    trains = found.over_chance >= 0.5
+    deep = found[trains].groupby(["task", "architecture"]).depth.max()
+    return found.assign(
+        threshold=0.5,
+        trains=trains,
+        fate=np.where(trains, "trained", "slow"),
+        steps=np.where(trains, 1000 * (1 - found.over_chance), np.nan),
+        largest_depth=[float(deep.get(place, 0)) for place in zip(found.task, found.architecture)],
+    )

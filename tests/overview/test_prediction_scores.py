@@ -1,0 +1,238 @@
+"""The analysis on tables whose answer is known: what decides has an AUC of 1, noise covers chance, and architectures stay whole."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from births import ended, networks
+from pandas import DataFrame
+
+from rankfall.errors import RankfallError
+from rankfall.overview.prediction_scores.features import features
+from rankfall.overview.prediction_scores.figure import prediction_scores
+from rankfall.overview.prediction_scores.fits import linear, logistic, scores
+from rankfall.overview.prediction_scores.held_out import judged
+from rankfall.overview.prediction_scores.measure import analysed, ends
+from rankfall.overview.prediction_scores.pairs import auc, explained, rank_correlation
+from rankfall.overview.prediction_scores.sentence import say_prediction
+from rankfall.overview.prediction_scores.verdict import of_alone, of_gain
+
+
+def analysis(found: DataFrame, draws: int = 200) -> DataFrame:
+    return DataFrame(list(analysed(found, draws)))
+
+
+def one(rows: DataFrame, **labels: Any) -> Any:
+    for name, value in labels.items():
+        rows = rows[rows[name] == value]
+    assert len(rows) == 1, rows
+    return rows.iloc[0]
+
+
+def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
+    found = networks()
+    rows = analysis(found.assign(birth_residual=-found.over_chance))
+    for kind in ("alone", "added"):
+        row = one(rows, task="a", outcome="trains", kind=kind, predictor="residual")
+        assert row.value > 0.995 and row.low > 0.99
+    assert one(rows, task="a", outcome="trains", kind="alone", predictor="residual").verdict == "predicts"
+    added = one(rows, task="a", outcome="trains", kind="added", predictor="residual")
+    assert added.verdict == "adds" and added.gain > 0.3
+    assert one(rows, task="a", outcome="over_chance", statistic="tau", kind="alone", predictor="residual").value > 0.98
+    assert one(rows, task="a", outcome="over_chance", statistic="r2", kind="alone", predictor="residual").value > 0.9
+    assert one(rows, task="a", outcome="steps", kind="alone", predictor="residual").value > 0.95
+
+
+def test_a_number_that_is_best_in_the_middle_is_found() -> None:
+    found = networks()
+    found = ended(found.assign(over_chance=1 - 0.4 * found.birth_norm_growth.abs()))
+    assert one(analysis(found), task="a", outcome="trains", kind="alone", predictor="norm_growth").value > 0.97
+
+
+def test_noise_covers_chance() -> None:
+    """Of twenty tables of noise, the intervals of one predictor miss chance about once; and what is seen is chance in the mean."""
+    rng, missed, seen = np.random.default_rng(5), 0, []
+    drawn = np.vstack([np.ones(40), rng.multinomial(40, np.full(40, 1 / 40), size=400)])
+    for seed in range(20):
+        found = networks(seed=seed)
+        made = judged(found, ["birth_residual"], "trains", sorted(found.architecture.unique()))["auc"].value(drawn)
+        low, high, low_of_all = ends(made, 14)
+        missed += not low <= 0.5 <= high
+        seen.append(made[0])
+        assert low_of_all < 0.5
+    assert missed <= 4
+    assert abs(np.mean(seen) - 0.5) < 0.03
+
+
+def test_an_architecture_that_is_known_helps_none_that_is_not() -> None:
+    """Every architecture has one number of its own, and all its networks end alike: who saw it would know; who did not cannot."""
+    found = networks(architectures=60, seeds=3)
+    rng = np.random.default_rng(1)
+    names = sorted(found.architecture.unique())
+    fate, mark = (dict(zip(names, rng.permutation(len(names)))) for _ in range(2))
+    found = ended(found.assign(over_chance=found.architecture.map(fate) / len(names)))
+    found["birth_residual"] = found.architecture.map(mark).astype(float)
+    row = one(analysis(found), task="a", outcome="trains", kind="alone", predictor="residual")
+    assert row.low < 0.5 < row.high
+
+
+def test_what_follows_from_depth_adds_nothing_to_it() -> None:
+    found = networks()
+    rng = np.random.default_rng(2)
+    found = ended(found.assign(over_chance=1 / (1 + np.exp(np.log2(found.depth) - 3 + rng.normal(size=len(found))))))
+    found["birth_residual"] = np.log(found.depth) * 7
+    rows = analysis(found)
+    alone = one(rows, task="a", outcome="trains", kind="alone", predictor="residual")
+    depth = one(rows, task="a", outcome="trains", model="depth")
+    assert alone.verdict == "predicts" and alone.value == pytest.approx(depth.value, abs=0.02)
+    added = one(rows, task="a", outcome="trains", kind="added", predictor="residual")
+    assert added.verdict == "adds nothing" and abs(added.gain) < 0.01
+
+
+def test_largest_depth_is_of_architectures() -> None:
+    found = networks(architectures=60)
+    mean = found.groupby("architecture").birth_own_share.transform("mean")
+    found = ended(found.assign(over_chance=1 / (1 + np.exp(-(3 * mean - np.log2(found.depth) + 3)))))
+    found["birth_own_share"] = mean
+    row = one(analysis(found), task="a", outcome="largest_depth", kind="alone", predictor="own_share")
+    assert row.value > 0.9 and row.networks == len(found)
+    assert row.pairs <= 10 * 6 * 5 / 2
+
+
+def test_a_task_whose_networks_end_alike_has_a_reason() -> None:
+    found = networks(tasks=("a", "b"))
+    found = ended(found.assign(over_chance=np.where(found.task == "b", 0.9, found.over_chance)))
+    rows = analysis(found)
+    row = one(rows, task="b", outcome="trains", kind="alone", predictor="residual")
+    assert np.isnan(row.value) and "no pair" in row.value_reason and row.verdict == "undecided"
+    known, both = (one(rows, task=task, outcome="trains", kind="alone", predictor="residual") for task in ("a", "all"))
+    assert (both.value, both.low, both.tasks, both.networks) == (known.value, known.low, 1, known.networks)
+
+
+def test_missing_predictors_are_a_mark_and_no_number() -> None:
+    """Gated units have no queries: if these alone fail, that they have none tells it."""
+    found = networks()
+    gone = found.architecture < "net10"
+    found = ended(found.assign(over_chance=np.where(gone, 0.1, 0.9)))
+    found["birth_gradient_queries"] = found.birth_gradient_queries.where(~gone)
+    row = one(analysis(found), task="a", outcome="trains", kind="alone", predictor="gradient_queries")
+    assert row.value > 0.99 and row.known == pytest.approx(0.75)
+    found["birth_gradient_keys"] = np.nan
+    assert "gradient_keys" not in set(analysis(found).predictor)
+
+
+def test_pairs_are_those_counted_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    score, outcome = rng.integers(5, size=30).astype(float), rng.integers(3, size=30).astype(float)
+    fold, architecture = rng.integers(3, size=30), rng.integers(6, size=30)
+    right = pairs = 0.0
+    drawn = rng.integers(3, size=6).astype(float)
+    for i in range(30):
+        for j in range(30):
+            if fold[i] == fold[j] and outcome[i] > outcome[j]:
+                times = drawn[architecture[i]] * drawn[architecture[j]]
+                pairs += times
+                right += times * (1.0 if score[i] > score[j] else 0.5 if score[i] == score[j] else 0.0)
+    about = (architecture, fold, 6)
+    assert auc(score, outcome, *about).value(drawn[None])[0] == pytest.approx(right / pairs)
+    assert rank_correlation(score, outcome, *about).value(drawn[None])[0] == pytest.approx(2 * right / pairs - 1)
+
+
+def test_auc_and_tau_are_those_of_scipy() -> None:
+    from scipy.stats import kendalltau, mannwhitneyu
+
+    rng = np.random.default_rng(3)
+    score, outcome = rng.normal(size=50), rng.normal(size=50)
+    about = (np.arange(50), np.zeros(50, int), 50)
+    every = np.ones((1, 50))
+    assert rank_correlation(score, outcome, *about).value(every)[0] == pytest.approx(kendalltau(score, outcome)[0])
+    trains = outcome > 0
+    known = mannwhitneyu(score[trains], score[~trains])[0] / (trains.sum() * (~trains).sum())
+    assert auc(score, trains.astype(float), *about).value(every)[0] == pytest.approx(known)
+
+
+def test_explained_is_one_for_the_truth_and_nothing_for_the_mean() -> None:
+    outcome, usual = np.array([1.0, 2, 4]), np.full(3, 2.0)
+    about = (np.array([0, 1, 1]), 2)
+    every = np.ones((1, 2))
+    assert explained(outcome, outcome, usual, *about).value(every)[0] == 1
+    assert explained(usual, outcome, usual, *about).value(every)[0] == 0
+    assert explained(outcome + 1, outcome, usual, *about).value(every)[0] == pytest.approx(1 - 3 / 5)
+
+
+def test_models_are_at_the_minimum_of_their_loss() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(80, 3))
+    y = x @ [1.0, -2, 0] + 3
+    assert linear(x, y)[0] == pytest.approx(3, abs=0.1)
+    labels = (y + rng.normal(size=80) > 3).astype(float)
+    found = logistic(x, labels)
+    p = 1 / (1 + np.exp(-scores(x, found)))
+    assert np.abs(x.T @ (p - labels) + found[1:]).max() < 1e-6 and abs((p - labels).sum()) < 1e-4
+    assert np.isfinite(logistic(x * 100, (y > 3).astype(float))).all()  # separable
+
+
+def test_features_are_learned_from_the_training_networks_alone() -> None:
+    train, test = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[-9.0], [2.5], [99.0], [np.nan]])
+    made, other = features(train, test)
+    assert made[:, 0].tolist() == [-0.75, -0.25, 0.25, 0.75]
+    assert other[:, 0].tolist() == [-1, 0, 1, 0] and other[:, 2].tolist() == [0, 0, 0, 1]
+    assert np.array_equal(
+        features(np.exp(train), np.exp(test))[1], other
+    )  # any increasing change of a number leaves them
+
+
+def test_models_have_no_row_of_their_fold() -> None:
+    """Outcomes of one fold are turned round: its scores stay, bit for bit, for who learns from others."""
+    found = networks()
+    before = judged(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
+    turned = found.assign(over_chance=np.where(found.fold == 3, 1 - found.over_chance, found.over_chance))
+    after = judged(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
+    names = sorted(found.architecture.unique())
+    inside = [names.index(name) for name in found[found.fold == 3].architecture.unique()]
+    part = np.ix_(inside, inside)
+    assert np.array_equal(before.above[part], (after.below - after.above)[part].T)
+
+
+def test_verdicts() -> None:
+    assert of_alone("auc", 0.51, 0.7) == "predicts"
+    assert of_alone("auc", 0.4, 0.519) == "does not predict"
+    assert of_alone("auc", 0.4, 0.521) == "undecided"
+    assert of_gain("tau", 0.001, 0.2) == "adds"
+    assert of_gain("tau", -0.01, 0.039) == "adds nothing"
+    assert of_gain("r2", -0.01, 0.021) == "undecided"
+    assert of_gain("r2", float("nan"), float("nan")) == "undecided"
+
+
+def test_the_interval_of_all_predictors_is_wider() -> None:
+    values = np.concatenate([[0.5], np.linspace(0, 1, 1001)])
+    low, high, low_of_all = ends(values, 10)
+    assert (low, high, low_of_all) == pytest.approx((0.025, 0.975, 0.0025))
+
+
+def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:
+    found = networks()
+    rng = np.random.default_rng(2)
+    depth = np.log2(found.depth) - 3
+    found["birth_residual"] = rng.normal(size=len(found))
+    found["birth_norm_growth"] = np.log(found.depth) * 7
+    found = ended(found.assign(over_chance=1 / (1 + np.exp(2 * depth + 4 * found.birth_residual))))
+    rows = analysis(found)
+
+    def read(name: str) -> DataFrame:
+        assert name == "prediction_scores"
+        return rows
+
+    drawn = prediction_scores(read)
+    assert "Residual adds to them; " in drawn.caption and "norm growth" in drawn.caption.split("add")[2]
+    assert drawn.numbers is not None and set(drawn.numbers.outcome) == {"trains"}
+    left, right = drawn.figure.axes
+    assert [tick.get_text() for tick in left.get_yticklabels()][-1] == "residual"  # the largest gain is at the top
+    assert left.get_xlabel().startswith("AUC") and right.get_xlabel().startswith("AUC")
+    said, _ = say_prediction(read)
+    assert "the most is added by residual" in said and "Residual adds to them" in said
+    assert say_prediction(lambda name: None) == ("", "")
+    for outcome in ("over_chance", "steps", "largest_depth"):
+        assert prediction_scores(read, outcome=outcome, task="a").caption
+    with pytest.raises(RankfallError, match="no auc of steps for task 'all'"):
+        prediction_scores(read, outcome="steps", statistic="auc")

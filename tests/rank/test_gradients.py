@@ -1,0 +1,113 @@
+"""Gradient norms against differences of the loss, in a stack and alone, and what has none."""
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import torch
+from one_stack import alone, chosen, of_member, stack
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from rankfall.rank.gradients.measure import gradients
+
+STEP = 1e-6
+
+
+def differences(loss: Any, weight: Tensor) -> Tensor:
+    """The gradient by central differences, entry by entry."""
+    found = torch.zeros_like(weight)
+    for place in range(weight.numel()):
+        start, values = weight.view(-1)[place].item(), []
+        for step in (STEP, -STEP):
+            weight.view(-1)[place] = start + step
+            values.append(float(loss()))
+        weight.view(-1)[place] = start
+        found.view(-1)[place] = (values[0] - values[1]) / (2 * STEP)
+    return found
+
+
+def test_norms_are_those_of_differences_of_the_loss() -> None:
+    context = stack(members=2, mlp="gelu", norm_placement="pre", mask="causal")
+    rows = gradients(context, samples=3)
+    made = copy.deepcopy(alone(context, 1).network).double()
+    inputs, targets = (one[1:2, :3] for one in (context.data.test.inputs, context.data.test.targets))
+
+    def loss() -> Tensor:
+        return cross_entropy(made(inputs).flatten(0, -2), targets.flatten())
+
+    attention = made.blocks[1].attention
+    for of, part in (("queries", attention.query), ("keys", attention.key), ("values", attention.value)):
+        (row,) = chosen(rows, member=1, layer=2, of=of)
+        assert row["value"] == pytest.approx(float(differences(loss, part.weight.data).norm()), rel=1e-5)
+        assert (row["entries"], row["samples"], row["floor"], row["value_reason"]) == (64, 3, False, "")
+        assert row["loss"] == pytest.approx(float(loss()))
+    x = made.states(inputs)[1]  # what enters layer 2
+
+    def rest() -> Tensor:
+        return cross_entropy(made.readout(made.blocks[1](x)).flatten(0, -2), targets.flatten())
+
+    (row,) = chosen(rows, member=1, layer=2, of="input")
+    each = differences(rest, x).norm(dim=(-2, -1))[0] * 3  # of each sample's own loss
+    assert row["value"] == pytest.approx(float(each.square().mean().sqrt()), rel=1e-5)
+    assert row["entries"] == 5 * 8
+
+
+def test_norms_do_not_grow_with_samples() -> None:
+    """The same sample six times has the gradient of one."""
+    context = stack(members=1)
+    for split in context.data.splits.values():
+        split.inputs[:] = split.inputs[:, :1].clone()
+        split.targets[:] = split.targets[:, :1].clone()
+    one, six = (gradients(context, samples=samples) for samples in (1, 6))
+    for a, b in zip(one, six, strict=True):
+        assert a["value"] == pytest.approx(b["value"], rel=1e-12)
+
+
+def test_a_member_alone_has_the_same_numbers() -> None:
+    context = stack(members=3)
+    rows = gradients(context)
+    for member in range(3):
+        assert of_member(gradients(alone(context, member)), 0) == of_member(rows, member)
+
+
+def test_the_network_is_left_as_it_was() -> None:
+    context = stack(members=1)
+    before = copy.deepcopy(context.network.state_dict())
+    gradients(context)
+    assert all(torch.equal(value, before[name]) for name, value in context.network.state_dict().items())
+    assert not any(one.requires_grad for one in context.network.parameters())
+
+
+def test_a_mixer_without_such_weights_has_a_reason() -> None:
+    rows = gradients(stack(members=1, attention={"name": "gau", "key_width": 4}))
+    for row in rows:
+        assert (row["value"] is None) == (row["of"] in ("queries", "keys"))
+        assert ("no weights of" in row["value_reason"]) == (row["of"] in ("queries", "keys"))
+    both = gradients(stack(members=1, attention="differential"))
+    (row,) = chosen(both, layer=1, of="queries")
+    assert row["entries"] == 2 * 64  # of both maps
+
+
+def test_at_collapse_gradients_of_queries_are_rounding() -> None:
+    """Attention alone cubes its residual: after four layers rows are equal, and scores cannot matter any more."""
+    rows = gradients(stack(members=1, depth=6, residual="none", norm="none", position="none"))
+    queries = {row["layer"]: row for row in chosen(rows, of="queries")}
+    assert queries[6]["floor"] and not queries[1]["floor"]
+    values = {row["layer"]: row for row in chosen(rows, of="values")}
+    assert queries[6]["value"] < 1e-12 * values[6]["value"] and not values[6]["floor"]
+
+
+def test_a_loss_that_is_not_finite_has_a_reason() -> None:
+    context = stack(members=1)
+    context.network.head.map.weight.data[:] = math.inf
+    rows = gradients(context)
+    assert all(row["value"] is None and row["loss"] is None and row["value_reason"] for row in rows)
+
+
+def test_states_without_a_size_have_a_reason() -> None:
+    context = stack(members=1, residual="none", norm="none", depth=2)
+    for one in context.network.blocks[0].attention.output.parameters():
+        one.data.zero_()
+    assert all(row["value"] is None and "underflow" in row["value_reason"] for row in gradients(context))

@@ -1,0 +1,51 @@
+"""Size, cosine and stable ranks against matrices whose numbers are known, and by another way."""
+
+import pytest
+import torch
+
+from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
+
+DOUBLE = {"dtype": torch.float64}
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), **DOUBLE)
+
+
+def test_stable_ranks_of_known_singular_values() -> None:
+    turned = torch.linalg.qr(random(6, 6))[0][:, :3] * torch.tensor([3.0, 2.0, 1.0], **DOUBLE)
+    plain, gram = stable_ranks(turned @ torch.linalg.qr(random(3, 3))[0])
+    assert plain.item() == pytest.approx(14 / 9)
+    assert gram.item() == pytest.approx(98 / 81)
+
+
+def test_the_second_stable_rank_is_that_of_the_gram_matrix() -> None:
+    x = random(4, 7, 5)
+    gram = x @ x.mT
+    assert torch.allclose(stable_ranks(x)[1], stable_ranks(gram)[0], rtol=1e-12)
+
+
+def test_cosine_is_the_mean_over_pairs() -> None:
+    x = random(5, 3) * torch.tensor([[1.0], [1e-300], [5.0], [2.0], [1.0]], **DOUBLE)
+    pairs = [
+        float(torch.nn.functional.cosine_similarity(x[i] / x[i].abs().max(), x[j] / x[j].abs().max(), dim=0))
+        for i in range(5)
+        for j in range(i)
+    ]
+    assert mean_cosine(x).item() == pytest.approx(sum(pairs) / 10, rel=1e-12)
+    assert mean_cosine(random(1, 3).expand(4, 3)).item() == pytest.approx(1)
+    assert mean_cosine(torch.eye(3, **DOUBLE)).item() == pytest.approx(0, abs=1e-15)
+    assert mean_cosine(torch.tensor([[1.0, 0], [0, 0]], **DOUBLE)).isnan()
+    assert mean_cosine(random(1, 3)).isnan()
+
+
+def test_root_mean_square() -> None:
+    assert root_mean_square(torch.tensor([[3.0, 4.0]], **DOUBLE)).item() == pytest.approx(12.5**0.5)
+
+
+def test_largest_channels_are_of_all_samples() -> None:
+    x = torch.ones(2, 3, 4, **DOUBLE)
+    x[1, 2, 1] = 50
+    x[:, :, 3] = 10
+    assert largest_channels(x, 1).tolist() == [True, False, True, True]
+    assert largest_channels(x, 2).tolist() == [True, False, True, False]

@@ -1,0 +1,87 @@
+"""The table of states against a computation by hand, without tokens and channels, in a stack and alone."""
+
+import numpy as np
+import pytest
+import torch
+from one_stack import alone, chosen, of_member, stack
+
+from rankfall.rank.residuals.measure import residuals
+from rankfall.rank.states.measure import states
+
+
+def test_values_by_hand() -> None:
+    context = stack(sentinels="bos")
+    rows = states(context, samples=3, channels=2)
+    x = context.network.double().states(context.data.test.inputs[:, :3])[2][1].numpy()  # (B, T', D)
+    largest = np.sqrt((x**2).mean((0, 1))).argsort()[-2:]
+    parts = {
+        "nothing": x,
+        "first token": x[:, 1:],
+        "largest channels": np.delete(x, largest, -1),
+        "both": np.delete(x, largest, -1)[:, 1:],
+    }
+    for left_out, part in parts.items():
+        spectra = np.linalg.svd(part, compute_uv=False)
+        wanted = {
+            "norm": np.sqrt((part**2).mean((1, 2))),
+            "stable_rank": (spectra**2).sum(-1) / spectra[:, 0] ** 2,
+            "stable_rank_gram": (spectra**4).sum(-1) / spectra[:, 0] ** 4,
+            "cosine": [cosine(one) for one in part],
+        }
+        for quantity, values in wanted.items():
+            (row,) = chosen(rows, member=1, layer=2, left_out=left_out, quantity=quantity)
+            assert row["value"] == pytest.approx(np.mean(values)), (left_out, quantity)
+            assert row["deviation"] == pytest.approx(np.std(values, ddof=1))
+            assert row["channels"] == (2 if left_out in ("largest channels", "both") else 0)
+
+
+def cosine(x: np.ndarray) -> float:
+    pairs = [x[i] @ x[j] / np.linalg.norm(x[i]) / np.linalg.norm(x[j]) for i in range(len(x)) for j in range(i)]
+    return float(np.mean(pairs))
+
+
+def test_residual_is_that_of_the_other_table() -> None:
+    context = stack(residual="none", norm="none", position="none", depth=5)
+    found, known = states(context), residuals(context, norms=["composite"], best=False)
+    floors = set()
+    for row in chosen(found, quantity="residual", left_out="nothing"):
+        (other,) = chosen(known, member=row["member"], layer=row["layer"], place="state", quantity="residual")
+        assert row["value"] == pytest.approx(other["value"], rel=1e-6 if row["floor_share"] == 0 else 1)
+        assert row["floor_share"] == other["floor_share"]
+        floors.add(row["floor_share"])
+    assert floors == {0.0, 1.0}
+
+
+def test_a_member_alone_has_the_same_numbers() -> None:
+    context = stack(members=3)
+    rows = states(context)
+    for member in range(3):
+        assert of_member(states(alone(context, member)), 0) == of_member(rows, member)
+
+
+def test_underflow_is_no_collapse() -> None:
+    """Gated units: a norm of 1e-300 and less is a number while the format has it, and none after."""
+    shape = {"attention": {"name": "gau", "key_width": 8}, "residual": "none", "norm": "none", "position": "none"}
+    rows = states(stack(depth=9, training={"dtype": "float64"}, **shape))
+    last = chosen(rows, layer=9, left_out="nothing")
+    assert all((row["value"] is None) == (row["value_reason"] != "") for row in rows)
+    assert {row["quantity"] for row in last if row["value"] is None} == {"norm"}
+    assert all(row["value"] > 0.01 for row in last if row["quantity"] == "residual")
+    sizes = [row["value"] for row in chosen(rows, member=0, left_out="nothing", quantity="norm") if row["value"]]
+    assert sizes == sorted(sizes, reverse=True) and 0 < sizes[-1] < 1e-100
+
+
+def test_what_leaves_nothing_has_a_reason() -> None:
+    rows = states(stack(members=1), channels=8)
+    for row in rows:
+        assert (row["value"] is None) == (row["left_out"] in ("largest channels", "both"))
+        assert (row["value"] is None) == ("8 channels" in row["value_reason"])
+
+
+def test_layers_that_read_earlier_ones_are_measured() -> None:
+    context = stack(block="dense", depth=3)
+    rows = states(context)
+    x = context.network.double().states(context.data.test.inputs)[3][0]
+    (row,) = chosen(rows, member=0, layer=3, left_out="nothing", quantity="norm")
+    assert row["value"] == pytest.approx(float(x.square().mean((1, 2)).sqrt().mean()))
+    assert torch.isfinite(x).all()
