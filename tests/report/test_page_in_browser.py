@@ -3,34 +3,22 @@
 Chromium is the system's, driven by Playwright. Where it is not installed these tests are skipped, unless RANKFALL_BROWSER=required.
 """
 
-import csv
-import io
-import os
 import random
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from in_browser import SIZES, Opened, browser
 from page_tables import LAYERS, charted_page, frames, made_page
 
 from rankfall.report.page.chart import charts
 
 pytestmark = pytest.mark.slow
-CHROMIUM = (
-    os.environ.get("RANKFALL_CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
-REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
+__all__ = ["browser"]
 COUNT, MANY = 40, 10_000
-SIZES = {"desktop": (1280, 900), "phone": (375, 812), "small": (360, 640)}
 LEVELS = {chart.name: {level.name for level in chart.beside} for chart in charts()}  # what numbers are compared with
 AGAIN = """async ([name, change]) => {
     const found = window.rankfall.panels.findIndex((one) => one.chart.name === name), panel = window.rankfall.panels[found];
@@ -42,77 +30,11 @@ AGAIN = """async ([name, change]) => {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        if REQUIRED:
-            pytest.fail("there is no Chromium, and RANKFALL_BROWSER says it is required: apt-get install chromium")
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("results")
     (place / "report").mkdir()
     (place / "report" / "index.html").write_text(made_page(place, COUNT))
     return place
-
-
-class Opened:
-    """The page, and what the browser did beside showing it."""
-
-    def __init__(
-        self, browser: Any, path: Path, size: str = "desktop", theme: str = "light", address: str = ""
-    ) -> None:
-        width, height = SIZES[size]
-        self.context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, accept_downloads=True
-        )
-        self.page = self.context.new_page()
-        self.requests: list[str] = []
-        self.said: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        self.page.goto(address or path.as_uri())
-        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
-
-    def chart(self, name: str) -> Any:
-        box = self.page.locator(f"#chart-{name}")
-        box.scroll_into_view_if_needed()
-        self.page.wait_for_function(f"document.getElementById('chart-{name}').dataset.drawn", timeout=60_000)
-        self.settle(name)
-        box.locator(".view").evaluate("node => node.scrollIntoView({block: 'center'})")  # clear of the bar at the top
-        return box
-
-    def alone(self, line: str) -> Any:
-        """The chart of residuals with one line, so that no point hides another."""
-        box = self.chart("residual")
-        box.locator("[data-lines=none]").click()
-        box.locator(f"[data-line='{line}']").click()
-        return self.chart("residual")
-
-    def settle(self, name: str) -> None:
-        """Until the chart is drawn."""
-        self.page.evaluate(f"window.rankfall.panels.find((panel) => panel.chart.name === '{name}').pending")
-
-    def charts(self) -> list[str]:
-        names: list[str] = self.page.eval_on_selector_all(
-            "[data-chart]", "boxes => boxes.map(box => box.dataset.chart)"
-        )
-        for name in names:
-            self.chart(name)
-        return names
-
-    def downloaded(self, selector: str) -> list[dict[str, str]]:
-        with self.page.expect_download() as waited:
-            self.page.locator(selector).click()
-        return list(csv.DictReader(io.StringIO(Path(waited.value.path()).read_text())))
 
 
 @pytest.fixture
