@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def states(x: Tensor, layers: int, setting: Setting, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
-    """States (T, D) at layers 0 .. L, from normed tokens."""
+    """States (T, D) at layers 0 .. L, from normed tokens, in their number format."""
     yield x
     for layer in range(1, layers + 1):
         x = block(x, setting, seed, f"{name} {layer}", causal)
@@ -28,26 +28,25 @@ def states(x: Tensor, layers: int, setting: Setting, seed: int, name: str, causa
 def block(x: Tensor, setting: Setting, seed: int, name: str, causal: bool) -> Tensor:
     width = x.shape[-1]
 
-    def mapped(y: Tensor, variance: float, bias: float, part: str) -> Tensor:
-        found = y @ linear_map(seed, width, width, variance, f"{name} {part}")
-        return found + bias**0.5 * standard_normal(seed, width, name=f"{name} {part} bias")
+    def mapped(y: Tensor, variance: float, part: str) -> Tensor:
+        return y @ linear_map(seed, width, width, variance, f"{name} {part}").to(y)
+
+    def bias(variance: float, part: str) -> Tensor:
+        return variance**0.5 * standard_normal(seed, width, name=f"{name} {part} bias").to(x)
 
     def mlp(y: Tensor) -> Tensor:
-        inner = mapped(y, setting.weight, setting.bias, "inner").relu()
-        return mapped(inner, setting.weight, setting.bias, "outer")
+        inner = (mapped(y, setting.weight, "inner") + bias(setting.bias, "inner")).relu()
+        return mapped(inner, setting.weight, "outer") + bias(setting.bias, "outer")
 
     def attend(y: Tensor) -> Tensor:
         scale = setting.beta * math.log(len(y)) ** 0.5  # the deviation of scores
-        q, k = mapped(y, scale, 0.0, "query"), mapped(y, scale, 0.0, "key")
-        scores = q @ k.T * width**-0.5
+        scores = mapped(y, scale, "query") @ mapped(y, scale, "key").T * width**-0.5
         if causal:
             scores = scores.masked_fill(~torch.ones(len(y), len(y), dtype=torch.bool).tril(), -torch.inf)
         weights = scores.softmax(-1)
         if setting.centred:
             weights = weights - 1 / len(y)
-        return weights @ (
-            y @ linear_map(seed, width, width, setting.value, f"{name} value")
-        ) + setting.value_bias**0.5 * (standard_normal(seed, width, name=f"{name} value bias"))
+        return weights @ mapped(y, setting.value, "value") + bias(setting.value_bias, "value")
 
     if setting.pre:
         x = x + attend(unit_deviation(x))

@@ -31,6 +31,7 @@ BUILDS = {
 NAME = "depth_scaling"
 COSINE = "cosine of two tokens after the last layer, by layers"
 SCALED, PLAIN = "branches by 1/sqrt(L)", "branches as they are, norms after"
+FEW = 5  # seeds of what is shown beside it
 KINDS: dict[str, dict[str, Any]] = {
     SCALED: {"residual": "depth_scaled", "norm": "none"},
     "branches by 1/sqrt(L), norms before": {"residual": "depth_scaled", "norm": "layer", "norm_placement": "pre"},
@@ -45,12 +46,12 @@ def depth_scaling(
     tokens: int = 16,
     width: int = 64,
     heads: int = 4,
-    seeds: int = 5,
+    seeds: int = 40,
 ) -> Rows:
     rows: Rows = []
     for kind, fields in KINDS.items():
         for depth in depths:
-            for seed in range(seeds):
+            for seed in range(seeds if kind == SCALED else min(seeds, FEW)):
                 network = make(
                     [seed],
                     tokens,

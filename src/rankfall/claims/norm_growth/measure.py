@@ -50,7 +50,7 @@ PERI: dict[str, dict[str, Any]] = {
 
 
 def norm_growth(
-    context: Context, *, depth: int = 256, tokens: int = 16, width: int = 64, heads: int = 4, seeds: int = 5
+    context: Context, *, depth: int = 256, tokens: int = 16, width: int = 64, heads: int = 4, seeds: int = 8
 ) -> Rows:
     rows: Rows = []
     kept = {0, 1, 3, *(2**k for k in range(1, 40)), *(3 * 2**k for k in range(1, 40))}

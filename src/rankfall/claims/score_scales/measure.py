@@ -50,8 +50,8 @@ def score_scales(
     noises: list[float] = [0.0, 0.7, 1.2, 2.0],
     width: int = 1024,
     head_width: int = 256,
-    sampled: int = 64,
-    seeds: int = 5,
+    sampled: int = 128,
+    seeds: int = 10,
 ) -> Rows:
     rows: Rows = []
     for seed in range(seeds):
@@ -113,8 +113,10 @@ def of_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
     """Queries and keys by random maps, at deviations of b sqrt(log n): a sample of rows."""
     x = unit_deviation(like_tokens(seed, n, width, rho, f"{RANDOM} {rho:g} {n}"))  # (T, d)
     q = x[:sampled] @ linear_map(seed, width, width, 1.0, f"{RANDOM} query {n}")
-    k = x @ linear_map(seed, width, width, 1.0, f"{RANDOM} key {n}")
-    scores = q @ k.T * width**-0.5  # (sampled, T), of deviation one
+    # q . k = q W_K^T x: so no keys are made of all tokens
+    scores = (
+        q @ linear_map(seed, width, width, 1.0, f"{RANDOM} key {n}").T @ x.T * width**-0.5
+    )  # (sampled, T), of deviation one
     unit = critical_of_noise(rho) * math.log(n) ** 0.5
     return [
         row(RANDOM, SQUARES, f"rho {rho:g}, {name}", n, seed, squares((scores * (share * unit)).softmax(-1)))

@@ -76,7 +76,7 @@ def _say(found: dict[str, Band]) -> str:
 SETTING = (
     "Orthonormal inputs of width T, 32 to 512 tokens, a value map N(0, 1/d), weights a softmax of N(0, log 2) numbers or of queries "
     "and keys by "
-    "random maps, 5 seeds. The source: 20 to 150 tokens, all see all; causal masks are ours."
+    "random maps, 15 seeds. The source: 20 to 150 tokens, all see all; causal masks are ours."
 )
 DEFECTS = (
     "model.py, lines 100 to 105: with a skip connection and no MLP, the identity that stands for the MLP is added to its own input, "
