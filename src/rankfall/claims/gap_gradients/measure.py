@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
@@ -19,8 +18,6 @@ from rankfall.claims.rows import row
 from rankfall.claims.width_collapse.measure import orthonormal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rankfall.measure.context import Context, Rows
 
 TABLE = "evidence"
@@ -54,16 +51,13 @@ def derivatives(kind: str, seed: int, depth: int, tokens: int, draws: int) -> li
     weights = [attention(kind, seed, layer, tokens) for layer in range(1, depth + 1)]
     z = standard_normal(seed, draws, tokens, tokens, name=f"{NAME} direction")
     found: list[float] = []
-    rest = torch.zeros_like(z)
+    rest = z
     for layer, a in enumerate(weights, 1):
         w = linear_map(seed, tokens, tokens, 1.0, f"{NAME} value {layer}")
-        step = step_of(kind, a, w)
-        inner = weights[0] @ x @ z if layer == 1 else rest  # (draws, T, T)
-        if layer == 1:
-            rest = outer_of(kind, layer_output(kind, a, w, x), inner)
-        else:
-            rest = torch.func.jvp(step, (x.expand_as(rest).contiguous(),), (rest,))[1]
-        x = step(x)
+        y = layer_output(kind, a, w, x)
+        inner = a @ x @ z if layer == 1 else layer_output(kind, a, w, rest)  # (draws, T, T), a change of y
+        rest = outer_of(kind, y, inner)
+        x = outer(kind, y)
         found.append(math.sqrt(float(rest.square().sum((-2, -1)).mean())))
     return found
 
@@ -79,20 +73,18 @@ def layer_output(kind: str, a: Tensor, w: Tensor, x: Tensor) -> Tensor:
     return keep * x + a @ x @ w
 
 
-def step_of(kind: str, a: Tensor, w: Tensor) -> Callable[[Tensor], Tensor]:
+def outer(kind: str, y: Tensor) -> Tensor:
+    """What follows the sum y."""
     _, times, _, norm = KINDS[kind]
-
-    def step(x: Tensor) -> Tensor:
-        y = times * layer_output(kind, a, w, x)
-        return unit_deviation(y) if norm else y
-
-    return step
+    return unit_deviation(times * y) if norm else times * y
 
 
 def outer_of(kind: str, y: Tensor, change: Tensor) -> Tensor:
-    """What a change of the sum y becomes at the end of the layer."""
+    """What a small change of the sum y becomes behind it."""
     _, times, _, norm = KINDS[kind]
     if not norm:
         return times * change
-    found: Tensor = torch.func.jvp(unit_deviation, (y.expand_as(change).contiguous(),), (change,))[1]
-    return found
+    centred = y - y.mean(-1, keepdim=True)
+    size = centred.square().mean(-1, keepdim=True).sqrt()
+    unit, change = centred / size, change - change.mean(-1, keepdim=True)
+    return (change - unit * (unit * change).mean(-1, keepdim=True)) / size

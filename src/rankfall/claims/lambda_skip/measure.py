@@ -1,5 +1,5 @@
-"""What N(lambda X + F(X)), F attention or a state space model, loses of its relative residual a layer over the second half of the depth, and
-what is left after it, by lambda.
+"""What N(lambda X + F(X)), F attention or a state space model, loses of its relative residual a layer over the second half of the depth,
+and what is left after it, by lambda.
 
 For maps of independent weights and gain one that see the mean of tokens alone, the shared row has sqrt(lambda^2 + 1) a layer and the rest
 lambda: lambda / sqrt(lambda^2 + 1) is lost, for every lambda.

@@ -1,4 +1,5 @@
-"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of tokens.
+"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of
+tokens; and by width, at one number of tokens and a scale far below the critical one.
 
 The loss is the mean cross entropy of symbols that each token names through a random map, as at the start of a masked language model.
 """
@@ -23,6 +24,7 @@ NEEDS = "nothing"
 NAME = "query_gradients"
 GRADIENT = "|dL/dW_Q|^2 T / (d^2 sqrt(log T)), by beta"
 SHARE = "query gradient over its value at the largest beta, by beta"
+BY_WIDTH = "query gradient over its value at the largest beta, by width"
 
 
 def query_gradients(
@@ -30,6 +32,7 @@ def query_gradients(
     *,
     betas: list[float] = [0.1, 0.3, 0.43, 0.65, 0.86, 1.0, 1.29, 1.5, 2.0, 2.15, 2.5, 3.0],
     lengths: list[int] = [256, 512, 1024, 2048],
+    widths: list[int] = [32, 64, 128, 256],
     width: int = 64,
     symbols: int = 64,
     seeds: int = 5,
@@ -41,6 +44,11 @@ def query_gradients(
             for beta, value in found.items():
                 rows.append(row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value))
                 rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / found[max(betas)]))
+    tokens, weak, strong = sorted(lengths)[-2], betas[min(2, len(betas) - 1)], max(betas)
+    for size in widths:  # at one length, and a scale far below the critical one
+        for seed in range(seeds):
+            found = {beta: scaled_gradient(seed, tokens, size, symbols, beta) for beta in (weak, strong)}
+            rows.append(row(NAME, BY_WIDTH, f"beta {weak:g}, {tokens} tokens", size, seed, found[weak] / found[strong]))
     return rows
 
 

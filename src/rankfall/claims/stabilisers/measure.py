@@ -60,23 +60,26 @@ BY_MASK, BY_POSITION = ("none", "causal"), ("none", "alibi")
 def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: int = 8) -> Rows:
     rows: Rows = []
     for seed in range(seeds):
+        plain = numbers(PLAIN, tokens, seed)
         for claim, parts in KINDS.items():
-            for name, fields in ((SOFTMAX, PLAIN), (claim.removesuffix("_and_rank"), parts)):
-                rows += [row(claim, ORDER, name, place, seed, *order(replace(ALONE, mask=Component(mask), **fields), seed))
-                         for place, mask in enumerate(BY_MASK)]  # fmt: skip
-                if seed:  # counts are of 8 draws of their own
-                    continue
-                for place, position in enumerate(BY_POSITION):
-                    alone = replace(
-                        PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none")
-                    )
-                    found = told_apart(replace(alone, depth=1, **fields), tokens)
-                    rows.append(row(claim, ROWS, name, place, 0, found))
+            for name, found in ((SOFTMAX, plain), (claim.removesuffix("_and_rank"), numbers(parts, tokens, seed))):
+                rows += [row(claim, quantity, name, place, seed, *value) for quantity, place, value in found]
         rows += [
             row(DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, left(share, seed, tokens, width))
             for share in LAMBDAS
         ]
     return rows
+
+
+def numbers(parts: dict[str, Any], tokens: int, seed: int) -> list[tuple[str, int, tuple[float, str]]]:
+    """Orders by mask, and, with the first seed, rows by position: these are of 8 draws of their own."""
+    found = [
+        (ORDER, place, order(replace(ALONE, mask=Component(mask), **parts), seed)) for place, mask in enumerate(BY_MASK)
+    ]
+    for place, position in enumerate(BY_POSITION if seed == 0 else ()):
+        alone = replace(PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none"))
+        found.append((ROWS, place, (told_apart(replace(alone, depth=1, **parts), tokens), "")))
+    return found
 
 
 def order(design: Architecture, seed: int) -> tuple[float, str]:

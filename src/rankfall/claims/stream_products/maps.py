@@ -52,7 +52,7 @@ def log10_apart(maps: Iterable[Tensor]) -> list[float]:
     for one in maps:
         n = len(one)
         centred = identity(n) - 1 / n
-        rest = centred @ one @ (centred if rest is None else rest)
+        rest = centred @ one @ (identity(n) if rest is None else rest)
         size = float(rest.norm())
         rest, log = rest / size, log + math.log10(size)
         found.append(log - math.log10(n - 1) / 2)
