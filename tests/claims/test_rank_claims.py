@@ -55,6 +55,7 @@ TINY: dict[str, dict[str, Any]] = {
     "lambda_skip": {"depth": 8, "tokens": 5, "width": 8},
     "value_spectrum": {"depth": 3, "tokens": 5, "width": 8},
     "layer_collapse": {"depth": 2, "tokens": 4, "width": 6},
+    "delta_erasure": {"depth": 4, "tokens": 4, "width": 8},
     "deep_norm": {"depth": 6, "tokens": 4, "width": 8},
 }
 KEY = ["claim", "quantity", "line", "x", "seed"]

@@ -31,7 +31,7 @@ CLAIMS = (
     Claim(
         NAME,
         "A layer norm leaves the affine rank of tokens exactly as it is.",
-        "Cirrincione: arXiv 2604.23681, 2026",
+        "Cirrincione: Rank, head-channel non-identifiability, and symmetry breaking, 2026",
         "https://arxiv.org/abs/2604.23681",
         ("abstract",),
         "12 tokens of width 16 in general position in affine spaces of dimension 1 to 11, through the origin and beside it, a layer "

@@ -44,6 +44,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 LAW = "attention that averages, in closed form"
 LAMBDAS = (0.5, 1.0, 2.0, 4.0, 8.0)
+APART = 0.01  # of what tokens share, so that a residual near one hides no loss
 FLOOR = 1e-12  # below it a residual in float64 may be rounding
 
 
@@ -66,7 +67,8 @@ def lambda_skip(
                     width=width,
                     **fields,
                 )
-                x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
+                x = draw([seed], 1, width, name=f"{NAME} common") + APART * draw([seed], tokens, width, name=NAME)
+                x = x.unsqueeze(1)
                 left = [
                     float(relative_residual(state, norm="frobenius")) for state in network.layers(network.norm_in(x))
                 ]
