@@ -1,0 +1,87 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.claims.cosine_recursion.measure import BOTH_SEE, COSINE, EARLIER
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Published, Read, band, of
+
+CLOSE = 0.05
+GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
+ENCODER, DECODER = "deep_prop_encoder.ipynb, picture, read to .01", "deep_prop_decoder.ipynb, picture, read to .01"
+FULL = {0.5: {10: 0.28, 20: 0.705, 30: 0.94}, 3.0: {10: 0.14, 20: 0.33, 30: 0.60, 40: 0.885, 50: 0.98}}
+CAUSAL = {0.5: {10: 0.29, 20: 0.74, 30: 0.943}, 3.0: {10: 0.165, 20: 0.40, 30: 0.695, 40: 0.90}}
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    worst, close, unclear, said = band([0.0]), 0, [], []
+    names = sorted(one for one in of(rows, COSINE).line.unique() if one.startswith("beta"))
+    for name in names:
+        both = of(rows, COSINE, name).merge(of(rows, COSINE, f"recursion, {name}"), on=["x", "seed"])
+        both["gap"] = both.value_x - both.value_y
+        layer = both.groupby("x").gap.mean().abs().idxmax()
+        gap = band(both[both.x == layer].gap)
+        worst = max(worst, gap, key=lambda one: abs(one.mean))
+        said.append(f"{gap} at layer {layer:.0f} for {name}")
+        if gap.low > -CLOSE and gap.high < CLOSE:
+            close += 1
+        elif gap.low < CLOSE and gap.high > -CLOSE:
+            unclear.append(name)
+    text = f"Network minus recursion, where they differ most: {'; '.join(said)}."
+    if unclear:
+        return Decision(UNDECIDED, text, **worst.fields(), wants=f"more seeds for {', '.join(unclear)}")
+    verdict = HOLDS if close == len(names) else IN_PART if close else CONTRADICTED
+    return Decision(verdict, text, **worst.fields())
+
+
+def published(values: dict[float, dict[int, float]], place: str) -> tuple[Published, ...]:
+    return tuple(
+        Published(COSINE, f"beta {beta:g}", layer, value, "figure", place)
+        for beta, of_layer in values.items()
+        for layer, value in of_layer.items()
+    )
+
+
+DEFECTS = (
+    "In {notebook}, cell 5, cosines are taken after the loop over the ten texts, so that each of three networks is compared on its "
+    "last text "
+    "alone; error bars are deviations over pairs of tokens, not over networks."
+)
+THRESHOLD = (
+    "It holds if at both scales the interval of the difference, at the layer where it is largest, lies within .05: a twentieth of the "
+    "range. "
+    "In the source's own figure it reaches .08."
+)
+
+CLAIMS = (
+    Claim(
+        BOTH_SEE,
+        "A map of one number gives the cosine of two tokens at all layers of a post-norm transformer at its start.",
+        GOLDT,
+        "https://arxiv.org/abs/2505.24333",
+        ("code", "figure"),
+        "50 layers of one head and a ReLU MLP, width 256, 256 tokens N(0, 1) of cosine .025, variances .2, biases 4e-4, beta .5 and "
+        "3, 40 seeds. "
+        "The source: width 720, 512 tokens of text.",
+        THRESHOLD,
+        decide,
+        published=published(FULL, ENCODER),
+        defects=DEFECTS.format(notebook="deep_prop_encoder.ipynb"),
+        place=23,
+        shown=COSINE,
+    ),
+    Claim(
+        EARLIER,
+        "The same map holds for the last 50 tokens of a causal network.",
+        GOLDT,
+        "https://arxiv.org/abs/2505.24333",
+        ("code", "figure"),
+        "As for networks where all see all; a token sees itself and earlier ones, the last 50 of 256 count (512 in the source).",
+        THRESHOLD,
+        decide,
+        published=published(CAUSAL, DECODER),
+        defects=DEFECTS.format(notebook="deep_prop_decoder.ipynb"),
+        place=24,
+        shown=COSINE,
+    ),
+)

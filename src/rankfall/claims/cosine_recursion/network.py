@@ -1,0 +1,55 @@
+"""The networks that the recursion is about: one head without an output map, a ReLU MLP as wide as the state, norms without gain, skips of
+weight one. Each layer's weights are drawn when it is reached, so that depth needs no memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.cosine_recursion.recursion import Setting
+from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def states(x: Tensor, layers: int, setting: Setting, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
+    """States (T, D) at layers 0 .. L, from normed tokens, in their number format."""
+    yield x
+    for layer in range(1, layers + 1):
+        x = block(x, setting, seed, f"{name} {layer}", causal)
+        yield x
+
+
+def block(x: Tensor, setting: Setting, seed: int, name: str, causal: bool) -> Tensor:
+    width = x.shape[-1]
+
+    def mapped(y: Tensor, variance: float, part: str) -> Tensor:
+        return y @ linear_map(seed, width, width, variance, f"{name} {part}").to(y)
+
+    def bias(variance: float, part: str) -> Tensor:
+        return variance**0.5 * standard_normal(seed, width, name=f"{name} {part} bias").to(x)
+
+    def mlp(y: Tensor) -> Tensor:
+        inner = (mapped(y, setting.weight, "inner") + bias(setting.bias, "inner")).relu()
+        return mapped(inner, setting.weight, "outer") + bias(setting.bias, "outer")
+
+    def attend(y: Tensor) -> Tensor:
+        scale = setting.beta * math.log(len(y)) ** 0.5  # the deviation of scores
+        scores = mapped(y, scale, "query") @ mapped(y, scale, "key").T * width**-0.5
+        if causal:
+            scores = scores.masked_fill(~torch.ones(len(y), len(y), dtype=torch.bool).tril(), -torch.inf)
+        weights = scores.softmax(-1)
+        if setting.centred:
+            weights = weights - 1 / len(y)
+        return weights @ mapped(y, setting.value, "value") + bias(setting.value_bias, "value")
+
+    if setting.pre:
+        x = x + attend(unit_deviation(x))
+        return x + mlp(unit_deviation(x))
+    x = unit_deviation(x + attend(x))
+    return unit_deviation(x + mlp(x))

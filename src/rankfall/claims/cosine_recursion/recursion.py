@@ -1,0 +1,57 @@
+"""The cosine of two tokens from layer to layer, as the number of tokens and the width go to infinity (Giorlandino and Goldt 2025).
+
+State: q, the mean square of a token's entries, and p, the mean product of two tokens' entries. Attention of scores of deviation
+beta sqrt(log T) has outputs of q' = p + (q - p) max(0, 1 - beta_c / beta), beta_c = sqrt(2 / (1 - p)) at q = 1, and p' = p; without the
+sequence mean both are less by p. A two-layer ReLU MLP of weights of variance w and biases of variance b follows the arc-cosine kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`beta`: scale of scores; `value`, `weight`, `bias`: variances of value map, MLP maps and biases; `pre`: norms before; `centred`:
+    the sequence mean is taken off what attention makes."""
+
+    beta: float
+    value: float = 0.2
+    weight: float = 0.2
+    bias: float = 4e-4
+    value_bias: float = 4e-4
+    pre: bool = False
+    centred: bool = False
+
+
+def cosines(start: float, layers: int, setting: Setting) -> list[float]:
+    """At layers 0 .. L, from states of q = 1."""
+    q, p, found = 1.0, start, [start]
+    for _ in range(layers):
+        q, p = after(q, p, setting)
+        found.append(p / q)
+    return found
+
+
+def after(q: float, p: float, setting: Setting) -> tuple[float, float]:
+    """q and p after a block of attention and MLP, each with a skip connection."""
+    dq, dp = attention(p / q, setting)
+    q, p = (q + dq, p + dp) if setting.pre else (1.0, (p / q + dp) / (1 + dq))
+    dq, dp = mlp(p / q, setting)
+    return (q + dq, p + dp) if setting.pre else (1.0, (p / q + dp) / (1 + dq))
+
+
+def attention(rho: float, setting: Setting) -> tuple[float, float]:
+    """q and p of what attention makes of normed states."""
+    squares = 0.0 if rho >= 1 else max(0.0, 1 - math.sqrt(2 / (1 - rho)) / setting.beta)
+    shared = 0.0 if setting.centred else rho
+    q = setting.value * (shared + (1 - rho) * squares) + setting.value_bias
+    return q, setting.value * shared + setting.value_bias
+
+
+def mlp(rho: float, setting: Setting) -> tuple[float, float]:
+    q = setting.weight + setting.bias
+    c = min(1.0, (setting.weight * rho + setting.bias) / q)
+    kernel = (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi
+    return setting.weight * q / 2 + setting.bias, setting.weight * q / 2 * kernel + setting.bias

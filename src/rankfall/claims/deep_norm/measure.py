@@ -1,0 +1,77 @@
+"""Norms of the gradients of value maps by layer, and the cosine of two tokens after the last one, in networks of a thousand layers before
+training: norms after with DeepNorm's skips and start, with plain skips and Xavier's start, and norms before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import cosine, draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["deepnorm"],
+    "mask": ["none"],
+    "mlp": ["relu"],
+    "norm": ["layer"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add", "deepnorm"],
+    "sentinels": ["none"],
+}
+NAME = "deep_norm"
+GRADIENT, COSINE = (
+    "gradient of the value map over that of the last layer, by layer",
+    "cosine of two tokens after the last layer, by layers",
+)
+DEEP, POST, PRE = "DeepNorm", "norms after, plain skips", "norms before, plain skips"
+XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}
+KINDS: dict[str, dict[str, Any]] = {
+    DEEP: {"residual": "deepnorm", "init": "deepnorm"},
+    POST: {"residual": "add", "init": XAVIER},
+    PRE: {"residual": "add", "init": XAVIER, "norm_placement": "pre"},
+}
+
+
+def deep_norm(
+    context: Context, *, depth: int = 1000, tokens: int = 8, width: int = 32, heads: int = 2, seeds: int = 5
+) -> Rows:
+    rows: Rows = []
+    kept = sorted({1, *(round(depth * share) for share in (0.01, 0.03, 0.1, 0.3, 0.5, 0.8)), depth} - {0})
+    for kind, fields in KINDS.items():
+        for seed in range(seeds):
+            network = make(
+                [seed],
+                tokens,
+                norm="layer",
+                mlp="relu",
+                depth=depth,
+                heads=heads,
+                width=width,
+                mlp_width=width,
+                **fields,
+            )
+            x, wanted = (
+                draw([seed], tokens, width, name=f"{NAME} {what}").unsqueeze(1) for what in ("tokens", "targets")
+            )
+            weights = {layer: network.blocks[layer - 1].attention.value.weight for layer in kept}
+            for weight in weights.values():
+                weight.requires_grad_(True)
+            end = network.norm_out(network.run(network.norm_in(x)))
+            (end - wanted).square().mean().backward()  # type: ignore[no-untyped-call]
+            last = float(weights[depth].grad.norm())
+            rows += [
+                row(NAME, GRADIENT, kind, layer, seed, float(weight.grad.norm()) / last)
+                for layer, weight in weights.items()
+            ]
+            rows.append(row(NAME, COSINE, kind, depth, seed, float(cosine(end.detach()).squeeze())))
+    return rows

@@ -1,0 +1,46 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.claims.delta_erasure.measure import ADDED, ERASED, KINDS, NAME, RESIDUAL
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    ends = {kind: of(rows, RESIDUAL, kind, last) for kind in KINDS}
+    # A residual below the floor counts as the floor: 10^-13.
+    logs = {kind: found.value.fillna(-13.0).tolist() for kind, found in ends.items()}
+    gain = band(a - b for a, b in zip(logs[ERASED], logs[ADDED], strict=True))
+    bands = {kind: band(values) for kind, values in logs.items()}
+    text = (
+        f"Relative residual after {last:.0f} layers: "
+        + ", ".join(f"10^{one.mean:.2f} {kind}" for kind, one in bands.items())
+        + "."
+    )
+    found = compare(gain, 0.0)
+    if found == "undecided":
+        return Decision(UNDECIDED, text, **gain.fields(), wants="more layers or seeds")
+    if found == "below":
+        return Decision(CONTRADICTED, text, **gain.fields())
+    return Decision(HOLDS if compare(bands[ERASED], -1.0) == "above" else IN_PART, text, **gain.fields())
+
+
+CLAIMS = (
+    Claim(
+        NAME,
+        "Updates that erase what they overwrite avoid the loss of rank of networks of more than a hundred layers, where adding does not.",
+        "Su and You: Geometric and dynamic scaling in deep transformers, 2026 (a hypothesis with a protocol)",
+        "https://arxiv.org/abs/2601.01014",
+        ("abstract",),
+        "Causal networks of attention and ReLU MLP with norms before, Xavier's start, width 32, 16 random tokens, 128 layers, 8 "
+        "seeds, before "
+        "training; erasure alone, x - k (k . x) + F with k along F, without the maps between streams that the source couples it with.",
+        "It holds if after 128 layers the relative residual with erasure is larger than with adding (interval of the difference in "
+        "decades, seed "
+        "by seed, above 0) and above a tenth, in part if larger and below; it is contradicted if smaller. The number is the difference.",
+        decide,
+        place=60,
+    ),
+)

@@ -1,0 +1,81 @@
+"""Relative residual by layer where a branch F is added, X + F, and where it also takes off what the state had in its direction,
+
+    x <- x - b k (k . x) + F(x),   k = F(x) / |F(x)|
+
+for each token, b = 1 (erasure) and 2 (reflection), with norms before. Near equal tokens all have nearly the same k. Then, by hand: adding
+makes the shared row grow like sqrt(l) while the rest stays; erasure keeps the shared row small, and takes a share of the rest with every k.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+from rankfall.rank.residual import relative_residual
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["deepnorm"],
+    "mask": ["causal"],
+    "mlp": ["relu"],
+    "norm": ["rms"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add"],
+    "sentinels": ["none"],
+}
+NAME = "delta_erasure"
+RESIDUAL = "log10 of the relative residual, by layer"
+ADDED, ERASED, REFLECTED = "added", "erased (b = 1)", "reflected (b = 2)"
+KINDS = {ADDED: 0.0, ERASED: 1.0, REFLECTED: 2.0}
+FLOOR = 1e-13
+
+
+def delta_erasure(
+    context: Context, *, depth: int = 128, tokens: int = 16, width: int = 32, heads: int = 2, seeds: int = 8
+) -> Rows:
+    rows: Rows = []
+    kept = {0, depth, *(2**k for k in range(30)), *(3 * 2**k for k in range(30))}
+    for kind, share in KINDS.items():
+        for seed in range(seeds):
+            network = make(
+                [seed],
+                tokens,
+                residual="add",
+                norm="rms",
+                norm_placement="pre",
+                mlp="relu",
+                mask="causal",
+                init={"name": "deepnorm", "beta": 1.0},
+                depth=depth,
+                heads=heads,
+                width=width,
+            )
+            for block in network.blocks:
+                block.residual = block.mlp_residual = partial(overwrite, share=share)
+            x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
+            for layer, state in enumerate(network.layers(x)):
+                if layer in kept:
+                    left = float(relative_residual(state, norm="frobenius"))
+                    value = math.log10(left) if left > FLOOR else math.nan
+                    rows.append(row(NAME, RESIDUAL, kind, layer, seed, value, "below what float64 resolves"))
+    return rows
+
+
+def overwrite(x: Tensor, branch: Tensor, share: float) -> Tensor:
+    """(..., T, D)"""
+    k = branch / branch.norm(dim=-1, keepdim=True)
+    return x - share * k * (k * x).sum(-1, keepdim=True) + branch

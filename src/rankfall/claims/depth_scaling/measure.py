@@ -1,0 +1,67 @@
+"""Mean cosine of two tokens after the last layer over the number L of layers: skips with branches by 1/sqrt(L), as they are with norms
+after, and as they are without norms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import cosine, draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["deepnorm"],
+    "mask": ["none"],
+    "mlp": ["relu"],
+    "norm": ["layer", "none"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add", "depth_scaled"],
+    "sentinels": ["none"],
+}
+NAME = "depth_scaling"
+COSINE = "cosine of two tokens after the last layer, by layers"
+SCALED, PLAIN = "branches by 1/sqrt(L)", "branches as they are, norms after"
+FEW = 5  # seeds of what is shown beside it
+KINDS: dict[str, dict[str, Any]] = {
+    SCALED: {"residual": "depth_scaled", "norm": "none"},
+    "branches by 1/sqrt(L), norms before": {"residual": "depth_scaled", "norm": "layer", "norm_placement": "pre"},
+    PLAIN: {"residual": "add", "norm": "layer"},
+}
+
+
+def depth_scaling(
+    context: Context,
+    *,
+    depths: list[int] = [4, 16, 64, 256, 512],
+    tokens: int = 16,
+    width: int = 64,
+    heads: int = 4,
+    seeds: int = 40,
+) -> Rows:
+    rows: Rows = []
+    for kind, fields in KINDS.items():
+        for depth in depths:
+            for seed in range(seeds if kind == SCALED else min(seeds, FEW)):
+                network = make(
+                    [seed],
+                    tokens,
+                    init={"name": "deepnorm", "beta": 1.0},
+                    mlp="relu",
+                    depth=depth,
+                    heads=heads,
+                    width=width,
+                    **fields,
+                )
+                x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
+                rows.append(row(NAME, COSINE, kind, depth, seed, float(cosine(network.run(x)).squeeze())))
+    return rows

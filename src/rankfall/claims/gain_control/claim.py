@@ -1,0 +1,64 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.claims.gain_control.measure import COSINE, NAME, STRONG
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Published, Read, band_of, of
+
+KEPT, LOST = 0.9, 0.95
+PLACE = "Gain-controlled-propagation.ipynb, picture of the recursion, read to .01"
+READ = {  # the source's lines, which are of its recursion
+    "norms after": {10: 1.00, 100: 1.00},
+    "norms before": {10: 0.89, 100: 0.99},
+    "mean off, norms after": {10: 0.24, 100: 0.53},
+    "mean off, norms before": {10: 0.24, 100: 0.41},
+}
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(of(rows, COSINE).x.max())
+    names = ("norms after", "norms before")
+    plain = {name: band_of(rows, COSINE, name, last) for name in names}
+    cured = {name: band_of(rows, COSINE, f"mean off, {name}", last) for name in names}
+    strong = {name: band_of(rows, STRONG, f"mean off, {name}", last) for name in names}
+    empty = band_of(rows, COSINE, "no attention, norms after", last)
+    text = (
+        f"Cosine after {last:.0f} layers at beta .1: "
+        + ", ".join(f"{plain[name].mean:.3g} with {name}, {cured[name].mean:.3g} without the mean" for name in names)
+        + f"; {empty.mean:.3g} with no attention at all. At beta 3 without the mean: "
+        + ", ".join(f"{strong[name].mean:.3g} with {name}" for name in names)
+        + "."
+    )
+    works = [one.high < KEPT for one in (*cured.values(), *strong.values())]
+    needed = [one.low > LOST for one in plain.values()]
+    verdict = HOLDS if all(works) and all(needed) else IN_PART if any(works) else CONTRADICTED
+    return Decision(verdict, text, **cured["norms after"].fields())
+
+
+CLAIMS = (
+    Claim(
+        NAME,
+        "Skip connections do not keep tokens apart in deep networks; taking the mean over the sequence off what attention makes does.",
+        "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025",
+        "https://arxiv.org/abs/2505.24333",
+        ("code", "figure"),
+        "100 layers of one head and a ReLU MLP, width 192, 128 tokens of cosine .2, beta .1 as in the source and 3, norms before and "
+        "after, 5 "
+        "seeds. The source shows its recursion alone, at beta .1.",
+        "It holds if after the last layer cosines are above .95 with the mean and below .9 without it, with norms before and after, "
+        "and at beta 3 "
+        "too: at .95 three tenths of a token's length, at .9 less than half, are still its own.",
+        decide,
+        published=tuple(
+            Published(COSINE, f"recursion, {name}", layer, value, "figure", PLACE)
+            for name, of_layer in READ.items()
+            for layer, value in of_layer.items()
+        ),
+        defects="Gain-controlled-propagation.ipynb, cell 0: with norms before, the critical scale is taken from the states' own q "
+        "and p, which grow with depth, though attention is given normed ones (it has beta_c of q (q - p), where q = 1 and p = rho "
+        "belong). At beta .1 this has no effect: without the mean, attention then adds nothing at all.",
+        place=25,
+        shown=COSINE,
+    ),
+)

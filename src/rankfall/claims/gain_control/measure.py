@@ -1,0 +1,47 @@
+"""Mean cosine of two tokens over a hundred layers with and without the sequence mean in what attention makes, norms before and after, in
+networks and by the recursion; and with the sequence mean taken off but no attention at all, which says what attention does to the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rankfall.claims.cosine_recursion.network import states
+from rankfall.claims.cosine_recursion.recursion import Setting, cosines
+from rankfall.claims.cosines import like_tokens, unit_deviation
+from rankfall.claims.rows import row
+from rankfall.claims.score_scales.measure import mean_cosine
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+NAME = "gain_control"
+COSINE, STRONG = "cosine of two tokens, by layer", "cosine of two tokens at beta 3, by layer"
+# Values of variance one and no bias for them, as in the published recursion.
+VARIANTS = {
+    "norms after": Setting(0.1, value=1.0, value_bias=0.0),
+    "norms before": Setting(0.1, value=1.0, value_bias=0.0, pre=True),
+    "mean off, norms after": Setting(0.1, value=1.0, value_bias=0.0, centred=True),
+    "mean off, norms before": Setting(0.1, value=1.0, value_bias=0.0, pre=True, centred=True),
+    "no attention, norms after": Setting(0.1, value=0.0, value_bias=0.0),
+}
+
+
+def gain_control(
+    context: Context, *, depth: int = 100, tokens: int = 128, width: int = 192, rho: float = 0.2, seeds: int = 5
+) -> Rows:
+    rows: Rows = []
+    for name, setting in VARIANTS.items():
+        for quantity, beta in ((COSINE, setting.beta), (STRONG, 3.0)):
+            chosen = replace(setting, beta=beta)
+            for seed in range(seeds):
+                x = unit_deviation(like_tokens(seed, tokens, width, rho, NAME))
+                found = [mean_cosine(state) for state in states(x, depth, chosen, seed, NAME)]
+                predicted = cosines(found[0], depth, chosen)
+                for layer, (one, other) in enumerate(zip(found, predicted, strict=True)):
+                    rows.append(row(NAME, quantity, name, layer, seed, one))
+                    rows.append(row(NAME, quantity, f"recursion, {name}", layer, seed, other))
+    return rows

@@ -1,0 +1,1 @@
+"""Whether a strong enough skip connection keeps rank: Joseph et al. 2024."""

@@ -1,0 +1,80 @@
+"""What N(lambda X + F(X)), F attention or a state space model, loses of its relative residual a layer over the second half of the depth,
+and what is left after it, by lambda.
+
+For maps of independent weights and gain one that see the mean of tokens alone, the shared row has sqrt(lambda^2 + 1) a layer and the rest
+lambda: lambda / sqrt(lambda^2 + 1) is lost, for every lambda.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rankfall.claims.rows import row
+from rankfall.claims.trends import slope
+from rankfall.claims.untrained import draw, make
+from rankfall.rank.residual import relative_residual
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead", "selective"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["deepnorm"],
+    "mask": ["none", "causal"],
+    "mlp": ["none"],
+    "norm": ["rms"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["scaled"],
+    "sentinels": ["none"],
+}
+NAME = "lambda_skip"
+LOSS = "log10 of the relative residual, lost a layer, by lambda"
+RESIDUAL = "log10 of the relative residual after the last layer, by lambda"
+KINDS: dict[str, dict[str, Any]] = {
+    "attention, every token": {},
+    "attention, earlier tokens": {"mask": "causal"},
+    "state space model": {"attention": "selective", "mask": "causal"},
+}
+LAW = "attention that averages, in closed form"
+LAMBDAS = (0.5, 1.0, 2.0, 4.0, 8.0)
+APART = 0.01  # of what tokens share, so that a residual near one hides no loss
+FLOOR = 1e-12  # below it a residual in float64 may be rounding
+
+
+def lambda_skip(
+    context: Context, *, depth: int = 128, tokens: int = 16, width: int = 32, heads: int = 2, seeds: int = 5
+) -> Rows:
+    rows: Rows = []
+    for strength in LAMBDAS:
+        rows.append(row(NAME, LOSS, LAW, strength, 0, math.log10(strength / math.hypot(strength, 1))))
+        for name, fields in KINDS.items():
+            for seed in range(seeds):
+                network = make(
+                    [seed],
+                    tokens,
+                    residual={"name": "scaled", "scale": strength},
+                    norm="rms",
+                    init={"name": "deepnorm", "beta": 1.0},
+                    depth=depth,
+                    heads=heads,
+                    width=width,
+                    **fields,
+                )
+                x = draw([seed], 1, width, name=f"{NAME} common") + APART * draw([seed], tokens, width, name=NAME)
+                x = x.unsqueeze(1)
+                left = [
+                    float(relative_residual(state, norm="frobenius")) for state in network.layers(network.norm_in(x))
+                ]
+                seen = [(layer, math.log10(value)) for layer, value in enumerate(left) if value > FLOOR]
+                late = [one for one in seen if one[0] >= seen[-1][0] / 2]
+                rows.append(row(NAME, LOSS, name, strength, seed, slope([a for a, _ in late], [b for _, b in late])))
+                end = math.log10(left[-1]) if left[-1] > FLOOR else math.nan
+                rows.append(row(NAME, RESIDUAL, name, strength, seed, end, "below what float64 resolves"))
+    return rows

@@ -1,0 +1,46 @@
+"""How far eight layers X + softmax(X Q K^T X^T) X V of weights times eta are from a single one, over eta.
+
+The single layer has the mean as its weights and the sum of all V: to first order in eta that is what all layers do. Beside it: none at all,
+S'(X) = X.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.rows import row
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+NAME = "layer_collapse"
+ERROR = "distance from the small network over |X|, by eta"
+ONE, NONE, NORMED = "one layer", "no layer", "one layer, norms before"
+ETAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+
+
+def layer_collapse(context: Context, *, depth: int = 8, tokens: int = 16, width: int = 32, seeds: int = 5) -> Rows:
+    rows: Rows = []
+    for eta in ETAS:
+        for seed in range(seeds):
+            x = standard_normal(seed, tokens, width, name=NAME)
+            for normed in (False, True):
+                deep, total = x, 0 * x.T @ x
+                for layer in range(depth):
+                    q, k, v = (
+                        eta * linear_map(seed, width, width, 1.0, f"{NAME} {part} {layer}")
+                        for part in ("query", "key", "value")
+                    )
+                    y = unit_deviation(deep) if normed else deep
+                    deep = deep + ((y @ q) @ (y @ k).T).softmax(-1) @ y @ v
+                    total = total + v
+                single = x + (unit_deviation(x) if normed else x).mean(0, keepdim=True) @ total
+                rows.append(
+                    row(NAME, ERROR, NORMED if normed else ONE, eta, seed, float((deep - single).norm() / x.norm()))
+                )
+                if not normed:
+                    rows.append(row(NAME, ERROR, NONE, eta, seed, float((deep - x).norm() / x.norm())))
+    return rows

@@ -1,0 +1,1 @@
+"""Whether attention with a norm has equilibria of every rank: Wu et al. 2024."""

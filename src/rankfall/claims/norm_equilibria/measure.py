@@ -1,0 +1,76 @@
+"""Rank of tokens that attention with a norm has left after many layers of the same weights: from equilibria that are constructed for each
+rank, exact and disturbed, and from random tokens with other value maps.
+
+k groups of equal tokens at orthonormal e_1 .. e_k, queries and keys the identity: the attention of a group is a matrix A (k, k) of e^s on
+the diagonal, 1 elsewhere, times sizes of groups, rows divided by their sums. With V = E^T A^-1 E the output A E V = E: an equilibrium of
+rank k, for norms to length one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.cosines import identity, standard_normal
+from rankfall.claims.rows import row
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+NAME = "norm_equilibria"
+RANK = "rank after the layers, by rank of the equilibrium"
+OTHERS = "rank after the layers, by value map (0 identity, 1 orthogonal, 2 random)"
+MOVED = "log10 of how far tokens have moved, by rank of the equilibrium"
+EXACT, DISTURBED = "exact start", "start disturbed by 1e-6"
+SCALE = 2.0  # s
+TOLERANCE = 1e-6  # of a singular value, relative to the largest
+
+
+def norm_equilibria(context: Context, *, layers: int = 2000, tokens: int = 6, width: int = 6, seeds: int = 5) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        basis = torch.linalg.qr(standard_normal(seed, width, width, name=f"{NAME} basis"))[0]
+        noise = standard_normal(seed, tokens, width, name=f"{NAME} disturbance")
+        for rank in range(1, tokens + 1):
+            x, value = equilibrium(basis, tokens, rank)
+            for name, start in ((EXACT, x), (DISTURBED, unit(x + 1e-6 * noise))):
+                # An exact equilibrium is judged by one layer: rounding is a disturbance too.
+                end = run(start, value, 1 if name == EXACT else layers)
+                rows.append(row(NAME, RANK, name, rank, seed, rank_of(end)))
+                if name == EXACT:
+                    moved = float((end - start).abs().max())
+                    rows.append(row(NAME, MOVED, name, rank, seed, float(torch.tensor(max(moved, 1e-17)).log10())))
+        random = unit(noise)
+        maps = (identity(width), basis, standard_normal(seed, width, width, name=f"{NAME} value") * width**-0.5)
+        for place, value in enumerate(maps):
+            rows.append(row(NAME, OTHERS, "random start", place, seed, rank_of(run(random, value, layers))))
+    return rows
+
+
+def equilibrium(basis: Tensor, tokens: int, rank: int) -> tuple[Tensor, Tensor]:
+    """Tokens (T, D) in `rank` groups, and the value map (D, D)."""
+    groups = torch.arange(tokens) % rank
+    sizes = torch.bincount(groups, minlength=rank).to(basis)
+    centres = basis[:rank]
+    weights = (SCALE * identity(rank)).exp() * sizes  # (k, k): what a group gives each group together
+    weights = weights / weights.sum(-1, keepdim=True)
+    return centres[groups], centres.T @ torch.linalg.inv(weights) @ centres
+
+
+def run(x: Tensor, value: Tensor, layers: int) -> Tensor:
+    for _ in range(layers):
+        x = unit((SCALE * x @ x.T).softmax(-1) @ x @ value)
+    return x
+
+
+def unit(x: Tensor) -> Tensor:
+    return x / x.norm(dim=-1, keepdim=True)
+
+
+def rank_of(x: Tensor) -> int:
+    s = torch.linalg.svdvals(x)
+    return int((s > TOLERANCE * s[0]).sum())

@@ -1,0 +1,145 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rankfall.claims.norm_growth.measure import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
+from rankfall.claims.trends import slope
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Band, Claim, Decision, Read, band, of
+
+EXPONENTIAL = 0.5  # of a rate's own earlier value; a power of the layer has 1/16
+NEAR = 0.15  # of a power
+SETTING = (
+    "Causal networks of attention and GELU MLP, width 64, 4 heads, 16 random tokens, 256 layers, 8 seeds, before training: Xavier's start, "
+    "N(0, .02^2), branches by 1/sqrt(2 L), norms by 1/sqrt(l), and the same weights in all layers."
+)
+
+
+def seeds_of(rows: Any, line: str) -> list[dict[int, float]]:
+    """By seed: the mean square of what layers have added to the input, by layer."""
+    return [dict(zip(one.x.astype(int), one.value, strict=True)) for _, one in of(rows, ADDED, line).groupby("seed")]
+
+
+def power(rows: Any, line: str) -> Band:
+    """p where what is added has a mean square like l^p over the last three octaves."""
+
+    def one(by: dict[int, float]) -> float:
+        last = max(by)
+        late = [layer for layer in by if layer >= last / 8]
+        return slope([math.log(layer) for layer in late], [math.log(by[layer]) for layer in late])
+
+    return band(one(by) for by in seeds_of(rows, line))
+
+
+def rate_kept(rows: Any, line: str) -> Band:
+    """Growth of the logarithm a layer over the last octave, over that of four octaves before: 1 for an exponential."""
+
+    def one(by: dict[int, float]) -> float:
+        last = max(by)
+        early, middle, late = last // 32, last // 16, last // 2
+        then = math.log(by[middle] / by[early]) / (middle - early)
+        return math.log(by[last] / by[late]) / (last - late) / then
+
+    return band(one(by) for by in seeds_of(rows, line))
+
+
+def names(rows: Any) -> list[str]:
+    return sorted(of(rows, ADDED).line.unique())
+
+
+def decide_exponential(read: Read) -> Decision:
+    rows = read("evidence")
+    kept = {line: rate_kept(rows, line) for line in names(rows)}
+    most = max(kept.values(), key=lambda one: one.mean)
+    text = (
+        "Growth of the logarithm of the mean square of what layers have added, a layer, over layers 128 to 256 as a share of that "
+        "over layers 8 to 16: "
+        + ", ".join(f"{found.mean:.2g} for {line}" for line, found in kept.items())
+        + "; an exponential has 1, a power 1/16. A layer adds to a state a function of the normed state: with bounded weights no "
+        "exponential is possible."
+    )
+    above = [one.low > EXPONENTIAL for one in kept.values()]
+    if any(one.low <= EXPONENTIAL <= one.high for one in kept.values()):
+        return Decision(UNDECIDED, text, **most.fields(), wants="more seeds or layers")
+    return Decision(HOLDS if all(above) else IN_PART if any(above) else CONTRADICTED, text, **most.fields())
+
+
+def decide_linear(read: Read) -> Decision:
+    rows = read("evidence")
+    found = {line: power(rows, line) for line in names(rows)}
+    halves = {line: (one.low / 2, one.high / 2) for line, one in found.items()}
+    text = (
+        "The size of what layers have added (root of the mean square) grows like "
+        + ", ".join(f"l^{one.mean / 2:.2f} for {line}" for line, one in found.items())
+        + "."
+    )
+    shared = found[SHARED]
+    linear = [line for line, (low, high) in halves.items() if low > 1 - NEAR and high < 1 + NEAR]
+    slower = [line for line, (_, high) in halves.items() if high < 1 - NEAR]
+    number = Band(shared.mean / 2, shared.low / 2, shared.high / 2, shared.seeds)
+    if len(linear) + len(slower) < len(found):
+        return Decision(UNDECIDED, text, **number.fields(), wants="more seeds or layers")
+    return Decision(HOLDS if not slower else IN_PART if linear else CONTRADICTED, text, **number.fields())
+
+
+def decide_peri(read: Read) -> Decision:
+    rows = read("evidence")
+    found = {line: power(rows, line) for line in names(rows)}
+    text = "With norms around the branch the mean square of what layers have added grows like " + ", ".join(
+        f"l^{one.mean:.2f} for {line}" for line, one in found.items()
+    )
+    first = next(iter(found.values()))
+    inside = [one.low > 1 - NEAR and one.high < 1 + NEAR for one in found.values()]
+    outside = [one.low > 1 + NEAR or one.high < 1 - NEAR for one in found.values()]
+    if not all(a or b for a, b in zip(inside, outside, strict=True)):
+        return Decision(UNDECIDED, text + ".", **first.fields(), wants="more seeds or layers")
+    verdict = HOLDS if all(inside) else IN_PART if any(inside) else CONTRADICTED
+    return Decision(verdict, text + ".", **first.fields())
+
+
+CLAIMS = (
+    Claim(
+        VARIANCE,
+        "In networks with norms before, the variance of states grows exponentially with depth.",
+        "Sun et al.: The curse of depth in large language models, 2025",
+        "https://arxiv.org/abs/2502.05795",
+        ("abstract", "code"),
+        SETTING + " The source speaks of language models before and after training.",
+        "Growth is exponential if its rate (of the logarithm of what has been added to the mean square, a layer) over layers 128 to "
+        "256 is at "
+        "least half of that over layers 8 to 16: an exponential keeps it, a power of the layer has a sixteenth. It holds if this is so for "
+        "every start, in part for some.",
+        decide_exponential,
+        place=30,
+        shown=SQUARE,
+    ),
+    Claim(
+        SIZE,
+        "In networks with norms before, the size of states grows linearly with depth.",
+        "Kimi Team: Attention residuals, 2026",
+        "https://arxiv.org/abs/2603.15031",
+        ("abstract",),
+        SETTING + " The source speaks of trained language models.",
+        "It holds for a start if the size of what layers have added (root of the mean square) grows like l^p, p within .15 of 1, over "
+        "the last three octaves of 256 "
+        "layers; independent branches would have p = .5. The number is p where all layers have the same weights.",
+        decide_linear,
+        place=31,
+        shown=SQUARE,
+    ),
+    Claim(
+        AROUND,
+        "With norms before and after each branch (peri), the variance of states grows linearly with depth.",
+        "Kim et al.: Peri-LN: revisiting layer normalization in the transformer architecture, 2025",
+        "https://arxiv.org/abs/2502.02732",
+        ("second-hand",),
+        "As for networks with norms before, with a norm on what each attention and MLP adds; Xavier's start and N(0, .02^2).",
+        "It holds if the mean square of what layers have added grows like l^p with p within .15 of 1 over the last three octaves of "
+        "256 layers, for both starts.",
+        decide_peri,
+        place=32,
+        shown=SQUARE,
+    ),
+)

@@ -1,0 +1,82 @@
+"""Mean square of the entries of a state by layer, and of what layers have added to the input, at the start of pre-norm networks of
+several initialisations, norms around the branch, and of one whose layers all have the weights of the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention", "peri"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal", "deepnorm"],
+    "mask": ["none", "causal"],
+    "mlp": ["gelu"],
+    "norm": ["rms", "by_depth"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add", "scheduled"],
+    "sentinels": ["none"],
+}
+VARIANCE, SIZE, AROUND = "prenorm_grows_exponentially", "prenorm_grows_linearly", "peri_norm_grows_linearly"
+SQUARE, ADDED = "mean square of a state, by layer", "mean square of what layers have added, by layer"
+SHARED = "Xavier, one layer's weights in all"
+XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}  # Xavier's start where nothing is scaled
+PRE: dict[str, dict[str, Any]] = {
+    "Xavier": {"init": XAVIER},
+    "N(0, .02^2)": {"init": "normal"},
+    "Xavier, branches by 1/sqrt(2 L)": {
+        "init": XAVIER,
+        "residual": {"name": "scheduled", "factor": 2**-0.5, "by_layer": 0.0, "by_depth": 0.5},
+    },
+    "Xavier, norms by 1/sqrt(l)": {"init": XAVIER, "norm": {"name": "by_depth", "of": "rms"}},
+    SHARED: {"init": XAVIER},
+}
+PERI: dict[str, dict[str, Any]] = {
+    "norms around, Xavier": {"init": XAVIER, "block": "peri"},
+    "norms around, N(0, .02^2)": {"init": "normal", "block": "peri"},
+}
+
+
+def norm_growth(
+    context: Context, *, depth: int = 256, tokens: int = 16, width: int = 64, heads: int = 4, seeds: int = 8
+) -> Rows:
+    rows: Rows = []
+    kept = {0, 1, 3, *(2**k for k in range(1, 40)), *(3 * 2**k for k in range(1, 40))}
+    for line, fields in {**PRE, **PERI}.items():
+        about: dict[str, Any] = {
+            "residual": "add",
+            "norm": "rms",
+            "norm_placement": "pre",
+            "mlp": "gelu",
+            "mask": "causal",
+        }
+        for seed in range(seeds):
+            network = make([seed], tokens, **about | fields, depth=depth, heads=heads, width=width)
+            if line == SHARED:
+                share(network)
+            x = draw([seed], tokens, width, name="norm_growth").unsqueeze(1)  # (1, 1, T, D)
+            for layer, state in enumerate(network.layers(x)):
+                if layer in kept or layer == depth:
+                    for claim in (AROUND,) if line in PERI else (VARIANCE, SIZE):
+                        rows.append(row(claim, SQUARE, line, layer, seed, float(state.square().mean())))
+                        if layer:
+                            rows.append(row(claim, ADDED, line, layer, seed, float((state - x).square().mean())))
+    return rows
+
+
+def share(network: Network) -> None:
+    """Every block gets the weights of the first."""
+    for block in network.blocks[1:]:
+        block.load_state_dict(network.blocks[0].state_dict())

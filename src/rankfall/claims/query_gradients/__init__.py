@@ -1,0 +1,1 @@
+"""From which scale of scores on queries have gradients: Giorlandino and Goldt 2025."""

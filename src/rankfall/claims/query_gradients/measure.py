@@ -1,0 +1,77 @@
+"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of
+tokens; and by width, at one number of tokens and a scale far below the critical one.
+
+The loss is the mean cross entropy of symbols that each token names through a random map, as at the start of a masked language model.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.rows import row
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+NAME = "query_gradients"
+GRADIENT = "|dL/dW_Q|^2 T / (d^2 sqrt(log T)), by beta"
+SHARE = "query gradient over its value at the largest beta, by beta"
+BY_WIDTH = "query gradient over its value at the largest beta, by width"
+
+
+def query_gradients(
+    context: Context,
+    *,
+    betas: list[float] = [0.1, 0.3, 0.43, 0.65, 0.86, 1.0, 1.29, 1.5, 2.0, 2.15, 2.5, 3.0],
+    lengths: list[int] = [256, 512, 1024, 2048],
+    widths: list[int] = [32, 64, 128, 256],
+    width: int = 64,
+    symbols: int = 64,
+    seeds: int = 5,
+) -> Rows:
+    rows: Rows = []
+    for tokens in lengths:
+        for seed in range(seeds):
+            found = {beta: scaled_gradient(seed, tokens, width, symbols, beta) for beta in betas}
+            for beta, value in found.items():
+                rows.append(row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value))
+                rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / found[max(betas)]))
+    tokens, weak, strong = sorted(lengths)[-2], betas[min(2, len(betas) - 1)], max(betas)
+    for size in widths:  # at one length, and a scale far below the critical one
+        for seed in range(seeds):
+            found = {beta: scaled_gradient(seed, tokens, size, symbols, beta) for beta in (weak, strong)}
+            rows.append(row(NAME, BY_WIDTH, f"beta {weak:g}, {tokens} tokens", size, seed, found[weak] / found[strong]))
+    return rows
+
+
+def scaled_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float) -> float:
+    gradient = query_gradient(seed, tokens, width, symbols, beta)
+    return float(gradient.square().sum()) * tokens / (width**2 * math.log(tokens) ** 0.5)
+
+
+def query_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float) -> Tensor:
+    """(D, D)"""
+    names = [f"{NAME} {part}" for part in ("query", "key", "value", "inner", "outer", "head")]
+    scale = beta * math.log(tokens) ** 0.5
+    variances = (scale, scale, 0.2, 0.2, 0.2)
+    query, key, value, inner, outer = (
+        linear_map(seed, width, width, variance, name) for variance, name in zip(variances, names[:5], strict=True)
+    )
+    head = linear_map(seed, width, symbols, 1.0, names[5]) * 0.02 * width**0.5  # BERT's deviation of .02
+    x = unit_deviation(standard_normal(seed, tokens, width, name=f"{NAME} tokens {tokens}"))  # (T, D)
+    wanted = torch.from_numpy(stream(seed, "claims", NAME, "symbols", tokens).integers(symbols, size=tokens))
+    query.requires_grad_(True)
+    weights = ((x @ query) @ (x @ key).T * width**-0.5).softmax(-1)  # (T, T)
+    y = unit_deviation(x + weights @ (x @ value))
+    y = unit_deviation(y + (y @ inner).relu() @ outer)
+    loss = torch.nn.functional.cross_entropy(y @ head, wanted)
+    (gradient,) = torch.autograd.grad(loss, query)
+    return gradient

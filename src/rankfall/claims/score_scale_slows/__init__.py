@@ -1,0 +1,1 @@
+"""Whether larger scores slow the loss of rank, and by which mask: Wu et al. 2024."""

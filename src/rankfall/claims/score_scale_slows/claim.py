@@ -1,0 +1,74 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rankfall.claims.score_scale_slows.measure import MASKS, NAME, SCALES, SPREAD
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Band,
+    Claim,
+    Decision,
+    Read,
+    band,
+    compare,
+    of,
+)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+
+    def gain(mask: str, small: float, large: float) -> Band:
+        """Decades that the larger scale keeps more, seed by seed."""
+        one, other = (of(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small))
+        pairs = one.merge(other, on="seed")
+        return band(pairs.value_x - pairs.value_y)
+
+    steps = {mask: [gain(mask, a, b) for a, b in pairwise(SCALES)] for mask in MASKS}
+    whole = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
+    at = {
+        mask: [band(of(rows, SPREAD, f"{mask}, scores times {scale:g}", last).value) for scale in SCALES]
+        for mask in MASKS
+    }
+    text = f"Spread of tokens after {last:.0f} layers at scores of deviation 1/8, 1 and 8: " + "; ".join(
+        f"{mask} {', '.join(f'10^{one.mean:,.4g}' for one in at[mask])}" for mask in MASKS
+    )
+    slows = [compare(one, 0.0) for mask in MASKS for one in steps[mask]]
+    first, second, third = (whole[mask] for mask in MASKS)
+    ordered = first.low > second.high and second.low > third.high
+    if "undecided" in slows:
+        return Decision(UNDECIDED, text + ".", **first.fields(), wants="more seeds: " + ", ".join(_unclear(steps)))
+    if set(slows) == {"above"}:
+        return Decision(HOLDS if ordered else IN_PART, text + ".", **first.fields())
+    return Decision(IN_PART if "above" in slows else CONTRADICTED, text + ".", **first.fields())
+
+
+def _unclear(steps: dict[str, list[Band]]) -> list[str]:
+    return [mask for mask, found in steps.items() if any(compare(one, 0.0) == "undecided" for one in found)]
+
+
+CLAIMS = (
+    Claim(
+        NAME,
+        "Larger scores slow the loss of rank, and more so where every token sees every other than with sparse masks.",
+        "Wu, Ajorlou, Wang, Jegelka and Jadbabaie: On the role of attention masks and LayerNorm in transformers, 2024",
+        "https://arxiv.org/abs/2405.18781",
+        ("second-hand",),
+        "Attention with a layer norm and nothing else, one head, width 64, 24 random tokens, 8 layers, scores of deviation 1/8, 1 and "
+        "8 at the "
+        "first layer, without a rounding floor, 24 seeds.",
+        "It holds if for every mask both steps of the scale leave more spread after the last layer (intervals of the difference in "
+        "decades, "
+        "seed by seed, above 0), and the gain is larger for masks that see more (intervals apart); in part if only some do. The "
+        "number is the gain, in "
+        "decades, where every token is seen.",
+        decide,
+        place=45,
+    ),
+)

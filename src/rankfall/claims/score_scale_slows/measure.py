@@ -1,0 +1,62 @@
+"""log10 of the spread of tokens by layer, without a rounding floor, for scores of three deviations and three masks: attention with a layer
+norm and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+from rankfall.rank.centred.block import step
+from rankfall.rank.centred.state import begin
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["deepnorm"],
+    "mask": ["none", "causal", "local"],
+    "mlp": ["none"],
+    "norm": ["layer"],
+    "normaliser": ["score_scale"],
+    "position": ["none"],
+    "residual": ["none"],
+    "sentinels": ["none"],
+}
+NAME = "score_scale_slows"
+SPREAD = "log10 of the spread of tokens, by layer"
+MASKS = {"every token": "none", "earlier tokens": "causal", "next neighbours": {"name": "local", "window": 1}}
+SCALES = (0.125, 1.0, 8.0)  # of scores: 1/sqrt(d) for d of 64, 1 and 1/64, as published
+
+
+def score_scale_slows(context: Context, *, depth: int = 8, tokens: int = 24, width: int = 64, seeds: int = 24) -> Rows:
+    rows: Rows = []
+    for sees, mask in MASKS.items():
+        for scale in SCALES:
+            for seed in range(seeds):
+                network = make(
+                    [seed],
+                    tokens,
+                    mask=mask,
+                    norm="layer",
+                    depth=depth,
+                    width=width,
+                    init={"name": "deepnorm", "beta": 1.0},
+                    normaliser={"name": "score_scale", "scale": "one", "factor": scale},
+                )
+                # One head and Xavier's maps: normed tokens have scores of deviation one before the factor.
+                state = begin(network, network.norm_in(draw([seed], tokens, width, name=NAME).unsqueeze(1)))
+                for layer in range(depth + 1):
+                    log = state.rest.unit.flatten(-2).norm(dim=-1).log10() + state.rest.log / math.log(10)
+                    rows.append(row(NAME, SPREAD, f"{sees}, scores times {scale:g}", layer, seed, float(log)))
+                    if layer < depth:
+                        state = step(network.blocks[layer], state)
+    return rows

@@ -1,0 +1,203 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankfall.claims.score_scales.limits import (
+    cosine_after,
+    critical_of_cosines,
+    critical_of_noise,
+    decay_of_squares,
+    squares_of_weights,
+)
+from rankfall.claims.score_scales.measure import (
+    BOTH,
+    COSINE,
+    CRITICAL,
+    LIKE,
+    OF_CRITICAL,
+    OWN,
+    RANDOM,
+    SHARES,
+    SQUARES,
+    WRONG,
+)
+from rankfall.claims.trends import line, slopes
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Band,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+CLOSE, NEAR = 0.05, 0.1  # of a cosine or a sum of squares, and of a critical scale over its limit
+CHEN = "Chen, Lin, Polyanskiy and Rigollet: Critical attention scaling in long-context transformers, 2025"
+GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
+
+
+def lines_of(rows: Any, quantity: str) -> list[str]:
+    return sorted(name for name in of(rows, quantity).line.unique() if not name.startswith("limit"))
+
+
+def rho_of(line_name: str) -> float:
+    return float(line_name.split(",")[0].removeprefix("rho "))
+
+
+def decide_cosines(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(of(rows, COSINE).x.max())
+    worst = 0.0
+    wrong: list[str] = []
+    open_: list[str] = []
+    for name in lines_of(rows, COSINE):
+        rho = rho_of(name)
+        limit = cosine_after(rho, OF_CRITICAL[name.split(", ")[1]] * critical_of_cosines(rho))
+        found = band_of(rows, COSINE, name, last)
+        worst = max(worst, abs(found.mean - limit))
+        if max(abs(found.low - limit), abs(found.high - limit)) > CLOSE:
+            (open_ if found.low - CLOSE < limit < found.high + CLOSE else wrong).append(
+                f"{name}: {found} for {limit:.3g}"
+            )
+    critical = {rho_of(name): band_of(rows, CRITICAL, name, last) for name in lines_of(rows, CRITICAL)}
+    off = [rho for rho, found in critical.items() if abs(found.mean - 1) > NEAR]
+    middle = critical[sorted(critical)[len(critical) // 2]]
+    text = (
+        f"At {last:,.0f} tokens half of the weight is on the token itself from "
+        + ", ".join(f"{found.mean:.3f} / (1 - rho) at rho {rho:g}" for rho, found in sorted(critical.items()))
+        + f"; cosines after the layer differ from 1, 4 rho / (1 + 3 rho) and rho by at most {worst:.2g}"
+        + (f" ({'; '.join(wrong)})" if wrong else "")
+        + "."
+    )
+    if open_ and not wrong:
+        return Decision(UNDECIDED, text, **middle.fields(), wants="more seeds: " + "; ".join(open_))
+    good = len(lines_of(rows, COSINE)) - len(wrong)
+    verdict = HOLDS if not wrong and not off else CONTRADICTED if off and not good else IN_PART
+    return Decision(verdict, text, **middle.fields())
+
+
+def decide_noise(read: Read) -> Decision:
+    rows = read("evidence")
+    below, gaps, said = [], [], []
+    for name in lines_of(rows, SQUARES):
+        rho, share = rho_of(name), SHARES[name.split(", ")[1]]
+        found = of(rows, SQUARES, name)
+        if share < 1:
+            fall = band(slopes(found, log=True))
+            below.append(compare(fall, 0.0))
+            said.append(f"n^{fall.mean:.2f} (theory {decay_of_squares(share * 2**0.5):.2f}) at {name}")
+        else:
+            limit = squares_of_weights(rho, share * critical_of_noise(rho))
+            reached = band(line(1 / _log(one.x), one.value)[1] for _, one in found.groupby("seed"))
+            gaps.append(Band(reached.mean - limit, reached.low - limit, reached.high - limit, reached.seeds))
+            said.append(f"{reached} (theory {limit:.3f}) at {name}")
+    worst = max(gaps, key=lambda one: abs(one.mean))
+    text = f"The sum of squared weights goes, over the number of tokens and extrapolated in 1 / log n, like {'; '.join(said)}."
+    if "above" in below:
+        return Decision(CONTRADICTED, text, **worst.fields())
+    far = [one for one in gaps if one.low > CLOSE or one.high < -CLOSE]
+    near = [one for one in gaps if one.low > -CLOSE and one.high < CLOSE]
+    if "undecided" in below or len(far) + len(near) < len(gaps):
+        return Decision(
+            UNDECIDED, text, **worst.fields(), wants="more seeds, or more tokens: corrections are of order 1 / log n"
+        )
+    return Decision(IN_PART if far else HOLDS, text, **worst.fields())
+
+
+def _log(x: Any) -> Any:
+    import numpy as np
+
+    return np.log(x)
+
+
+def decide_both(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(of(rows, WRONG).x.max())
+    noise = band_of(rows, WRONG, "independent scores times log n", last)
+    like = band_of(rows, WRONG, "cosines times sqrt(log n)", last)
+    crossings = {
+        name: band(crossing(one) for _, one in of(rows, OWN, name).groupby("seed")) for name in lines_of(rows, OWN)
+    }
+    text = (
+        f"At {last:,.0f} tokens and twice what is critical in its own scale, independent scores times log n have a sum of squared "
+        f"weights of "
+        f"{noise.mean:.3f}: attention sees one token; cosines times sqrt(log n) have {like.mean:.2g}: it averages. Where scores are both, "
+        "half of the weight is on the token itself at "
+        + ", ".join(f"{found.mean:.2f} times what theory says for {name}" for name, found in crossings.items())
+        + "."
+    )
+    if compare(noise, 0.8) == "above" and compare(like, 0.2) == "below":
+        return Decision(IN_PART, text, **noise.fields())
+    if compare(noise, 0.8) == "below":
+        return Decision(HOLDS, text, **noise.fields())
+    return Decision(UNDECIDED, text, **noise.fields(), wants="more tokens")
+
+
+def crossing(one: Any) -> float:
+    """Where the share of the token itself passes one half, between the measured scales."""
+    ordered = one.sort_values("x")
+    x, y = list(ordered.x), list(ordered.value)
+    for i in range(1, len(x)):
+        if y[i] >= 0.5:
+            return float(x[i - 1] + (x[i] - x[i - 1]) * (0.5 - y[i - 1]) / (y[i] - y[i - 1]))
+    return float("nan")
+
+
+CLAIMS = (
+    Claim(
+        LIKE,
+        "Where queries, keys and values are the tokens, of cosine rho, the critical scale of scores is log(n) / (1 - rho): below it tokens "
+        "become equal in one layer, at it their cosine is 4 rho / (1 + 3 rho), above it they stay as they are.",
+        CHEN,
+        "https://arxiv.org/abs/2510.05554",
+        ("abstract", "second-hand"),
+        "One layer without skip, tokens sqrt(rho) z_0 + sqrt(1 - rho) z_i of length one in 1,024 dimensions, rho .2, .5, .8, up to 1,024 "
+        "tokens, 10 seeds. The paper has n to infinity.",
+        "It holds if at the largest n every interval of a cosine after the layer, at half, once and 1.5 times the critical scale, "
+        "lies within "
+        ".05 of its limit, and the scale at which half of the weight is on the token itself within 10% of the published one: what is "
+        "left of order 1 / log n at a thousand tokens.",
+        decide_cosines,
+        place=20,
+    ),
+    Claim(
+        RANDOM,
+        "With random query and key maps the critical scale of scores is sqrt(2 log(T) / (1 - rho)): below it attention averages, "
+        "above it a "
+        "share 1 - beta_c / beta of the squared weights stays on single tokens.",
+        GOLDT,
+        "https://arxiv.org/abs/2505.24333",
+        ("code",),
+        "Scores of deviation beta sqrt(log T) from random maps of 256 dimensions, tokens of cosine 0 and .5, 1,024 to 65,536 tokens, "
+        "128 rows "
+        "a seed, 10 seeds. The paper has T to infinity.",
+        "It holds if below (half and three quarters of the critical scale) the sum of squared weights falls with T in all seeds' interval, "
+        "and above (1.5 and 2 times) its value extrapolated in 1 / log T lies within .05 of the limit.",
+        decide_noise,
+        place=21,
+    ),
+    Claim(
+        BOTH,
+        "Scores have to grow with log n, so that attention does not fade in long contexts: log n is the critical scale.",
+        f"{CHEN}; against {GOLDT}",
+        "https://arxiv.org/abs/2510.05554",
+        ("abstract", "second-hand", "code"),
+        "One row of scores with each kind at the other's scale, and sums g log n <x_i, x_j> + b sqrt(log n) N at rho .5, b 0 to 2, up to "
+        "65,536 tokens, 10 seeds.",
+        "It holds for all scores if independent scores times log n do not condense; it holds only in part (for cosines) if at twice "
+        "what is "
+        "critical in their own scale independent scores times log n have a sum of squared weights above .8, and cosines times sqrt(log n) "
+        "one below .2: then each scale is right for its own kind of scores.",
+        decide_both,
+        place=22,
+        shown=OWN,
+    ),
+)

@@ -1,0 +1,173 @@
+"""One layer of attention at three kinds of scores, over the number n of tokens: cosines of the tokens times g log n, independent numbers
+times b sqrt(log n), and the sum of both.
+
+Of cosines: queries, keys and values are the tokens themselves, and the measured critical g is where half of a row's weight is on the token
+itself. Of independent scores: queries and keys of random maps, a sample of rows, and the sum of squared weights. Of both, and of each with
+the other's scale: which kind of token has most of a row's weight.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.cosines import like_tokens, linear_map, standard_normal, unit_deviation
+from rankfall.claims.rows import row
+from rankfall.claims.score_scales.limits import (
+    cosine_after,
+    critical_of_both,
+    critical_of_cosines,
+    critical_of_noise,
+    squares_of_weights,
+)
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+LIKE, RANDOM, BOTH = "log_n_for_cosines", "root_log_n_for_random_scores", "log_n_for_all_scores"
+COSINE, CRITICAL = "cosine after the layer, by tokens", "critical scale over 1 / (1 - rho), by tokens"
+SQUARES, OWN = (
+    "sum of squared weights, by tokens",
+    "share of the token itself, by scale of cosines over its critical one",
+)
+WRONG = "sum of squared weights at the other's scale, by tokens"
+OF_CRITICAL = {"half the critical scale": 0.5, "the critical scale": 1.0, "1.5 times the critical scale": 1.5}
+SHARES = {"half the critical scale": 0.5, "three quarters": 0.75, "1.5 times": 1.5, "twice": 2.0}
+
+
+def score_scales(
+    context: Context,
+    *,
+    tokens: list[int] = [64, 256, 1024],
+    many: list[int] = [1024, 4096, 16384, 65536],
+    cosines: list[float] = [0.2, 0.5, 0.8],
+    correlations: list[float] = [0.0, 0.5],
+    noises: list[float] = [0.0, 0.7, 1.2, 2.0],
+    width: int = 1024,
+    head_width: int = 256,
+    sampled: int = 128,
+    seeds: int = 10,
+) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        for n in tokens:
+            for rho in cosines:
+                rows += of_cosines(seed, n, width, rho)
+        for n in many:
+            for rho in correlations:
+                rows += of_noise(seed, n, head_width, rho, sampled)
+            rows += at_others_scale(seed, n, sampled)
+        for b in noises:
+            rows += of_both(seed, many[-1], cosines[len(cosines) // 2], b, sampled)
+    for n in tokens:  # the limits, beside every n
+        for rho in cosines:
+            rows += [
+                row(LIKE, COSINE, f"limit, rho {rho:g}, {name}", n, 0, cosine_after(rho, k * critical_of_cosines(rho)))
+                for name, k in OF_CRITICAL.items()
+            ]
+    for n in many:
+        for rho in correlations:
+            rows += [
+                row(
+                    RANDOM,
+                    SQUARES,
+                    f"limit, rho {rho:g}, {name}",
+                    n,
+                    0,
+                    squares_of_weights(rho, k * critical_of_noise(rho)),
+                )
+                for name, k in SHARES.items()
+            ]
+    return rows
+
+
+def of_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
+    x = like_tokens(seed, n, width, rho, f"{LIKE} {rho:g}")
+    products = x @ x.T
+    critical = critical_of_cosines(rho)
+    rows = [
+        row(
+            LIKE,
+            COSINE,
+            f"rho {rho:g}, {name}",
+            n,
+            seed,
+            mean_cosine((products * (k * critical * math.log(n))).softmax(-1) @ x),
+        )
+        for name, k in OF_CRITICAL.items()
+    ]
+    low, high = 0.0, 4 * critical
+    for _ in range(30):  # the share of the token itself grows with the scale
+        middle = (low + high) / 2
+        own = (products * (middle * math.log(n))).softmax(-1).diagonal().mean()
+        low, high = (middle, high) if float(own) < 0.5 else (low, middle)
+    return [*rows, row(LIKE, CRITICAL, f"rho {rho:g}", n, seed, low / critical)]
+
+
+def of_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
+    """Queries and keys by random maps, at deviations of b sqrt(log n): a sample of rows."""
+    x = unit_deviation(like_tokens(seed, n, width, rho, f"{RANDOM} {rho:g} {n}"))  # (T, d)
+    q = x[:sampled] @ linear_map(seed, width, width, 1.0, f"{RANDOM} query {n}")
+    # q . k = q W_K^T x: so no keys are made of all tokens
+    scores = (
+        q @ linear_map(seed, width, width, 1.0, f"{RANDOM} key {n}").T @ x.T * width**-0.5
+    )  # (sampled, T), of deviation one
+    unit = critical_of_noise(rho) * math.log(n) ** 0.5
+    return [
+        row(RANDOM, SQUARES, f"rho {rho:g}, {name}", n, seed, squares((scores * (share * unit)).softmax(-1)))
+        for name, share in SHARES.items()
+    ]
+
+
+def at_others_scale(seed: int, n: int, sampled: int) -> Rows:
+    """Independent scores times log n, and cosines times sqrt(log n), each at twice what is critical in its own scale."""
+    noise = standard_normal(seed, sampled, n, name=f"{BOTH} {n}")
+    found = squares((noise * (2 * math.sqrt(2) * math.log(n))).softmax(-1))
+    # A token among others of cosine 0.5: one score of 1, n - 1 of 0.5.
+    scale = 2 * critical_of_cosines(0.5) * math.log(n) ** 0.5
+    own = 1 / (1 + (n - 1) * math.exp(-0.5 * scale))
+    return [
+        row(BOTH, WRONG, "independent scores times log n", n, seed, found),
+        row(BOTH, WRONG, "cosines times sqrt(log n)", n, seed, own**2 + (1 - own) ** 2 / (n - 1)),
+    ]
+
+
+def of_both(seed: int, n: int, rho: float, b: float, sampled: int) -> Rows:
+    """The share of the token itself over the scale of cosines, in units of where theory has it win."""
+    noise = standard_normal(seed, sampled, n, name=f"{BOTH} mixed {n}") * (b * math.log(n) ** 0.5)
+    critical = critical_of_both(rho, b)
+    base = own_and_others(n, rho, sampled)
+    return [
+        row(
+            BOTH,
+            OWN,
+            f"noise {b:g}",
+            part,
+            seed,
+            float((base * (part * critical * math.log(n)) + noise).softmax(-1).diagonal().mean()),
+        )
+        for part in (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 2.0)
+    ]
+
+
+def own_and_others(n: int, rho: float, sampled: int) -> Tensor:
+    """Cosines of the first tokens with all: 1 with itself, rho with others (sampled, n)."""
+    base = torch.full((sampled, n), rho, dtype=torch.float64)
+    return base.fill_diagonal_(1.0)
+
+
+def squares(weights: Tensor) -> float:
+    """Sum of the squared weights of a row, mean over rows (rows, T)."""
+    return float(weights.square().sum(-1).mean())
+
+
+def mean_cosine(x: Tensor) -> float:
+    """Over pairs of different tokens (T, D)."""
+    unit = x / x.norm(dim=-1, keepdim=True)
+    n = len(x)
+    return float((unit.sum(0).square().sum() - n) / (n * (n - 1)))

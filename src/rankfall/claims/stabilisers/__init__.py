@@ -1,0 +1,1 @@
+"""What a gate, softpick and differential attention do to the order of contraction and to equal tokens, predicted before it was measured."""

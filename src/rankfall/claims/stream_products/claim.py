@@ -1,0 +1,121 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.claims.stream_products.measure import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
+from rankfall.claims.trends import slopes
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+EXPLODES = 0.01  # decades a layer: 4.4 times in 64
+NEAR = 1.6  # as in the source
+GONE = -2.0  # a hundredth of what streams differed by
+XIE = "Xie et al.: mHC: manifold-constrained hyper-connections, 2025"
+LINK = "https://arxiv.org/abs/2512.24880"
+
+
+def decide_free(read: Read) -> Decision:
+    rows = of(read("evidence"), GAIN)
+    last = float(rows.x.max())
+    late = rows[rows.x > last / 2]
+    rates = {d: band(slopes(of(late, GAIN, f"1 + {d:g} N"))) for d in DEVIATIONS}
+    ends = {d: band_of(rows, GAIN, f"1 + {d:g} N", last) for d in DEVIATIONS}
+    text = f"After {last:.0f} maps 1 + d N the gain is " + ", ".join(
+        f"10^{ends[d].mean:.2f} at d = {d:g}" for d in DEVIATIONS
+    )
+    found = [compare(rates[d], EXPLODES) for d in DEVIATIONS]
+    number = ends[DEVIATIONS[-1]].fields()
+    if "above" not in found and "undecided" in found:
+        return Decision(UNDECIDED, text + ".", **number, wants="more seeds")
+    verdict = HOLDS if set(found) == {"above"} else IN_PART if "above" in found else CONTRADICTED
+    return Decision(verdict, text + ".", **number)
+
+
+def decide_kept(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    # One round is no doubly stochastic map: shown, and not what the claim is about.
+    largest = {name: 10 ** float(of(rows, GAIN, name).value.max()) for name in STOCHASTIC}
+    listed = ", ".join(f"{value:.6f} ({name})" for name, value in largest.items())
+    worst = max(value for name, value in largest.items() if "one round" not in name)
+    text = f"The largest gain of products of up to {last:.0f} maps is {listed}."
+    return Decision(HOLDS if worst < NEAR else CONTRADICTED, text, number=worst)
+
+
+def decide_equal(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(of(rows, APART).x.max())
+    names = sorted(of(rows, APART).line.unique())
+    ends = {name: band_of(rows, APART, name, last) for name in names}
+    rates = {name: band(slopes(of(rows, APART, name))) for name in names}
+    order = band(slopes(of(rows, OUT)))
+    text = (
+        f"After {last:.0f} maps streams differ by "
+        + ", ".join(
+            f"10^{ends[name].mean:.1f} of what they did ({name}, {10 ** rates[name].mean:.2f} a layer)"
+            for name in names
+        )
+        + f". The order of contraction of streams is {order.mean:.3f}: exponential."
+    )
+    found = [compare(ends[name], GONE) for name in names]
+    if "undecided" in found:
+        return Decision(UNDECIDED, text, **ends[names[-1]].fields(), wants="more layers or seeds")
+    verdict = HOLDS if set(found) == {"below"} else IN_PART if "below" in found else CONTRADICTED
+    return Decision(verdict, text, **ends[names[-1]].fields())
+
+
+CLAIMS = (
+    Claim(
+        FREE,
+        "Products of unconstrained maps between the streams of hyper-connections explode with depth.",
+        f"{XIE}, of Zhu et al.: Hyper-connections, 2024",
+        LINK,
+        ("second-hand",),
+        "Products of up to 64 maps 1 + d N of 4 streams, N independent N(0, 1), d .01 to .3, 20 seeds. The source: trained maps of a "
+        "27B model, "
+        "gain up to 3,000.",
+        "A product explodes if the logarithm of its gain (largest absolute sum of a row or a column) grows by more than .01 decades a "
+        "layer over the last "
+        "32 maps; it holds if this is so for all d, in part for some.",
+        decide_free,
+        place=50,
+    ),
+    Claim(
+        KEPT,
+        "Doubly stochastic maps between streams, by 20 rounds of Sinkhorn, keep the gain of their products near 1.",
+        XIE,
+        LINK,
+        ("second-hand",),
+        "Products of up to 64 maps of 4 streams: Sinkhorn of e^N, and of e^(N + 4 1), 20 rounds; one round beside them. 20 seeds, float64.",
+        "It holds if no product has a gain (largest absolute sum of a row or a column) above 1.6, the source's own largest.",
+        decide_kept,
+        place=51,
+    ),
+    Claim(
+        EQUAL,
+        "Products of doubly stochastic maps tend to the mean: the streams of a deep network become equal.",
+        "tokenbender: issue 2 of an implementation of manifold-constrained hyper-connections, 2026",
+        "https://github.com/tokenbender/mHC-manifold-constrained-hyper-connections/issues/2",
+        ("text",),
+        "Products of 64 doubly stochastic maps of 4 streams, random and near the identity, without a rounding floor; and the order of "
+        "contraction "
+        "of streams 1 x^T + e D under a map that depends on them. 20 seeds.",
+        "It holds if after 64 maps streams differ by less than a hundredth of what they did (interval) for random maps and for those "
+        "near the "
+        "identity; in part for one of both.",
+        decide_equal,
+        place=52,
+        shown=APART,
+    ),
+)

@@ -1,0 +1,59 @@
+"""Maps R (n, n) between the n streams of a network, and what products of them do."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.cosines import identity, standard_normal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def sinkhorn(scores: Tensor, rounds: int) -> Tensor:
+    """e^scores with columns and rows divided by their sums in turn: doubly stochastic for many rounds; rows sum to one for any."""
+    found = scores.softmax(-1)
+    for _ in range(rounds):
+        found = found / found.sum(-2, keepdim=True)
+        found = found / found.sum(-1, keepdim=True)
+    return found
+
+
+def free(seed: int, layer: int, streams: int, deviation: float) -> Tensor:
+    """The identity and noise."""
+    return identity(streams) + deviation * standard_normal(seed, streams, streams, name=f"stream map {layer}")
+
+
+def stochastic(seed: int, layer: int, streams: int, sharpness: float, rounds: int) -> Tensor:
+    """Sinkhorn of noise and `sharpness` times the identity."""
+    noise = standard_normal(seed, streams, streams, name=f"stream map {layer}")
+    return sinkhorn(noise + sharpness * identity(streams), rounds)
+
+
+def log10_gains(maps: Iterable[Tensor]) -> list[float]:
+    """Of products R_L ... R_1: the largest sum of absolute values of a row (forward) or a column (backward), log10."""
+    product, found = None, []
+    for one in maps:
+        product = one if product is None else one @ product
+        size = product.abs()
+        found.append(float(torch.maximum(size.sum(-1).amax(), size.sum(-2).amax()).log10()))
+    return found
+
+
+def log10_apart(maps: Iterable[Tensor]) -> list[float]:
+    """log10 of how far rows of R_L ... R_1 are from their mean, Frobenius, over that of the identity: what is left of the differences of
+    streams. R 1 = 1, so R acts on what is left by itself, and no rounding floor is met: (1 - J) R_L ... R_1 = (1 - J) R_L (1 - J)
+    R_(L-1) ... with J = 1 1^T / n."""
+    rest, log, found = None, 0.0, []
+    for one in maps:
+        n = len(one)
+        centred = identity(n) - 1 / n
+        rest = centred @ one @ (identity(n) if rest is None else rest)
+        size = float(rest.norm())
+        rest, log = rest / size, log + math.log10(size)
+        found.append(log - math.log10(n - 1) / 2)
+    return found

@@ -1,0 +1,59 @@
+"""Gain of products of maps between four streams, and what is left of the streams' differences, by layers; and how far a layer brings
+streams together that already differ little, whose map depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rankfall.claims.cosines import standard_normal
+from rankfall.claims.rows import row
+from rankfall.claims.stream_products.maps import free, log10_apart, log10_gains, sinkhorn, stochastic
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+FREE, KEPT, EQUAL = "free_streams_explode", "stochastic_streams_keep_gain", "stochastic_streams_become_equal"
+GAIN, APART = "log10 of the gain of the product, by layers", "log10 of what streams differ by, by layers"
+OUT = "log10 of what streams differ by after a layer, by log10 before"
+DEVIATIONS = (0.01, 0.03, 0.1, 0.3)
+STOCHASTIC = {"random": (0.0, 20), "near the identity": (4.0, 20), "random, one round": (0.0, 1)}
+SCALES = (-1, -2, -3, -4, -5, -6)
+
+
+def stream_products(context: Context, *, depth: int = 64, streams: int = 4, width: int = 16, seeds: int = 20) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        for deviation in DEVIATIONS:
+            gains = log10_gains(free(seed, layer, streams, deviation) for layer in range(depth))
+            rows += [
+                row(FREE, GAIN, f"1 + {deviation:g} N", layer, seed, value) for layer, value in enumerate(gains, 1)
+            ]
+        for name, (sharpness, rounds) in STOCHASTIC.items():
+            maps = [stochastic(seed, layer, streams, sharpness, rounds) for layer in range(depth)]
+            rows += [row(KEPT, GAIN, name, layer, seed, value) for layer, value in enumerate(log10_gains(maps), 1)]
+            if rounds > 1:
+                rows += [
+                    row(EQUAL, APART, name, layer, seed, value) for layer, value in enumerate(log10_apart(maps), 1)
+                ]
+        rows += order(seed, streams, width)
+    return rows
+
+
+def order(seed: int, streams: int, width: int) -> Rows:
+    """Streams 1 x^T + e D (n, width), mixed by a doubly stochastic map of scores that depend on them."""
+    common, apart, read = (
+        standard_normal(seed, count, width, name=f"streams {what}")
+        for count, what in ((1, "common"), (streams, "apart"), (streams, "scores"))
+    )
+    apart = apart - apart.mean(0, keepdim=True)
+    found = []
+    for scale in SCALES:
+        s = common + 10.0**scale * apart
+        mixed = sinkhorn(s @ read.T / width**0.5 + standard_normal(seed, streams, streams, name="stream map"), 50) @ s
+        left = float((mixed - mixed.mean(0, keepdim=True)).norm() / apart.norm())
+        found.append(row(EQUAL, OUT, "map of the streams themselves", scale, seed, math.log10(left)))
+    return found

@@ -1,0 +1,55 @@
+"""Decades that the relative residual gains in 24 layers X <- X + A X H with H = h 1, over h; and with H of random weights and gain |h|.
+
+A softmax has the eigenvalue one for the row that all tokens share, and smaller ones for the rest: the shared row is multiplied by
+1 + h, the rest by nearly one. So tokens become alike where |1 + h| > 1, and unlike where it is less.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from rankfall.claims.cosines import identity, linear_map, standard_normal, unit_deviation
+from rankfall.claims.rows import row
+from rankfall.rank.residual import relative_residual
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+NAME = "value_spectrum"
+GAIN = "decades of the relative residual gained, by eigenvalue"
+SCALED, RANDOM, NORMED = "h times the identity", "random, gain |h|", "h times the identity, norms after"
+EIGENVALUES = (-3.0, -2.5, -1.5, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0)
+
+
+def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width: int = 32, seeds: int = 8) -> Rows:
+    return [
+        row(NAME, GAIN, kind, h, seed, gained(kind, h, seed, depth, tokens, width))
+        for kind in (SCALED, RANDOM, NORMED)
+        for h in EIGENVALUES
+        for seed in range(seeds)
+    ]
+
+
+def gained(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) -> float:
+    x = standard_normal(seed, tokens, width, name=NAME) + standard_normal(seed, 1, width, name=f"{NAME} common")
+    start = left(x)
+    for layer in range(depth):
+        q, k = (
+            unit_deviation(x) @ linear_map(seed, width, width, 1.0, f"{NAME} {part} {layer}")
+            for part in ("query", "key")
+        )
+        value = (
+            linear_map(seed, width, width, h * h, f"{NAME} value {layer}") if kind == RANDOM else h * identity(width)
+        )
+        x = x + (q @ k.T * width**-0.5).softmax(-1) @ x @ value
+        x = unit_deviation(x) if kind == NORMED else x / x.norm()  # the second changes no ratio
+    return math.log10(left(x) / start)
+
+
+def left(x: Tensor) -> float:
+    return float(relative_residual(x, norm="frobenius"))

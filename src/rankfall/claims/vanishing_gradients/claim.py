@@ -1,0 +1,46 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.claims.trends import slopes
+from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, PARTS
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
+
+VANISHES, STAYS = 0.5, 0.1
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    powers = {part: band(slopes(of(rows, GRADIENT, part), log=True)) for part in PARTS}
+    text = (
+        "Where tokens differ by e, gradients go like "
+        + ", ".join(f"e^{one.mean:.2f} ({part})" for part, one in powers.items())
+        + "."
+    )
+    scores = [compare(powers[part], VANISHES) for part in ("queries", "keys")]
+    others = [compare(one, STAYS) for part, one in powers.items() if part not in ("queries", "keys")]
+    number = powers["queries"].fields()
+    if "undecided" in scores + others:
+        return Decision(UNDECIDED, text, **number, wants="smaller differences between tokens")
+    if set(scores) == {"above"}:
+        return Decision(HOLDS if set(others) == {"below"} else IN_PART, text, **number)
+    return Decision(CONTRADICTED, text, **number)
+
+
+CLAIMS = (
+    Claim(
+        NAME,
+        "Where rank has collapsed, gradients of query and key maps vanish, and those of other weights do not.",
+        "Noci et al.: Signal propagation in transformers, 2022",
+        "https://arxiv.org/abs/2206.03126",
+        ("abstract", "second-hand"),
+        "One block of attention and GELU MLP with skips and norms after, Xavier's start, 8 tokens 1 x^T + e R, e from 1e-1 to 1e-5, "
+        "squared "
+        "distance from random targets, 5 seeds, float64.",
+        "Gradients vanish if they go like e^p with p above .5, and do not if p is below .1; it holds if queries and keys vanish and "
+        "values, "
+        "output and MLP do not, in part if others vanish too. The number is p of queries.",
+        decide,
+        place=40,
+    ),
+)

@@ -1,0 +1,78 @@
+"""Norms of the gradients of a block's weights for tokens 1 x^T + e R, over the size e of what tokens differ by.
+
+The loss is the squared distance of the block's output from random targets. The block has attention and an MLP with skip connections and
+norms after.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["deepnorm"],
+    "mask": ["none"],
+    "mlp": ["gelu"],
+    "norm": ["layer"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add"],
+    "sentinels": ["none"],
+}
+NAME = "vanishing_gradients"
+GRADIENT = "norm of the gradient, by what tokens differ by"
+PARTS = {
+    "queries": "blocks.0.attention.query.weight",
+    "keys": "blocks.0.attention.key.weight",
+    "values": "blocks.0.attention.value.weight",
+    "output": "blocks.0.attention.output.weight",
+    "MLP, first map": "blocks.0.mlp.inner.weight",
+    "MLP, second map": "blocks.0.mlp.outer.weight",
+}
+
+
+def vanishing_gradients(
+    context: Context,
+    *,
+    apart: list[float] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
+    tokens: int = 8,
+    width: int = 32,
+    heads: int = 2,
+    seeds: int = 5,
+) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        network = make(
+            [seed],
+            tokens,
+            init={"name": "deepnorm", "beta": 1.0},
+            residual="add",
+            norm="layer",
+            mlp="gelu",
+            heads=heads,
+            width=width,
+        ).requires_grad_(True)
+        x, rest, wanted = (
+            draw([seed], count, width, name=f"{NAME} {what}").unsqueeze(1)  # (1, 1, T, D)
+            for count, what in ((1, "common"), (tokens, "rest"), (tokens, "targets"))
+        )
+        weights = dict(network.named_parameters())
+        for size in apart:
+            network.zero_grad()
+            (network.run(x + size * rest) - wanted).square().sum().backward()  # type: ignore[no-untyped-call]
+            for part, name in PARTS.items():
+                gradient = weights[name].grad
+                assert gradient is not None
+                rows.append(row(NAME, GRADIENT, part, size, seed, float(gradient.norm())))
+    return rows

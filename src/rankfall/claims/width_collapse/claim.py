@@ -1,0 +1,122 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.claims.trends import slopes
+from rankfall.claims.width_collapse.measure import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Band,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+ONE, GROWS = 1.1, 0.8
+SAADA = "Nait Saada, Naderi and Tanner: Mind the gap: a spectral analysis of rank collapse and signal propagation in attention layers, 2025"
+LINK = "https://arxiv.org/abs/2410.07799"
+
+
+def decide_lost(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+
+    def found(kind: str, layer: int, mask: str) -> dict[str, Band]:
+        return {one: band_of(rows, kind.format(layer), f"{one}, {mask}", last) for one in WEIGHTS}
+
+    theirs, usual, causal = found(FOURTH, 1, MASKS[0]), found(USUAL, 1, MASKS[0]), found(FOURTH, 1, MASKS[1])
+    second = found(USUAL, 2, MASKS[0])
+    text = (
+        f"At {last:.0f} tokens where all see all, the stable rank of X X^T after one layer is {_say(theirs)}, that of X itself "
+        f"{_say(usual)} "
+        f"({_say(second)} after two); where tokens see earlier ones that of X X^T is {_say(causal)}."
+    )
+    of_theirs, of_others = (
+        [compare(one, ONE) for group in groups for one in group.values()] for groups in ((theirs,), (usual, causal))
+    )
+    number = theirs[WEIGHTS[0]].fields()
+    if "undecided" in of_theirs:
+        return Decision(UNDECIDED, text, **number, wants="more tokens or seeds")
+    if "above" in of_theirs:
+        return Decision(CONTRADICTED, text, **number)
+    return Decision(HOLDS if set(of_others) == {"below"} else IN_PART, text, **number)
+
+
+def decide_cured(read: Read) -> Decision:
+    rows = read("evidence")
+    powers = {
+        (weights, mask): band(slopes(of(rows, FOURTH.format(1), f"{weights}, {mask}"), log=True))
+        for weights in WEIGHTS
+        for mask in MASKS
+    }
+    text = "Without the mean weight the stable rank of X X^T grows like " + ", ".join(
+        f"T^{one.mean:.2f} ({weights}, {mask})" for (weights, mask), one in powers.items()
+    )
+    all_see = [compare(powers[one, MASKS[0]], GROWS) for one in WEIGHTS]
+    causal = [compare(powers[one, MASKS[1]], GROWS) for one in WEIGHTS]
+    number = powers[WEIGHTS[0], MASKS[0]].fields()
+    if "undecided" in all_see + causal:
+        return Decision(UNDECIDED, text + ".", **number, wants="more tokens or seeds")
+    if set(all_see) != {"above"}:
+        return Decision(CONTRADICTED, text + ".", **number)
+    return Decision(HOLDS if set(causal) == {"above"} else IN_PART, text + ".", **number)
+
+
+def _say(found: dict[str, Band]) -> str:
+    return " and ".join(f"{one.mean:.3g} ({name})" for name, one in found.items())
+
+
+SETTING = (
+    "Orthonormal inputs of width T, 32 to 512 tokens, a value map N(0, 1/d), weights a softmax of N(0, log 2) numbers or of queries "
+    "and keys by "
+    "random maps, 15 seeds. The source: 20 to 150 tokens, all see all; causal masks are ours."
+)
+DEFECTS = (
+    "model.py, lines 100 to 105: with a skip connection and no MLP, the identity that stands for the MLP is added to its own input, "
+    "so that "
+    "every layer of 'A + skip' doubles the state; 'A + upscaled skip' is spared by the precedence of `and` over `or`. Stable ranks do not "
+    "notice a factor. gradients_norms.py, lines 79 to 95: the product that stands for the layers below takes weights without their "
+    "mean taken off "
+    "also where the network's has been (ConstantAttention.py, line 51), and no skip."
+)
+
+CLAIMS = (
+    Claim(
+        LOST,
+        "Attention loses rank in width: as sequences get longer the stable rank of tokens after a single layer goes to 1.",
+        SAADA,
+        LINK,
+        ("code",),
+        SETTING,
+        "It holds if at 512 tokens intervals lie below 1.1 for both kinds of weights, for the stable rank of X X^T (the source's) and "
+        "the usual "
+        "one of X, and with causal masks too; in part if only for the source's own rank where all see all. A tenth is what is left of "
+        "order 1/T "
+        "and more.",
+        decide_lost,
+        defects=DEFECTS,
+        place=42,
+        shown=FOURTH.format(1),
+    ),
+    Claim(
+        CURED,
+        "Taking 1/T off attention weights cures the loss of rank in width.",
+        SAADA,
+        LINK,
+        ("code",),
+        SETTING + " With a causal mask 1/n_i is taken off, n_i the number of tokens that i sees.",
+        "It holds if the stable rank of X X^T after one layer grows like T^p with p above .8 (full rank keeps a share of T, p = 1) "
+        "for both kinds "
+        "of weights, where all see all and with causal masks; in part if only where all see all.",
+        decide_cured,
+        place=43,
+        shown=FOURTH.format(1),
+    ),
+)

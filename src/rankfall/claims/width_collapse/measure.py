@@ -1,0 +1,73 @@
+"""Stable rank of the tokens after one and two layers of attention, over the number T of tokens, with and without the mean weight.
+
+Inputs are orthonormal, X X^T = 1, values go through a map of entries N(0, 1 / d), d = T. Weights are a softmax of independent numbers
+N(0, log 2), or of queries and keys by Xavier's maps. Two stable ranks: sum s^4 / max s^4 over singular values s of X, which is that of
+X X^T, and the usual one of X, sum s^2 / max s^2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.cosines import linear_map, standard_normal
+from rankfall.claims.rows import row
+from rankfall.nets.normalisers.zero_sum import zero_sum
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+LOST, CURED = "width_collapse", "width_collapse_cured"
+FOURTH = "stable rank of X X^T after layer {}, by tokens"
+USUAL = "stable rank of X after layer {}, by tokens"
+LAYERS = 2
+WEIGHTS = ("independent scores", "queries and keys")
+MASKS = ("every token", "earlier tokens")
+
+
+def width_collapse(context: Context, *, lengths: list[int] = [32, 64, 128, 256, 512], seeds: int = 15) -> Rows:
+    rows: Rows = []
+    for claim, mean_off in ((LOST, False), (CURED, True)):
+        for weights in WEIGHTS:
+            for mask in MASKS:
+                for tokens in lengths:
+                    for seed in range(seeds):
+                        x = orthonormal(seed, tokens)
+                        for layer in range(1, LAYERS + 1):
+                            x = attend(x, seed, layer, weights, mask, mean_off)
+                            s = torch.linalg.svdvals(x)
+                            line = f"{weights}, {mask}"
+                            rows.append(row(claim, FOURTH.format(layer), line, tokens, seed, stable(s, 4)))
+                            rows.append(row(claim, USUAL.format(layer), line, tokens, seed, stable(s, 2)))
+    return rows
+
+
+def stable(s: Tensor, power: int) -> float:
+    """sum s^p / max s^p, which is no number where all are zero."""
+    return float(((s / s.max()) ** power).sum())
+
+
+def orthonormal(seed: int, tokens: int) -> Tensor:
+    """(T, T), rotated at random."""
+    q, r = torch.linalg.qr(standard_normal(seed, tokens, tokens, name=f"{LOST} input"))
+    found: Tensor = q * r.diagonal().sign()
+    return found
+
+
+def attend(x: Tensor, seed: int, layer: int, weights: str, mask: str, mean_off: bool) -> Tensor:
+    tokens, width = x.shape
+    name = f"{LOST} {layer}"
+    if weights == "independent scores":
+        scores = math.log(2) ** 0.5 * standard_normal(seed, tokens, tokens, name=f"{name} scores")
+    else:
+        q, k = (x @ linear_map(seed, width, width, 1.0, f"{name} {part}") for part in ("query", "key"))
+        scores = q @ k.T * width**-0.5
+    if mask == "earlier tokens":
+        scores = scores.masked_fill(~torch.ones(tokens, tokens, dtype=torch.bool).tril(), -torch.inf)
+    made = zero_sum(scores) if mean_off else scores.softmax(-1)
+    return made @ (x @ linear_map(seed, width, width, 1.0, f"{name} value"))
