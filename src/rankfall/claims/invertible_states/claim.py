@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, band_of, of
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -13,6 +13,7 @@ FOUND = "share of tokens found, by layer"
 NEAREST = "log10 of the smallest distance of two words' states over their size, by layer"
 THEIRS = ("pre-norm decoder", "post-norm decoder")
 OTHERS = ("attention and MLP without skips", "attention alone")
+AVERAGES = "averages, -layers log10 n"
 FORMATS = ("float64", "float32", "bfloat16")
 
 
@@ -25,10 +26,12 @@ def decide(read: Read) -> Decision:
         where = ", ".join(
             f"{name} {'never' if lost[line, name] is None else f'from layer {lost[line, name]} on'}" for name in FORMATS
         )
-        parts.append(
-            f"{line}: {where} (words 10^{band_of(rows, NEAREST, line, depth).mean:.3g} apart at layer {depth})"
-        )
-    said = f"Tokens that are not found from the states of {depth} layers: {'; '.join(parts)}."
+        parts.append(f"{line}: {where}")
+    said = (
+        f"Tokens are lost in the states of {depth} layers: {'; '.join(parts)}. Two words of a decoder are never nearer than "
+        f"10^{min(of(rows, NEAREST, line).value.min() for line in THEIRS):.2g} of a state; in attention alone they come nearer by "
+        f"10^{rate(rows):.2f} a layer, 10^{of(rows, NEAREST, AVERAGES, 1.0).value.iloc[0]:.2f} in averages."
+    )
     number = band(of(rows, FOUND, f"{THEIRS[0]}, bfloat16", depth).value).fields()
     if all(where is None for where in lost.values()):
         return Decision(HOLDS, said, **number)
@@ -42,6 +45,13 @@ def first_lost(rows: DataFrame, line: str) -> int | None:
     found = of(rows, FOUND, line)
     wrong = found[found.value < 1]
     return int(wrong.x.min()) if len(wrong) else None
+
+
+def rate(rows: DataFrame) -> float:
+    """log10 of the factor a layer, over the layers at which no seed has come to rounding."""
+    found = of(rows, NEAREST, OTHERS[1])
+    whole = found.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
+    return float((whole.iloc[-1] - whole.iloc[0]) / (whole.index[-1] - whole.index[0]))
 
 
 CLAIMS = (

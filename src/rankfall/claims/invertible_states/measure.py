@@ -52,6 +52,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "attention and MLP without skips": {"norm": "layer", "mlp": "gelu", "mlp_residual": "none", "position": "rope"},
     "attention alone": {},
 }
+LEAST = 1e-14  # rounding adds up to this over the layers
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -85,7 +86,7 @@ def invertible_states(
                         found[layer] += share_right(ends, given[layer][0, 0, place].double(), int(text[place]))
                         if name == "float64" and place == tokens - 1:
                             value = smallest(ends)
-                            rows.append(row(NAME, NEAREST, line, layer, seed, value, "two words have the same state"))
+                            rows.append(row(NAME, NEAREST, line, layer, seed, value, "rounding"))
                 rows += [
                     row(NAME, FOUND, f"{line}, {name}", layer, seed, float(share) / len(places))
                     for layer, share in enumerate(found)
@@ -107,4 +108,4 @@ def smallest(states: Tensor) -> float:
     apart = torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
     apart.fill_diagonal_(torch.inf)
     value = float(apart.min() / states.norm(dim=-1).mean())
-    return math.log10(value) if value > 0 else -math.inf
+    return math.log10(value) if value > LEAST else -math.inf

@@ -27,6 +27,8 @@ KEPT = "relative residual of the other tokens, by score of the first token"
 REACHED = "share of a change that is in other tokens, by score of the first token"
 DRAWN = "attention on the first token, by score of the first token"
 LINES = ("skips, value kept", "skips, value zero", "no skips, value kept", "no skips, value zero")
+LEAST = 1e-13  # what is below it is rounding, and is not given: it stands for it here
+ROUNDING = 1e-9  # of shares
 OURS = "skips, value zero"  # what is nearest to trained models
 
 
@@ -35,7 +37,7 @@ def decide(read: Read) -> Decision:
     high = float(rows.x.max())
     found = {line: slows(rows, line, high) for line in LINES}
     text = "; ".join(
-        f"{line}: residual {band_of(rows, KEPT, line, 0.0).mean:.3g} to {band_of(rows, KEPT, line, high).mean:.3g}, "
+        f"{line}: residual {_say(rows, line, 0.0)} to {_say(rows, line, high)}, "
         f"share in others {band_of(rows, REACHED, line, 0.0).mean:.3g} to {band_of(rows, REACHED, line, high).mean:.3g}"
         for line in LINES
     )
@@ -53,14 +55,19 @@ def decide(read: Read) -> Decision:
 def slows(rows: DataFrame, line: str, high: float) -> str:
     """yes: the residual is larger and the share of a change in other tokens smaller; no: one of them has decidedly gone the other way."""
     kept = compare(band(np.log(_values(rows, KEPT, line, high) / _values(rows, KEPT, line, 0.0))), 0.0)
-    reached = compare(band(_values(rows, REACHED, line, high) - _values(rows, REACHED, line, 0.0)), 0.0)
-    if kept == "above" and reached == "below":
+    reached = band(_values(rows, REACHED, line, high) - _values(rows, REACHED, line, 0.0))
+    if kept == "above" and compare(reached, -ROUNDING) == "below":
         return "yes"
-    return "no" if kept == "below" or reached == "above" else "undecided"
+    return "no" if kept == "below" or compare(reached, ROUNDING) == "above" else "undecided"
 
 
 def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
-    return of(rows, quantity, line, x).value.to_numpy()
+    return of(rows, quantity, line, x).value.fillna(LEAST).to_numpy()
+
+
+def _say(rows: DataFrame, line: str, x: float) -> str:
+    mean = float(np.mean(_values(rows, KEPT, line, x)))
+    return f"{mean:.3g}" if mean > LEAST else f"less than {LEAST:g}"
 
 
 CLAIMS = (

@@ -6,6 +6,7 @@ growing s: with skip connections (behind a layer norm) and without, and with the
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ BLOCKS: dict[str, dict[str, Any]] = {
     "no skips": {"residual": "none", "norm": "none", "norm_placement": "post"},
 }
 VALUES = {"value kept": 1.0, "value zero": 0.0}
+LEAST = 1e-13  # a relative residual below this is rounding
 SCORES = (0.0, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -70,8 +72,9 @@ def sinks_slow_mixing(
                     moved = torch.func.jvp(partial(run, network, score=score, factor=factor), (x,), (change,))[1]
                     others = last[0, 0, 1:]
                     energy = moved[0, 0].square().sum(-1)  # (1 + T,)
+                    kept = float(spread(others) / others.norm())
                     rows += [
-                        row(NAME, KEPT, line, score, seed, float(spread(others) / others.norm())),
+                        row(NAME, KEPT, line, score, seed, kept if kept > LEAST else math.nan, "below rounding"),
                         row(NAME, REACHED, line, score, seed, float(1 - energy[changed] / energy.sum())),
                         row(NAME, DRAWN, line, score, seed, float(torch.stack(drawn).mean())),
                     ]
