@@ -9,7 +9,9 @@ OFF = "total variation distance from the closed form, by layers"
 FIRST = "share of the last row at the first token, by layers"
 PUBLISHED = "published, t / (e^m - 1)"
 EQUAL, WEAK, STRONG = "equal scores", "weak scores", "strong scores"
-BESIDE = 5.0  # tokens: binomials with t - 1 and with t have peaks 1 / (e^m - 1) = 4 apart, and the sum's own is one below; two entries there are equal, up to rounding
+# Tokens: binomials with t - 1 and with t have peaks 1 / (e^m - 1) = 4 apart, and the sum's own is one below. Two entries there are equal,
+# up to rounding.
+BESIDE = 5.0
 CLOSE = 0.05
 
 
