@@ -24,6 +24,10 @@ TINY: dict[str, dict[str, Any]] = {
     "causal_products": {"depth": 6, "tokens": 5, "width": 8},
     "alibi_peak": {"tokens": 12, "width": 8, "layers": (1, 2)},
     "attribution_truth": {"depth": 2, "tokens": 4, "width": 8, "heads": 2, "samples": 3},
+    "rope_and_distance": {"pairs": 50, "width": 8, "tokens": 5, "most": 4},
+    "clusters": {"tokens": 5, "time": 1.0, "many": 12, "reading": 1.0, "late": 2.0},
+    "massive_token": {"depth": 1, "tokens": 5, "width": 8, "heads": 2},
+    "length_and_scale": {"numbers": (10, 20), "tokens": (4, 8), "width": 4},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 

@@ -3,7 +3,7 @@ how far the state moves when a token says the opposite.
 
 By hand: for each method the chance that a token that is needed is above one that is not (ties count half), of its attributions averaged
 over all inputs, and the share that it gives to tokens that are not needed. Random: the rank correlation over tokens with the effect,
-by layer, averaged over inputs.
+by layer, averaged over inputs. Both also without the last token itself, which skips pass on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from rankfall.claims.attribution_truth.methods import attributions
-from rankfall.claims.attribution_truth.networks import TOKENS, build_all
+from rankfall.claims.attribution_truth.networks import LAST, TOKENS, build_all
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 from rankfall.streams import stream
@@ -50,6 +50,7 @@ CLAIMED = (
 RIGHT = "chance that a needed token is above a needless one, by network"
 WASTED = "share given to needless tokens, by network"
 RANKS = "rank correlation with the effect of a token, by layer"
+AMONG = "of the other tokens: "  # the last token itself, which skips pass on, is left out
 
 
 def attribution_truth(
@@ -59,8 +60,8 @@ def attribution_truth(
     tokens: int = 10,
     width: int = 32,
     heads: int = 4,
-    samples: int = 16,
-    seeds: int = 5,
+    samples: int = 12,
+    seeds: int = 12,
 ) -> Rows:
     rows: Rows = []
     for seed in range(seeds):
@@ -68,9 +69,11 @@ def attribution_truth(
             for method, layers in attributions(known.network, known.inputs, known.said).items():
                 mean = layers[-1].mean(0)  # (T,)
                 needed = torch.tensor([token in known.needed for token in range(TOKENS)])
+                others, wanted = mean[:LAST], needed[:LAST]
                 for claim in CLAIMED:
-                    rows.append(row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])))
-                    rows.append(
+                    rows += [
+                        row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
+                        row(claim, AMONG + RIGHT, method, number, seed, chance(others[wanted], others[~wanted])),
                         row(
                             claim,
                             WASTED,
@@ -79,14 +82,17 @@ def attribution_truth(
                             seed,
                             float(mean[~needed].sum() / mean.sum()),
                             "it gives nothing",
-                        )
-                    )
+                        ),
+                    ]
         network, x, said = random_network(seed, depth, tokens, width, heads, samples)
         effects = moved_by_opposite(network, x, said)
         for method, layers in attributions(network, x, said).items():
             for layer, (found, effect) in enumerate(zip(layers, effects, strict=True), 1):
-                value = correlation(found, effect)
-                rows += [row(claim, RANKS, method, layer, seed, value, "all the same") for claim in CLAIMED]
+                for claim in CLAIMED:
+                    rows += [
+                        row(claim, RANKS, method, layer, seed, correlation(found, effect), "all the same"),
+                        row(claim, AMONG + RANKS, method, layer, seed, correlation(found[:, :-1], effect[:, :-1])),
+                    ]
     return rows
 
 
