@@ -28,6 +28,8 @@ TINY: dict[str, dict[str, Any]] = {
     "clusters": {"tokens": 5, "time": 1.0, "many": 12, "reading": 1.0, "late": 2.0},
     "massive_token": {"depth": 1, "tokens": 5, "width": 8, "heads": 2},
     "length_and_scale": {"numbers": (10, 20), "tokens": (4, 8), "width": 4},
+    "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6, 10)},
+    "shaped_attention": {"depth": 2, "tokens": 4, "width": 8},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 

@@ -65,6 +65,8 @@ def temperature(read: Read) -> Decision:
         return Decision(CONTRADICTED, said, **number)
     if (low, high) != ("above", "below"):
         return Decision(UNDECIDED, said, **number, wants="more seeds, or a wider range of scales")
+    if compare(end, 1.5) == "undecided":
+        return Decision(UNDECIDED, said, **number, wants="more time: groups that face each other take long to meet")
     return Decision(HOLDS if compare(end, 1.5) == "below" else IN_PART, said, **number)
 
 
@@ -93,7 +95,7 @@ CLAIMS = (
         "Karagodin, Polyanskiy and Rigollet: Clustering in causal attention masking, 2024",
         "https://arxiv.org/abs/2411.04990",
         ("second-hand",),
-        "300 random tokens on the circle, score scales 8 to 256, counted at time 20; 50 tokens at score scale 4 up to time 400. The "
+        "300 random tokens on the circle, score scales 8 to 256, counted at time 20; 50 tokens at score scale 4 up to time 4000. The "
         "source's picture has "
         "200 tokens at 64.",
         "It holds if the power of the number of groups in the score scale is within 0.1 of one half, with the whole interval over "

@@ -1,4 +1,4 @@
-"""Tokens on the unit sphere that move by what attention gives them, dx_i / dt = P_i sum_j a_ij V x_j, with a = softmax(b <x_i, x_j>) and P_i
+"""Tokens on the unit sphere, moved by what attention gives them: dx_i / dt = P_i sum_j a_ij V x_j, with a = softmax(b <x_i, x_j>) and P_i
 the projection that keeps x_i on the sphere; in small steps.
 
 How many groups there are in the end, for four value matrices; and, on the circle with a causal mask and V = 1, how many there are at one
@@ -44,7 +44,7 @@ def clusters(
     time: float = 200.0,
     many: int = 300,
     reading: float = 20.0,
-    late: float = 400.0,
+    late: float = 4000.0,
     seeds: int = 5,
 ) -> Rows:
     rows: Rows = []

@@ -60,7 +60,7 @@ def massive_token(
         }
         network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
         for length in LENGTHS:
-            text = x.unsqueeze(1).clone()  # (1, 1, T, D)
+            text = x.clone()  # (1, 1, T, D)
             text[..., 0, :] *= length
             states = list(network.layers(text))
             last = states[-1][0, 0]
