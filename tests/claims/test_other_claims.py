@@ -30,6 +30,8 @@ TINY: dict[str, dict[str, Any]] = {
     "length_and_scale": {"numbers": (10, 20), "tokens": (4, 8), "width": 4},
     "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6, 10)},
     "shaped_attention": {"depth": 2, "tokens": 4, "width": 8},
+    "sinks_need_normalisation": {"steps": 2, "symbols": 4, "length": 5, "width": 8, "samples": 3},
+    "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 
