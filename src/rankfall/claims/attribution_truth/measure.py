@@ -8,6 +8,7 @@ by layer, averaged over inputs. Both also without the last token itself, which s
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,5 +134,6 @@ def moved_by_opposite(network: Network, x: Tensor, said: Tensor) -> list[Tensor]
 
 def correlation(found: Tensor, effect: Tensor) -> float:
     """Spearman's over tokens, mean over samples."""
-    values = [spearmanr(one.numpy(), other.numpy()).statistic for one, other in zip(found, effect, strict=True)]
+    pairs = zip(found.numpy(), effect.numpy(), strict=True)
+    values = [spearmanr(one, other).statistic if np.ptp(one) and np.ptp(other) else math.nan for one, other in pairs]
     return float(np.mean(values))
