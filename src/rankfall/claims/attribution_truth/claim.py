@@ -1,0 +1,167 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Band,
+    Claim,
+    Decision,
+    Read,
+    band,
+    compare,
+    of,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+RIGHT = "chance that a needed token is above a needless one, by network"
+RANKS = "rank correlation with the effect of a token, by layer"
+AMONG = "of the other tokens: "
+NAMES = {
+    1: "a sink",
+    2: "heads that cancel",
+    3: "a copy of a copy",
+    4: "what is written is not read",
+    5: "what is written is read",
+    6: "a key that moves attention",
+    7: "a saturated answer",
+}
+ALL_RIGHT = 1.0
+SETTING = (
+    "Seven networks of one or two layers and five tokens made by hand, so that what the last token depends on is known (in five "
+    "rotated bases), and "
+    "twelve networks of 6 layers with random weights, where the effect of a token is how far the last state moves when it says the "
+    "opposite. "
+)
+
+
+def better(read: Read, first: tuple[str, ...], second: str, among: str = "") -> Decision:
+    """Whether methods are right more often than another, by hand and in ranks."""
+    rows = read("evidence")
+    said, answers = [], []
+    number: Band | None = None
+    for method in first:
+        hand = band(by_seed(rows, among + RIGHT, method) - by_seed(rows, among + RIGHT, second))
+        rank = band(by_seed(rows, among + RANKS, method) - by_seed(rows, among + RANKS, second))
+        number = number or hand
+        answers += [compare(hand, 0.0), compare(rank, 0.0)]
+        said.append(f"{method} {told(rows, method, among)}")
+    text = f"Right by hand, rank correlation at random: {'; '.join(said)}; {second} {told(rows, second, among)}."
+    assert number is not None
+    return verdict(answers, text, number)
+
+
+def verdict(answers: list[str], text: str, number: Band) -> Decision:
+    if set(answers) == {"above"}:
+        return Decision(HOLDS, text, **number.fields())
+    if "above" in answers:
+        return Decision(IN_PART, text, **number.fields())
+    if "below" in answers:
+        return Decision(CONTRADICTED, text, **number.fields())
+    return Decision(UNDECIDED, text, **number.fields(), wants="more networks")
+
+
+def told(rows: DataFrame, method: str, among: str = "") -> str:
+    right, ranks = of(rows, among + RIGHT, method), of(rows, among + RANKS, method)
+    wrong = [NAMES[int(x)] for x, part in right.groupby("x") if part.value.mean() < ALL_RIGHT - 1e-9]
+    first, last = (ranks[ranks.x == x].value.mean() for x in (ranks.x.min(), ranks.x.max()))
+    failed = f" (not in: {', '.join(wrong)})" if wrong else ""
+    return f"{right.value.mean():.2f}{failed}, {first:.2f} after the first layer and {last:.2f} after the last"
+
+
+def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
+    """Means over networks, or over layers behind the first."""
+    found = of(rows, quantity, method)
+    if quantity.endswith(RANKS):
+        found = found[found.x > 1] if found.x.max() > 1 else found
+    return found.groupby("seed").value.mean()
+
+
+def faithful(read: Read) -> Decision:
+    rows = read("evidence")
+    right = of(rows, RIGHT, "decomposed")
+    rank = band(by_seed(rows, RANKS, "decomposed") - by_seed(rows, RANKS, "norms"))
+    hand = band(by_seed(rows, RIGHT, "decomposed") - by_seed(rows, RIGHT, "norms"))
+    text = f"Right by hand, rank correlation at random: decomposed {told(rows, 'decomposed')}; norms {told(rows, 'norms')}."
+    found = verdict([compare(hand, 0.0), compare(rank, 0.0)], text, hand)
+    if found.verdict == HOLDS and right.value.min() < ALL_RIGHT - 1e-9:
+        return Decision(IN_PART, text, **hand.fields())
+    return found
+
+
+def against(second: str, *first: str, among: str = "") -> Callable[[Read], Decision]:
+    return lambda read: better(read, first, second, among)
+
+
+WHEN = (
+    "It counts by hand if {} right in more of the pairs of a needed and a needless token, and at random if its rank correlation "
+    "with the effect, mean of "
+    "layers behind the first, is higher, each with the whole interval over seeds. It holds if both count, in part if one does; "
+    "contradicted if none does "
+    "and one is decidedly the other way."
+)
+CLAIMS = (
+    Claim(
+        "rollout_beats_raw_attention",
+        "Attention weights say less and less about the input behind the first layer; rollout and flow through all layers say more.",
+        "Abnar and Zuidema: Quantifying attention flow in transformers, 2020",
+        "https://arxiv.org/abs/2005.00928",
+        ("second-hand",),
+        SETTING + "The source looks at a trained network of 6 layers and correlates with blank-out and gradients.",
+        WHEN.format("rollout, and flow, are each"),
+        against("raw attention", "rollout", "flow"),
+        shown=RANKS,
+        place=400,
+    ),
+    Claim(
+        "alti_beats_gradients",
+        "What each token's vector adds to the output of a block, by distances and rolled out over layers (ALTI), is more faithful "
+        "than gradients.",
+        "Ferrando, Gallego and Costa-jussa: Measuring the mixing of contextual information in the transformer, 2022",
+        "https://arxiv.org/abs/2203.04212",
+        ("second-hand",),
+        SETTING
+        + "The source looks at trained encoders of text, and judges by how answers change when words are erased.",
+        WHEN.format("ALTI is"),
+        against("Jacobian", "ALTI"),
+        shown=RIGHT,
+        place=410,
+    ),
+    Claim(
+        "value_zeroing_beats_weights",
+        "How much a token's output turns when another's value is set to zero says better what it depends on than attention weights do.",
+        "Mohebbi, Zuidema, Chrupala and Alishahi: Quantifying context mixing in transformers, 2023",
+        "https://arxiv.org/abs/2301.12971",
+        ("second-hand", "code"),
+        SETTING + "The source looks at trained encoders and words that a grammatical form depends on.",
+        WHEN.format("value zeroing is, compared with rollout and among the other tokens, "),
+        against("rollout", "value zeroing", among=AMONG),
+        defects="scoring/value_zeroing.py, compute_joint_attention: matrices of layers are multiplied as if there were no skip connections "
+        "(res=False), so what a token keeps of itself is lost from the second layer on; a row in which nothing turns the output is "
+        "divided by zero.",
+        shown=AMONG + RIGHT,
+        place=420,
+    ),
+    Claim(
+        "decomposition_is_faithful",
+        "Vectors that sum to a state, carried through all layers, tell what it depends on, where norms that are multiplied over "
+        "layers do not.",
+        "Modarressi, Fayyaz, Aghazadeh, Yaghoobzadeh and Pilehvar: DecompX, 2023",
+        "https://arxiv.org/abs/2306.02873",
+        ("second-hand",),
+        SETTING + "The source looks at trained encoders, and judges by how answers change when words are erased.",
+        WHEN.format("decomposition is, compared with norms, ")
+        + " To hold it must be right in all seven networks too: it keeps weights and open units as they are.",
+        faithful,
+        shown=RIGHT,
+        place=430,
+    ),
+)

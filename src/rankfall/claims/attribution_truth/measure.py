@@ -1,0 +1,139 @@
+"""Attributions of the last token of seven networks made by hand, beside what it depends on; and of networks with random weights, beside
+how far the state moves when a token says the opposite.
+
+By hand: for each method the chance that a token that is needed is above one that is not (ties count half), of its attributions averaged
+over all inputs, and the share that it gives to tokens that are not needed. Random: the rank correlation over tokens with the effect,
+by layer, averaged over inputs. Both also without the last token itself, which skips pass on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from rankfall.claims.attribution_truth.methods import attributions
+from rankfall.claims.attribution_truth.networks import LAST, TOKENS, build_all
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["none"],
+    "mlp": ["none", "relu"],
+    "norm": ["none", "layer"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["none", "add"],
+    "sentinels": ["none"],
+}
+CLAIMED = (
+    "rollout_beats_raw_attention",
+    "alti_beats_gradients",
+    "value_zeroing_beats_weights",
+    "decomposition_is_faithful",
+)
+RIGHT = "chance that a needed token is above a needless one, by network"
+WASTED = "share given to needless tokens, by network"
+RANKS = "rank correlation with the effect of a token, by layer"
+AMONG = "of the other tokens: "  # the last token itself, which skips pass on, is left out
+
+
+def attribution_truth(
+    context: Context,
+    *,
+    depth: int = 6,
+    tokens: int = 10,
+    width: int = 32,
+    heads: int = 4,
+    samples: int = 12,
+    seeds: int = 12,
+) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        for number, known in enumerate(build_all(seed), 1):
+            for method, layers in attributions(known.network, known.inputs, known.said).items():
+                mean = layers[-1].mean(0)  # (T,)
+                needed = torch.tensor([token in known.needed for token in range(TOKENS)])
+                others, wanted = mean[:LAST], needed[:LAST]
+                for claim in CLAIMED:
+                    rows += [
+                        row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
+                        row(claim, AMONG + RIGHT, method, number, seed, chance(others[wanted], others[~wanted])),
+                        row(
+                            claim,
+                            WASTED,
+                            method,
+                            number,
+                            seed,
+                            float(mean[~needed].sum() / mean.sum()),
+                            "it gives nothing",
+                        ),
+                    ]
+        network, x, said = random_network(seed, depth, tokens, width, heads, samples)
+        effects = moved_by_opposite(network, x, said)
+        for method, layers in attributions(network, x, said).items():
+            for layer, (found, effect) in enumerate(zip(layers, effects, strict=True), 1):
+                for claim in CLAIMED:
+                    rows += [
+                        row(claim, RANKS, method, layer, seed, correlation(found, effect), "all the same"),
+                        row(claim, AMONG + RANKS, method, layer, seed, correlation(found[:, :-1], effect[:, :-1])),
+                    ]
+    return rows
+
+
+def chance(above: Tensor, below: Tensor) -> float:
+    first, second = above[:, None], below[None]
+    return float((first > second).double().mean() + (first == second).double().mean() / 2)
+
+
+def random_network(
+    seed: int, depth: int, tokens: int, width: int, heads: int, samples: int
+) -> tuple[Network, Tensor, Tensor]:
+    """Attention with skips and a norm behind each; tokens are p_i + s u with s = +-1, and the rows of x (B, T, D) differ in these signs."""
+    init = {"name": "normal", "deviation": width**-0.5}
+    fields = {"depth": depth, "width": width, "heads": heads, "residual": "add", "norm": "layer", "init": init}
+    network = make([seed], tokens, torch.float64, **fields)
+    network.embedding = torch.nn.Identity()
+    network.norm_in = torch.nn.Identity()
+    places = draw([seed], tokens, width, name="attribution_truth places")[0]
+    said = draw([seed], width, name="attribution_truth said")[0]
+    signs = stream(seed, "claims", "attribution_truth", "signs").choice([-1.0, 1.0], size=(samples, tokens, 1))
+    unit = said / said.norm()
+    places = places - (places @ unit)[:, None] * unit
+    size = width**0.5
+    return network, places + torch.from_numpy(signs) * size * unit, unit
+
+
+def moved_by_opposite(network: Network, x: Tensor, said: Tensor) -> list[Tensor]:
+    """By layer (B, T): how far the last token's state moves when token i says the opposite."""
+    whole = list(network.layers(x[None]))[1:]
+    moved: list[list[Tensor]] = []
+    for token in range(x.shape[1]):
+        changed = x.clone()
+        changed[:, token] -= 2 * (x[:, token] @ said)[:, None] * said
+        states = list(network.layers(changed[None]))[1:]
+        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, whole, strict=True)])
+    return [torch.stack(each, -1) for each in zip(*moved, strict=True)]
+
+
+def correlation(found: Tensor, effect: Tensor) -> float:
+    """Spearman's over tokens, mean over samples."""
+    pairs = zip(found.numpy(), effect.numpy(), strict=True)
+    values = [spearmanr(one, other).statistic if np.ptp(one) and np.ptp(other) else math.nan for one, other in pairs]
+    return float(np.mean(values))

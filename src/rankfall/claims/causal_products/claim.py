@@ -1,0 +1,80 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+LEFT = "log10 of the last row's share outside the first token, by layer"
+RATE = "log10 of the factor a layer in the second half, by network"
+NETWORKS = ("weak scores", "strong scores", "weak scores, window of 4")
+GONE = -2.0  # a hundredth
+SLOWER = 0.00432  # log10 of 1.01: a factor a layer that is at least a hundredth larger
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    depth = float(of(rows, LEFT).x.max())
+    left = {line: band_of(rows, LEFT, line, depth) for line in NETWORKS}
+    measured = {line: of(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
+    bound = {line: of(rows, RATE, "published bound", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
+    # The bound is for masks that see everything before; both are logarithms, so the smaller is the faster.
+    under = {line: compare(band(measured[line] - bound[line]), 0.0) for line in NETWORKS[:2]}
+    slower = compare(band(measured[NETWORKS[2]] - measured[NETWORKS[0]]), SLOWER)
+    converged = {line: compare(left[line], GONE) for line in NETWORKS}
+    said = (
+        f"After {depth:.0f} layers the last token has 10^x of its weight outside the first one, x = "
+        + ", ".join(f"{one.mean:.3g} ({line})" for line, one in left.items())
+        + "; a layer takes "
+        + ", ".join(
+            f"a factor {10 ** float(np.mean(measured[line])):.3f} where the bound says at most "
+            f"{10 ** float(np.mean(bound[line])):.4f} ({line})"
+            for line in NETWORKS[:2]
+        )
+        + f", and {10 ** float(np.mean(measured[NETWORKS[2]])):.3f} with a window: in the end it is what the second token "
+        "keeps of itself, who sees two tokens that have become alike."
+    )
+    number = left[NETWORKS[0]].fields()
+    answers = [*converged.values(), *under.values()]
+    if "above" in under.values() or converged[NETWORKS[0]] == "above":
+        return Decision(CONTRADICTED, said, **number)
+    if set(answers) == {"below"} and slower == "above":
+        return Decision(HOLDS, said, **number)
+    if converged[NETWORKS[0]] == "below":
+        return Decision(IN_PART, said, **number)
+    return Decision(UNDECIDED, said, **number, wants="more layers")
+
+
+CLAIMS = (
+    Claim(
+        "causal_products",
+        "Products of causal attention matrices converge to the first token, exponentially in the number of layers; windows make it slower.",
+        "Wu, Wang, Jegelka and Jadbabaie: On the emergence of position bias in transformers, 2025",
+        "https://arxiv.org/abs/2502.01951",
+        ("second-hand", "code"),
+        "Causal attention with a layer norm and no skips, 96 layers of one head, width 32, 16 random tokens, weights of deviation "
+        "0.02 or 0.25, "
+        "and a window of 4; the theorem is for any bounded weights without skips.",
+        "It holds if in all three networks less than a hundredth of the last row is outside the first token after the last layer, "
+        "if the factor a "
+        "layer over the second half of the layers is within the published bound (1 - the smallest weight), and if the window makes "
+        "it larger; in part if "
+        "only the first of them converges. Contradicted if a rate exceeds the bound.",
+        decide,
+        shown=LEFT,
+        place=330,
+    ),
+)

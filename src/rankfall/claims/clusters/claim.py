@@ -1,0 +1,108 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+GROUPS = "number of groups, by time"
+COUNT = "number of groups at one time, by score scale"
+LAST = "number of groups at score scale 4, by time"
+VALUES = ("V = 1", "V = -1", "V of rank 1", "V = diag(1, 1, -1)")
+MANY = 16.0  # half of the tokens
+POWER, NEAR = 0.5, 0.1
+
+
+def spectrum(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    found = {line: band_of(rows, GROUPS, line, last) for line in VALUES}
+    said = f"Groups of {band_of(rows, GROUPS, 'V = 1', 0.0).mean:.0f} tokens at time {last:g}: " + ", ".join(
+        f"{line}: {one}" for line, one in found.items()
+    )
+    number = found["V = 1"].fields()
+    one = compare(found["V = 1"], 1.5)
+    none = compare(found["V = -1"], MANY)
+    answers = [one == "below", none == "above"]
+    if "undecided" in (one, none):
+        return Decision(UNDECIDED, said + ".", **number, wants="more time, or more seeds")
+    if all(answers):
+        return Decision(HOLDS, said + ".", **number)
+    return Decision(IN_PART if any(answers) else CONTRADICTED, said + ".", **number)
+
+
+def temperature(read: Read) -> Decision:
+    rows = read("evidence")
+    counts = of(rows, COUNT)
+    slopes = [
+        float(np.polyfit(np.log(one.x), np.log(one.value.astype(float)), 1)[0]) for _, one in counts.groupby("seed")
+    ]
+    power = band(slopes)
+    late = float(of(rows, LAST).x.max())
+    end = band_of(rows, LAST, "causal, V = 1", late)
+    means = counts.groupby("x").value.mean()
+    said = (
+        f"The number of groups grows from {means.iloc[0]:.1f} at score scale {means.index[0]:g} to {means.iloc[-1]:.1f} at "
+        f"{means.index[-1]:g}, as the power "
+        f"{power} of it; at score scale 4 there are {end} at time {late:g}."
+    )
+    low, high = compare(power, POWER - NEAR), compare(power, POWER + NEAR)
+    number = power.fields()
+    if low == "below" or high == "above":
+        return Decision(CONTRADICTED, said, **number)
+    if (low, high) != ("above", "below"):
+        return Decision(UNDECIDED, said, **number, wants="more seeds, or a wider range of scales")
+    if compare(end, 1.5) == "undecided":
+        return Decision(UNDECIDED, said, **number, wants="more time: groups that face each other take long to meet")
+    return Decision(HOLDS if compare(end, 1.5) == "below" else IN_PART, said, **number)
+
+
+CLAIMS = (
+    Claim(
+        "clusters_follow_values",
+        "Tokens that move by attention cluster, and what becomes of them depends on the spectrum of the value matrix: one point for "
+        "the identity, none for "
+        "minus the identity.",
+        "Geshkovski, Letrouit, Polyanskiy and Rigollet: The emergence of clusters in self-attention dynamics, 2023",
+        "https://arxiv.org/abs/2305.05465",
+        ("second-hand",),
+        "32 random tokens on the unit sphere in three dimensions, queries and keys the tokens themselves, four value matrices, time "
+        "200 in steps of 0.05.",
+        "It holds if with V = 1 all tokens are one group in the end (fewer than 1.5, with the whole interval over seeds), and with "
+        "V = -1 there are more "
+        "groups than half the tokens; in part if one of both.",
+        spectrum,
+        shown=GROUPS,
+        place=600,
+    ),
+    Claim(
+        "clusters_by_temperature",
+        "Under a causal mask and V = 1 tokens gather in groups that last long, in number like the square root of the score scale, "
+        "and become one in the end.",
+        "Karagodin, Polyanskiy and Rigollet: Clustering in causal attention masking, 2024",
+        "https://arxiv.org/abs/2411.04990",
+        ("second-hand",),
+        "300 random tokens on the circle, score scales 8 to 256, counted at time 20; 50 tokens at score scale 4 up to time 4000. The "
+        "source's picture has "
+        "200 tokens at 64.",
+        "It holds if the power of the number of groups in the score scale is within 0.1 of one half, with the whole interval over "
+        "seeds, and the 50 tokens "
+        "are one group in the end; in part if only the power is. Contradicted if the interval lies outside.",
+        temperature,
+        shown=COUNT,
+        place=610,
+    ),
+)

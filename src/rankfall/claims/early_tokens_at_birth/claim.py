@@ -1,0 +1,165 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from rankfall.report.claim import Band
+
+BIAS = "log of the first item's influence over the middle one's, by layers"
+FIRST = "first token's share of influence, by layers"
+NETWORKS = ("no positions", "ALiBi", "RoPE")
+SHALLOW, DEEP = 2.0, 6.0  # layers, as in the source's table
+LARGE = 0.5
+PAPER = "Wu, Wang, Jegelka and Jadbabaie: On the emergence of position bias in transformers, 2025"
+LINK = "https://arxiv.org/abs/2502.01951"
+DEFECTS = (
+    "Of xinyiwu98/position-bias-in-attention: train.py, lines 99 and 172: --not_res stores false over a default of true, and is "
+    "then negated, so that it "
+    "turns residual connections on, and without it they are off. data.py, lines 37, 43, 72, 81 and 153: numbers are drawn with the "
+    "deviation 1/D, where "
+    "vectors of length one need 1/sqrt(D): tokens are sqrt(D) = 8 times shorter. data.py, lines 48 and 158: labels come from "
+    "Python's random, which is "
+    "never seeded, beside seeded numpy and torch; train.py has no seed for weights at all, and its table no error bars. data.py, "
+    "lines 172, 205, 238 and on: "
+    "the item that is made equal to the right one keeps its own label, which is the right one too where both were of one class."
+)
+SETTING = (
+    "Untrained: attention of one head with random weights and nothing else, 17 tokens of width 32 as in the source's task (eight "
+    "items, their labels, a "
+    "query), influence on the last token by derivatives. The source trains its networks, where a gap of accuracies shows the bias. "
+)
+
+
+def amplifies(read: Read) -> Decision:
+    rows = read("evidence")
+    change = {line: grown(rows, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
+    said = f"Log of first over middle item at {SHALLOW:.0f} and {DEEP:.0f} layers without skips: " + "; ".join(
+        f"{line} {_at(rows, f'{line}, no skips', SHALLOW)} and {_at(rows, f'{line}, no skips', DEEP)}"
+        for line in NETWORKS
+    )
+    with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
+    return _decided(list(change.values()), f"{said}. With skips at {DEEP:.0f}: {with_skips}.", change[NETWORKS[0]])
+
+
+def grown(rows: DataFrame, line: str, low: float, high: float) -> Band:
+    before, after = (of(rows, BIAS, line, x).value.to_numpy() for x in (low, high))
+    return band(after - before)
+
+
+def _at(rows: DataFrame, line: str, x: float) -> str:
+    return f"{band_of(rows, BIAS, line, x).mean:.2f}"
+
+
+def _decided(changes: list[Band], said: str, number: Band) -> Decision:
+    answers = [compare(one, 0.0) for one in changes]
+    if set(answers) == {"above"}:
+        return Decision(HOLDS, said, **number.fields())
+    if "above" in answers:
+        return Decision(IN_PART, said, **number.fields())
+    if set(answers) == {"below"}:
+        return Decision(CONTRADICTED, said, **number.fields())
+    return Decision(UNDECIDED, said, **number.fields(), wants="more seeds")
+
+
+def monotone(read: Read) -> Decision:
+    rows = read("evidence")
+    layers = [x for x in sorted(set(of(rows, BIAS).x)) if 2 <= x <= 10]
+    turns, said = {}, []
+    for line in NETWORKS:
+        steps = [compare(grown(rows, f"{line}, skips", a, b), 0.0) for a, b in pairwise(layers)]
+        turns[line] = {"above", "below"} <= set(steps)
+        said.append(f"{line} " + ", ".join(_at(rows, f"{line}, skips", x) for x in layers))
+    text = f"Log of first over middle item with skips at {', '.join(f'{x:.0f}' for x in layers)} layers: {'; '.join(said)}."
+    number = grown(rows, f"{NETWORKS[0]}, skips", layers[0], layers[-1]).fields()
+    if all(turns.values()):
+        return Decision(HOLDS, text, **number)
+    if any(turns.values()):
+        return Decision(IN_PART, text, **number)
+    text += " Before training it grows steadily."
+    return Decision(UNDECIDED, text, **number, wants="networks trained on the source's task, with several seeds")
+
+
+def only(read: Read) -> Decision:
+    rows = read("evidence")
+    most = float(rows.x.max())
+    lines = [f"{line}, {skips}" for skips in ("no skips", "skips") for line in NETWORKS]
+    found = {line: band_of(rows, FIRST, line, most) for line in lines}
+    said = f"First token's share of influence on the last of 17 after {most:.0f} layers: " + ", ".join(
+        f"{line} {one.mean:.2f}" for line, one in found.items()
+    )
+    answers = [compare(one, LARGE) for one in found.values()]
+    number = found[lines[0]].fields()
+    if set(answers) == {"above"}:
+        return Decision(HOLDS, said + ".", **number)
+    if "above" in answers:
+        return Decision(IN_PART, said + ".", **number)
+    if set(answers) == {"below"}:
+        return Decision(CONTRADICTED, said + ".", **number)
+    return Decision(UNDECIDED, said + ".", **number, wants="more layers")
+
+
+CLAIMS = (
+    Claim(
+        "depth_amplifies_early_bias",
+        "Under a causal mask the bias to early tokens grows with depth, with relative positions too.",
+        PAPER,
+        LINK,
+        ("second-hand", "code"),
+        SETTING,
+        "It holds if without skips (the source's setting for it) the log of the first item's influence over the middle one's is "
+        "larger at 6 layers than at "
+        "2, without positions, with ALiBi of its decay and with RoPE, each with the whole interval over seeds; in part if for some.",
+        amplifies,
+        defects=DEFECTS,
+        shown=BIAS,
+        place=350,
+    ),
+    Claim(
+        "bias_with_skips_is_not_monotone",
+        "With skip connections the bias to early tokens does not grow steadily with depth.",
+        PAPER,
+        LINK,
+        ("second-hand", "code"),
+        SETTING,
+        "It holds if between 2 and 10 layers the log of the first item's influence over the middle one's both rises and falls, with "
+        "intervals of its steps "
+        "apart from zero, in all three kinds of positions; in part if in some. If in none, training must make it, and the claim is "
+        "undecided here.",
+        monotone,
+        shown=BIAS,
+        place=360,
+    ),
+    Claim(
+        "only_the_first_token_is_left",
+        "Early tokens have more paths to the last one, and in the limit of depth only the first one counts.",
+        "Barbero, Banino, Kapturowski, Kumaran, Araujo, Vitvitskyi, Pascanu and Velickovic: Transformers need glasses!, 2024",
+        "https://arxiv.org/abs/2406.04267",
+        ("second-hand",),
+        SETTING + "The source's decoders have skips and norms.",
+        "It counts if after 32 layers the first token has more than half of the influence on the last of 17 (equal shares are "
+        "0.06). It holds if so with "
+        "and without skips, for all three kinds of positions; in part if for some.",
+        only,
+        shown=FIRST,
+        place=370,
+    ),
+)

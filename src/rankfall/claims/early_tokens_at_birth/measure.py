@@ -1,0 +1,119 @@
+"""Causal attention with random weights: the derivative of the last token's state by each token of the input, by depth.
+
+The network is that of Wu et al.: one head (here of width 32), no norm and no output map of its own; eight items with their labels and a
+query are 17 tokens. A bias is the logarithm of how much more the first item counts than the middle one, |d x_last / d x_first| over
+|d x_last / d x_middle|, whole blocks of derivatives in the Frobenius norm. It is zero where a network treats places alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["causal"],
+    "mlp": ["none"],
+    "norm": ["none"],
+    "normaliser": ["softmax"],
+    "position": ["none", "alibi", "rope"],
+    "residual": ["none", "add"],
+    "sentinels": ["none"],
+}
+AMPLIFIES, MONOTONE, ONLY = (
+    "depth_amplifies_early_bias",
+    "bias_with_skips_is_not_monotone",
+    "only_the_first_token_is_left",
+)
+BIAS = "log of the first item's influence over the middle one's, by layers"
+FIRST = "first token's share of influence, by layers"
+NETWORKS: dict[str, dict[str, Any]] = {
+    "no positions": {"position": "none"},
+    "ALiBi": {"position": "alibi"},
+    "RoPE": {"position": "rope"},
+}
+SKIPS = {"no skips": "none", "skips": "add"}
+SLOPE = -math.log(0.8)  # of ALiBi, as in the source's decay of 0.8
+
+
+def early_tokens_at_birth(
+    context: Context,
+    *,
+    items: int = 8,
+    width: int = 32,
+    layers: list[int] | tuple[int, ...] = (1, 2, 4, 6, 8, 10, 16, 32),
+    seeds: int = 5,
+) -> Rows:
+    """Weights have the deviation (3 width)^-1/2 of uniform draws in +-width^-1/2, inputs N(0, 1)."""
+    rows: Rows = []
+    tokens = 2 * items + 1
+    for seed in range(seeds):
+        x = draw([seed], 1, tokens, width, name="early_tokens_at_birth")
+        for skips, residual in SKIPS.items():
+            for line, own in NETWORKS.items():
+                init = {"name": "normal", "deviation": (3 * width) ** -0.5}
+                fields = {
+                    "depth": max(layers),
+                    "width": width,
+                    "mask": "causal",
+                    "residual": residual,
+                    "init": init,
+                } | own
+                network = make([seed], tokens, torch.float64, **fields)
+                bare(network, width)
+                if line == "ALiBi":
+                    network.position.slopes = [SLOPE]
+                influence = blocks(network, x)  # (L, T): after each layer
+                for layer in layers:
+                    found = influence[layer - 1]
+                    bias = float((found[0] / found[items]).log())
+                    share = float(found[0] / found.sum())
+                    name = f"{line}, {skips}"
+                    rows += [row(claim, BIAS, name, layer, seed, bias) for claim in (AMPLIFIES, MONOTONE)]
+                    rows.append(row(ONLY, FIRST, name, layer, seed, share))
+    return rows
+
+
+def bare(network: Network, width: int) -> None:
+    """No output map: a head's context is added as it is."""
+    for block in network.blocks:
+        block.attention.output.weight.copy_(torch.eye(width, dtype=block.attention.output.weight.dtype))
+
+
+def blocks(network: Network, x: Tensor) -> Tensor:
+    """|d x_last / d x_j|, Frobenius, after each layer (L, T), up to a factor a layer."""
+    tokens, width = x.shape[-2:]
+    state, found = x, []
+    carried = torch.eye(tokens * width, dtype=x.dtype).view(
+        tokens * width, *x.shape
+    )  # what each input number has moved
+    for block in network.blocks:
+        carried = torch.func.vmap(partial(push, block, state))(carried)
+        carried = carried / carried.abs().max()
+        state = block(state)
+        last = carried[:, 0, 0, -1].view(tokens, width, width)
+        found.append(last.flatten(1).norm(dim=-1))
+    return torch.stack(found)
+
+
+def push(block: Callable[[Tensor], Tensor], state: Tensor, tangent: Tensor) -> Tensor:
+    moved: Tensor = torch.func.jvp(block, (state,), (tangent,))[1]
+    return moved

@@ -1,0 +1,1 @@
+"""Whether one token much longer than the others forces states of low rank: Queipo-de-Llano et al. 2025."""

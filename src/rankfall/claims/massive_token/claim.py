@@ -1,0 +1,61 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of, compare, of
+
+SHARE = "share of energy in the first direction, by length of the first token"
+ENTROPY = "entropy of the spectrum, by length of the first token"
+RANK = "stable rank, by length of the first token"
+DRAWN = "attention on the first token, by length of the first token"
+LOW = 1.1
+KEPT = 0.9
+ROUNDING = 1e-9
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    short, long = float(rows.x.min()), float(rows.x.max())
+    over = (of(rows, SHARE, "measured").value.to_numpy() - of(rows, SHARE, "bound").value.to_numpy()).min()
+    under = (of(rows, ENTROPY, "bound").value.to_numpy() - of(rows, ENTROPY, "measured").value.to_numpy()).min()
+    rank, first = band_of(rows, RANK, "all tokens", long), band_of(rows, RANK, "all tokens", short)
+    without = band_of(rows, RANK, "without the first token", long)
+    alone = band_of(rows, RANK, "without the first token", short)
+    drawn = [band_of(rows, DRAWN, "last layer", x).mean for x in (short, long)]
+    said = (
+        f"With a first token {long:.0f} times as long the stable rank falls from {first.mean:.2f} to {rank.mean:.4f}, at least as "
+        "far as the bounds say "
+        f"(share above its bound by {over:.2g} or more, entropy below by {under:.2g}); without the first token it is "
+        f"{without.mean:.2f} ({alone.mean:.2f} before). "
+        f"Attention on it goes from {drawn[0]:.3f} to {drawn[1]:.3f}."
+    )
+    number = rank.fields()
+    if over < -ROUNDING or under < -ROUNDING:
+        return Decision(CONTRADICTED, said, **number)
+    if compare(rank, LOW) != "below":
+        return Decision(CONTRADICTED, said, **number)
+    sinks = drawn[1] > 2 * drawn[0]
+    return Decision(HOLDS if without.mean >= KEPT * alone.mean and sinks else IN_PART, said, **number)
+
+
+CLAIMS = (
+    Claim(
+        "massive_token_forces_low_rank",
+        "One token with a very long state forces the states of a text to low rank, by a bound that its length sets, and draws "
+        "attention at once.",
+        "Queipo-de-Llano and others: Attention sinks and compression valleys in LLMs are two sides of the same coin, 2025",
+        "https://arxiv.org/abs/2510.06477",
+        ("abstract",),
+        "Causal pre-norm networks with random weights N(0, 1 / width), 4 layers of 4 heads, width 64, 32 random tokens, of which "
+        "the first is made 1 to 300 "
+        "times as long; the source looks at trained models, whose MLPs write the long state.",
+        "It holds if the first direction's share of energy is never below, and the entropy of the spectrum never above, what the "
+        "length of the first token "
+        "allows; if the stable rank falls below 1.1 at the greatest length, and is kept (nine tenths) without the first token; and "
+        "if attention on it "
+        "doubles. In part if the bounds and the rank are so, and not the rest.",
+        decide,
+        shown=SHARE,
+        place=620,
+    ),
+)

@@ -1,0 +1,109 @@
+"""States of a causal network in whose text the first token is made longer: how much of the states' energy lies in their first direction,
+beside the bound (c + a) / (c + 1), with c the energy of the first token over that of the others and a their mean squared cosine with it.
+
+Also the entropy of the spectrum with its bound, the stable rank with and without the first token, and the attention on it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["causal"],
+    "mlp": ["none"],
+    "norm": ["layer"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add"],
+    "sentinels": ["none"],
+}
+NAME = "massive_token_forces_low_rank"
+SHARE = "share of energy in the first direction, by length of the first token"
+ENTROPY = "entropy of the spectrum, by length of the first token"
+RANK = "stable rank, by length of the first token"
+DRAWN = "attention on the first token, by length of the first token"
+LENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+
+
+def massive_token(
+    context: Context, *, depth: int = 4, tokens: int = 32, width: int = 64, heads: int = 4, seeds: int = 5
+) -> Rows:
+    rows: Rows = []
+    init = {"name": "normal", "deviation": width**-0.5}
+    for seed in range(seeds):
+        x = draw([seed], 1, tokens, width, name=NAME)
+        fields = {
+            "depth": depth,
+            "width": width,
+            "heads": heads,
+            "residual": "add",
+            "norm": "layer",
+            "mask": "causal",
+            "init": init,
+        }
+        network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
+        for length in LENGTHS:
+            text = x.clone()  # (1, 1, T, D)
+            text[..., 0, :] *= length
+            states = list(network.layers(text))
+            last = states[-1][0, 0]
+            share, bound = first_share(last), share_bound(last)
+            read = network.blocks[-1].norm1(states[-2])
+            drawn = float(network.blocks[-1].attention.weights(read)[0, 0, :, 1:, 0].mean())
+            rows += [
+                row(NAME, SHARE, "measured", length, seed, share),
+                row(NAME, SHARE, "bound", length, seed, bound),
+                row(NAME, SHARE, "without the first token", length, seed, first_share(last[1:])),
+                row(NAME, ENTROPY, "measured", length, seed, entropy(last)),
+                row(NAME, ENTROPY, "bound", length, seed, entropy_bound(bound, min(last.shape))),
+                row(NAME, RANK, "all tokens", length, seed, 1 / share),
+                row(NAME, RANK, "without the first token", length, seed, 1 / first_share(last[1:])),
+                row(NAME, DRAWN, "last layer", length, seed, drawn),
+            ]
+    return rows
+
+
+def first_share(x: Tensor) -> float:
+    """s_1^2 / sum s^2 of states (T, D)."""
+    squares = torch.linalg.svdvals(x).square()
+    return float(squares[0] / squares.sum())
+
+
+def share_bound(x: Tensor) -> float:
+    """s_1^2 is at least |X u|^2 of the unit vector u along the first token."""
+    energy = x.square().sum(-1)
+    others = energy[1:].sum()
+    along = (x[1:] @ x[0]).square().sum() / energy[0] / others
+    return float((energy[0] / others + along) / (energy[0] / others + 1))
+
+
+def entropy(x: Tensor) -> float:
+    """Of shares of energy, in nats."""
+    squares = torch.linalg.svdvals(x).square()
+    return float(torch.special.entr(squares / squares.sum()).sum())
+
+
+def entropy_bound(share: float, rank: int) -> float:
+    """The largest entropy of `rank` shares of which the first is at least `share`."""
+    if share <= 1 / rank:
+        return math.log(rank)
+    rest = 1 - share
+    spread = rest * math.log((rank - 1) / rest) if rest > 0 else 0.0
+    return -share * math.log(share) + spread

@@ -1,0 +1,75 @@
+"""Scores of rotated queries and keys by distance: of independent normal ones, and of a query that equals its key; and how much attention a
+head without positions can give to its own token, when all tokens differ and when one occurs twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["none"],
+    "mlp": ["none"],
+    "norm": ["none"],
+    "normaliser": ["softmax"],
+    "position": ["rope", "none"],
+    "residual": ["none"],
+    "sentinels": ["none"],
+}
+DECAY, DIAGONAL = "rope_scores_do_not_decay", "diagonal_heads_need_positions"
+MEAN = "mean score over its standard error, by distance"
+SIZE = "standard deviation of scores, by distance"
+ALIKE = "score of a query that equals its key, by distance"
+OWN = "attention on the own token, by score scale"
+DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+SCALES = (1.0, 4.0, 16.0, 64.0, 256.0)
+
+
+def rope_and_distance(
+    context: Context, *, pairs: int = 20000, width: int = 64, tokens: int = 32, seeds: int = 5, most: int = 1024
+) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        rope = make([seed], most + 1, position="rope", width=width).position
+        q, k = draw([seed], 2, pairs, width, name="rope_and_distance")[0]
+        at = torch.zeros(1, 1, 1, most + 1, width, dtype=torch.float64)
+        turned = rope.rotate(at + torch.eye(width, dtype=at.dtype)[:, None], at)[0][
+            0, 0
+        ]  # (d, T, d): of each unit vector
+        for distance in (one for one in DISTANCES if one <= most):
+            # The key lies `distance` before the query: only the difference of places counts.
+            moved = q @ turned[:, distance]
+            scores = (moved * k).sum(-1) / width**0.5  # (pairs,)
+            same = (moved * q).sum(-1) / width**0.5
+            rows += [
+                row(DECAY, MEAN, "independent", distance, seed, float(scores.mean() / scores.std() * pairs**0.5)),
+                row(DECAY, SIZE, "independent", distance, seed, float(scores.std())),
+                row(DECAY, ALIKE, "mean of queries", distance, seed, float(same.mean())),
+            ]
+        x = draw([seed], tokens, width, name="rope_and_distance tokens")
+        twice = x.clone()
+        twice[..., -1, :] = twice[..., 0, :]
+        network = make([seed], tokens, width=width)
+        attention = network.blocks[0].attention
+        for scale in SCALES:
+            for weight in (attention.query.weight, attention.key.weight):
+                weight.copy_(torch.eye(width, dtype=weight.dtype) * scale**0.5 / width**0.25)
+            for line, text in (("tokens that differ", x), ("a token that occurs twice", twice)):
+                own = attention.weights(text[None])[0, 0, 0].diagonal()  # (T,)
+                value = float(own[0]) if text is twice else float(own.min())
+                rows.append(row(DIAGONAL, OWN, line, scale, seed, value))
+    return rows

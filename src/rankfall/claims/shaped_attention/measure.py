@@ -1,0 +1,74 @@
+"""Networks of attention alone, without skips and norms, with random weights: what is left of the tokens' differences, by layer.
+
+Shaped attention gives a token its own value, what attention gives it, and less what attention without content would give it: 1 + A - C.
+With queries of zero A is C, and the layer is the identity. `mixed`: (1 - g) 1 + g A, which rows keep at sum one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make, spread
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["none", "causal"],
+    "mlp": ["none"],
+    "norm": ["none"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["none"],
+    "sentinels": ["none"],
+}
+NAME = "shaped_attention_keeps_rank"
+KEPT = "relative residual, by layer"
+LEAST = 1e-13
+FORMS = ("plain", "shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
+
+
+def shaped_attention(context: Context, *, depth: int = 32, tokens: int = 32, width: int = 64, seeds: int = 5) -> Rows:
+    """Values through orthogonal maps, which keep every length, so that what attention does is seen alone."""
+    rows: Rows = []
+    init = {"name": "normal", "deviation": width**-0.5}
+    for seed in range(seeds):
+        start = draw([seed], 1, tokens, width, name=NAME)
+        for mask in ("none", "causal"):
+            network = make([seed], tokens, depth=depth, width=width, mask=mask, init=init)
+            for form in FORMS:
+                x = start
+                for layer in range(depth + 1):
+                    kept = float(spread(x)[0, 0] / x.norm())
+                    value = kept if kept > LEAST else float("nan")
+                    rows.append(row(NAME, KEPT, f"{form}, mask {mask}", layer, seed, value, "below rounding"))
+                    if layer < depth:
+                        x = step(network.blocks[layer].attention, x, form)
+    return rows
+
+
+def step(attention: torch.nn.Module, x: Tensor, form: str) -> Tensor:
+    logits: Tensor = attention.logits(x)[0, 0, 0]  # type: ignore[operator]
+    weights = logits.softmax(-1)
+    level = torch.where(logits.isneginf(), logits, 0.0).softmax(-1)  # without content
+    one = torch.eye(len(weights), dtype=x.dtype)
+    if form == "shaped, scores of zero":
+        weights = one
+    elif form == "shaped, random scores":
+        weights = one + weights - level
+    elif form == "mixed, a tenth":
+        weights = 0.9 * one + 0.1 * weights
+    orthogonal = torch.linalg.qr(attention.value.weight[0]).Q  # type: ignore[union-attr,index]
+    x = weights @ x @ orthogonal
+    return x / x.norm() * x[0, 0].numel() ** 0.5  # only directions count without a norm, and scores keep their size

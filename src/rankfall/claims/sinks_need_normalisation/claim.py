@@ -1,0 +1,114 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+DRAWN = "weight on the first token where nothing is to be copied, by training step"
+COPIED = "share of copies that are right, by training step"
+TAKEN = "weight on the key of its own, by training step"
+SOFTMAX, OWN_KEY = "softmax", "softmax with a learned key of no value"
+NORMED = (SOFTMAX, "relu2, rows sum to one")
+FREE = ("sigmoid, no normalisation", "relu2, no normalisation")
+SINK = 0.3  # the source's own limit
+LEARNED = 0.9
+PAPER = "Gu, Pang, Du, Liu, Zhang, Du, Wang and Lin: When attention sink emerges in language models, 2024"
+LINK = "https://arxiv.org/abs/2410.10781"
+SETTING = (
+    "Causal pre-norm models of one layer and one head, width 32, trained for 500 steps of 16 texts of 24 tokens: a Markov chain of "
+    "16 symbols, in which "
+    "behind two of them the token before comes again. The source trains LLaMA-like models of 60 million parameters on text. "
+)
+
+
+def need(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    found = {line: band_of(rows, DRAWN, line, last) for line in (*NORMED, *FREE)}
+    copied = {line: band_of(rows, COPIED, line, last) for line in (*NORMED, *FREE)}
+    said = "Weight on the first token, and copies that are right: " + "; ".join(
+        f"{line} {found[line].mean:.2f}, {copied[line].mean:.0%}" for line in found
+    )
+    number = found[SOFTMAX].fields()
+    lazy = [line for line in found if compare(copied[line], LEARNED) != "above"]
+    if lazy:
+        return Decision(
+            UNDECIDED, said + ".", **number, wants=f"models that have learned to copy with {', '.join(lazy)}"
+        )
+    answers = {line: compare(one, SINK) for line, one in found.items()}
+    if "undecided" in answers.values():
+        return Decision(UNDECIDED, said + ".", **number, wants="more seeds or steps")
+    normed = [answers[line] == "above" for line in NORMED]
+    free = [answers[line] == "below" for line in FREE]
+    if all(normed) and all(free):
+        return Decision(HOLDS, said + ".", **number)
+    if any(normed) and any(free):
+        return Decision(IN_PART, said + ".", **number)
+    return Decision(CONTRADICTED, said + ".", **number)
+
+
+def key(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    before, after = (of(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, OWN_KEY))
+    taken, drawn = band_of(rows, TAKEN, OWN_KEY, last), band(after)
+    fallen = compare(band(after - before / 2), 0.0)
+    plain = band(before)
+    said = (
+        f"With a learned key without a value the first token has {drawn.mean:.2f} of the weight instead of {plain.mean:.2f}, and "
+        f"the key {taken.mean:.2f}."
+    )
+    number = drawn.fields()
+    if compare(plain, SINK) != "above":
+        return Decision(UNDECIDED, said, **number, wants="a softmax model that has a sink")
+    answers = (fallen, compare(taken, SINK))
+    if answers == ("below", "above"):
+        return Decision(HOLDS, said, **number)
+    if "undecided" in answers:
+        return Decision(UNDECIDED, said, **number, wants="more seeds")
+    return Decision(CONTRADICTED if answers == ("above", "below") else IN_PART, said, **number)
+
+
+CLAIMS = (
+    Claim(
+        "sinks_need_normalisation",
+        "Attention sinks come from weights that must sum to one: without that there are none.",
+        PAPER,
+        LINK,
+        ("table", "second-hand"),
+        SETTING,
+        "It holds if where there is nothing to copy the first token gets more than 0.3 with softmax and squared ReLU over its sum, "
+        "and less with a sigmoid "
+        "and squared ReLU that are not normalised, in models that get nine tenths of the copies right, with whole intervals over "
+        "seeds; in part if for one of each.",
+        need,
+        shown=DRAWN,
+        place=700,
+    ),
+    Claim(
+        "a_key_of_its_own_takes_the_sink",
+        "A learned key without a value takes the attention that would go to the first token.",
+        PAPER,
+        LINK,
+        ("table", "second-hand"),
+        SETTING,
+        "It holds if with the key the first token gets less than half of what softmax gives it, and the key more than 0.3, with "
+        "whole intervals; it needs a "
+        "softmax model whose first token gets more than 0.3.",
+        key,
+        shown=DRAWN,
+        place=710,
+    ),
+)

@@ -1,0 +1,91 @@
+"""Causal language models of one layer, trained with five normalisers: the weight on the first token where there is nothing to copy, by
+training step; and how many of the tokens behind a trigger are predicted, which only a copy can do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.rows import row
+from rankfall.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
+from rankfall.claims.trained import grade, model, train
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["token"],
+    "head": ["classifier"],
+    "init": ["normal"],
+    "mask": ["causal"],
+    "mlp": ["gelu"],
+    "norm": ["layer"],
+    "normaliser": ["softmax", "relu2_sum", "sigmoid", "relu2", "sink"],
+    "position": ["learned"],
+    "residual": ["add"],
+    "sentinels": ["none"],
+}
+NEED, KEY = "sinks_need_normalisation", "a_key_of_its_own_takes_the_sink"
+DRAWN = "weight on the first token where nothing is to be copied, by training step"
+COPIED = "share of copies that are right, by training step"
+TAKEN = "weight on the key of its own, by training step"
+NORMALISERS: dict[str, Any] = {
+    "softmax": "softmax",
+    "relu2, rows sum to one": "relu2_sum",
+    "sigmoid, no normalisation": "sigmoid",
+    "relu2, no normalisation": "relu2",
+    "softmax with a learned key of no value": "sink",
+}
+
+
+def sinks_need_normalisation(
+    context: Context,
+    *,
+    steps: int = 500,
+    symbols: int = 16,
+    length: int = 24,
+    width: int = 32,
+    heads: int = 1,
+    samples: int = 16,
+    seeds: int = 5,
+) -> Rows:
+    rows: Rows = []
+    shown = sorted({0, steps // 8, steps // 4, steps // 2, steps})
+    for seed in range(seeds):
+        probabilities = chain(seed, symbols)
+        test = texts(seed, -1, probabilities, 8 * samples, length)
+        for line, normaliser in NORMALISERS.items():
+            init = {"name": "normal", "deviation": width**-0.5}
+            network = model(
+                seed, length + 1, symbols + 1, mask="causal", position="learned", normaliser=normaliser,
+                width=width, heads=heads, init=init,
+            )  # fmt: skip
+            draw = partial(texts, seed, probabilities=probabilities, samples=samples, length=length)
+            for step in train(network, draw, steps):
+                if step in shown:
+                    for quantity, value in seen(network, *test).items():
+                        rows += [row(claim, quantity, line, step, seed, value) for claim in (NEED, KEY)]
+    return rows
+
+
+@torch.no_grad()
+def seen(network: Network, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+    block = network.blocks[0]
+    state = network.lift(inputs[None])
+    weights = block.attention.weights(block.norm1(state))[0].mean(1)  # (B, T, T)
+    copies = inputs < TRIGGERS
+    copies[:, :2] = False  # there is nothing before the first trigger to copy
+    idle = ~copies
+    idle[:, :2] = False  # BOS sees itself alone, and the first token little else
+    _, right = grade(network, inputs, targets.masked_fill(~copies, -1))
+    found = {DRAWN: float(weights[..., 0][idle].mean()), COPIED: float(right)}
+    return found | {TAKEN: float(1 - weights.sum(-1)[idle].mean())}

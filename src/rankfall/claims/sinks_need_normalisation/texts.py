@@ -1,0 +1,38 @@
+"""Texts of a Markov chain with a few triggers: behind a trigger comes the token before it again.
+
+A head has something to copy behind a trigger alone, and nothing to do elsewhere. The first token of each text is BOS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall.streams import stream
+
+TRIGGERS = 2
+
+
+def chain(seed: int, symbols: int) -> np.ndarray:
+    """Probabilities (V, V) of the next symbol, most of them small."""
+    drawn = stream(seed, "claims", "sinks", "chain").gamma(0.3, size=(symbols, symbols)) + 1e-3
+    return drawn / drawn.sum(-1, keepdims=True)
+
+
+def texts(seed: int, step: int, probabilities: np.ndarray, samples: int, length: int) -> tuple[Tensor, Tensor]:
+    """Texts (B, 1 + T) and what comes next (B, 1 + T), the last of which nobody asks for."""
+    rng = stream(seed, "claims", "sinks", "text", step)
+    symbols = len(probabilities)
+    sums = probabilities.cumsum(-1)
+    found = np.empty((samples, length), dtype=np.int64)
+    found[:, 0] = rng.integers(symbols, size=samples)
+    for place in range(1, length):
+        before = found[:, place - 1]
+        following = np.minimum((rng.random((samples, 1)) > sums[before]).sum(-1), symbols - 1)
+        if place > 1:
+            following = np.where(before < TRIGGERS, found[:, place - 2], following)
+        found[:, place] = following
+    whole = np.concatenate([np.full((samples, 1), symbols), found], 1)
+    targets = np.concatenate([whole[:, 1:], np.full((samples, 1), -1)], 1)
+    return torch.from_numpy(whole), torch.from_numpy(targets)

@@ -1,0 +1,98 @@
+"""Causal networks with random weights in which every query's score for the first token is raised by s.
+
+What is left of the other tokens' differences after the last layer, and how much of a small change of one token has gone to the others, for
+growing s: with skip connections (behind a layer norm) and without, and with the first token's value as it is and as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make, spread
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "evidence"
+NEEDS = "nothing"
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["causal"],
+    "mlp": ["none"],
+    "norm": ["layer", "none"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add", "none"],
+    "sentinels": ["none"],
+}
+NAME = "sinks_slow_mixing"
+KEPT = "relative residual of the other tokens, by score of the first token"
+REACHED = "share of a change that is in other tokens, by score of the first token"
+DRAWN = "attention on the first token, by score of the first token"
+BLOCKS: dict[str, dict[str, Any]] = {
+    "skips": {"residual": "add", "norm": "layer", "norm_placement": "pre"},
+    "no skips": {"residual": "none", "norm": "none", "norm_placement": "post"},
+}
+VALUES = {"value kept": 1.0, "value zero": 0.0}
+LEAST = 1e-13  # a relative residual below this is rounding
+SCORES = (0.0, 1.0, 2.0, 4.0, 8.0)
+
+
+def sinks_slow_mixing(
+    context: Context, *, depth: int = 16, tokens: int = 32, width: int = 64, heads: int = 4, seeds: int = 5
+) -> Rows:
+    """Weights N(0, 1 / width), so that values keep their size and scores have one of about one."""
+    rows: Rows = []
+    init = {"name": "normal", "deviation": width**-0.5}
+    for seed in range(seeds):
+        x = draw([seed], 1, tokens + 1, width, name=NAME)  # (1, 1, 1 + T, D): the first token is the sink
+        change = torch.zeros_like(x)
+        changed = 1 + tokens // 4
+        change[0, 0, changed] = draw([seed], width, name=f"{NAME} change")[0]
+        for block, fields in BLOCKS.items():
+            network = make(
+                [seed], tokens + 1, mask="causal", depth=depth, heads=heads, width=width, init=init, **fields
+            )
+            for value, factor in VALUES.items():
+                for score in SCORES:
+                    line = f"{block}, {value}"
+                    drawn: list[Tensor] = []
+                    last = run(network, x, score, factor, drawn)
+                    moved = torch.func.jvp(partial(run, network, score=score, factor=factor), (x,), (change,))[1]
+                    others = last[0, 0, 1:]
+                    energy = moved[0, 0].square().sum(-1)  # (1 + T,)
+                    kept = float(spread(others) / others.norm())
+                    rows += [
+                        row(NAME, KEPT, line, score, seed, kept if kept > LEAST else math.nan, "below rounding"),
+                        row(NAME, REACHED, line, score, seed, float(1 - energy[changed] / energy.sum())),
+                        row(NAME, DRAWN, line, score, seed, float(torch.stack(drawn).mean())),
+                    ]
+    return rows
+
+
+def run(network: Network, x: Tensor, score: float, factor: float, drawn: list[Tensor] | None = None) -> Tensor:
+    """The last state (1, B, T, D). `score`: what is added to every score of the first token; `factor`: times its value. Appends to `drawn`
+    what the other tokens attend to it in each layer."""
+    for block in network.blocks:
+        read = block.norm1(x) if block.placement == "pre" else x
+        attention = block.attention
+        added = torch.zeros(x.shape[2], dtype=x.dtype)
+        added[0] = score
+        weights = (attention.logits(read) + added).softmax(-1)  # (1, B, H, T, T)
+        if drawn is not None:
+            drawn.append(weights[..., 1:, 0].mean())
+        times = torch.ones(x.shape[2], dtype=x.dtype)
+        times[0] = factor
+        x = block.residual(x, attention.mix(weights * times, read))
+    return x

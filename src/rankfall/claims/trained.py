@@ -1,0 +1,60 @@
+"""Small language models that experiments of claims train: one network at a time, on texts that are drawn anew for every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from rankfall.claims.untrained import BARE
+from rankfall.design import Component
+from rankfall.nets.network import Network, Shape, build
+
+if TYPE_CHECKING:
+    Draw = Callable[[int], tuple[Tensor, Tensor]]  # step -> inputs and targets (B, T); a target of -1 is not asked for
+
+
+def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
+    """A pre-norm transformer of one layer, heads and sizes as said, for texts of `symbols` symbols, in float32."""
+    kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)}
+    given = {
+        "embedding": "token",
+        "head": "classifier",
+        "residual": "add",
+        "norm": "layer",
+        "norm_placement": "pre",
+        "mlp": "gelu",
+    }
+    named: dict[str, Any] = {
+        name: Component.of(value) if name in kinds else value for name, value in (given | fields).items()
+    }
+    shape = Shape("tokens", "classes", length=tokens, size_in=symbols, size_out=symbols)
+    network = build(replace(BARE, **named), shape, 1, torch.float32)
+    network.initialise([seed])
+    return network
+
+
+def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Iterator[int]:
+    """Adam, with a rate that falls to zero in a line. Yields the number of steps taken, 0 first, so that the caller can look."""
+    optimiser = torch.optim.Adam(network.parameters(), lr=rate)
+    yield 0
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = rate * (1 - step / steps)
+        loss, _ = grade(network, *draw(step))
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        yield step + 1
+
+
+def grade(network: Network, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy in nats, and the share of right answers, over the targets that are asked for."""
+    scores = network(inputs[None])[0].flatten(0, 1)  # (B T, symbols)
+    asked = targets.flatten() >= 0
+    wanted = targets.flatten()[asked]
+    return cross_entropy(scores[asked], wanted), (scores[asked].argmax(-1) == wanted).float().mean()

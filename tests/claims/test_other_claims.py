@@ -1,0 +1,213 @@
+"""Experiments of claims: a seed's numbers do not depend on the others', and every rule decides at a tiny size."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from rankfall import components
+from rankfall.claims.alibi_peak import measure as alibi
+from rankfall.claims.attribution_truth.measure import random_network
+from rankfall.claims.attribution_truth.methods import alti, decomposed, flows
+from rankfall.claims.attribution_truth.networks import LAST, TOKENS, build_all
+from rankfall.claims.clusters import measure as particles
+from rankfall.claims.early_tokens_at_birth import measure as early
+from rankfall.claims.invertible_states import measure as inversion
+from rankfall.claims.last_tokens_converge import measure as repeated
+from rankfall.claims.massive_token import measure as massive
+from rankfall.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
+from rankfall.claims.sinks_slow_mixing import measure as sinks
+from rankfall.claims.untrained import draw, make
+from rankfall.identity.attribution.mixing import mixing
+from rankfall.identity.cells import cell_views
+from rankfall.measure.context import Context
+from rankfall.overview.claims.measure import decide
+from rankfall.report.claim import VERDICTS, claims
+
+TINY: dict[str, dict[str, Any]] = {
+    "sinks_slow_mixing": {"depth": 2, "tokens": 6, "width": 8, "heads": 2},
+    "last_tokens_converge": {"most": 8, "before": 2, "depth": 2, "width": 8, "heads": 2},
+    "causal_products": {"depth": 6, "tokens": 5, "width": 8},
+    "alibi_peak": {"tokens": 12, "width": 8, "layers": (1, 2)},
+    "attribution_truth": {"depth": 2, "tokens": 4, "width": 8, "heads": 2, "samples": 3},
+    "rope_and_distance": {"pairs": 50, "width": 8, "tokens": 5, "most": 4},
+    "clusters": {"tokens": 5, "time": 1.0, "many": 12, "reading": 1.0, "late": 2.0},
+    "massive_token": {"depth": 1, "tokens": 5, "width": 8, "heads": 2},
+    "length_and_scale": {"numbers": (10, 20), "tokens": (4, 8), "width": 4},
+    "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6, 10)},
+    "shaped_attention": {"depth": 2, "tokens": 4, "width": 8},
+    "sinks_need_normalisation": {"steps": 2, "symbols": 4, "length": 5, "width": 8, "samples": 3},
+    "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
+    "lost_in_the_middle_at_birth": {"length": 4, "depth": 2, "width": 4, "heads": 2, "samples": 1, "directions": 1},
+    "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
+}
+
+
+@functools.cache
+def rows_of(name: str, seeds: int) -> tuple[dict[str, Any], ...]:
+    return tuple(components.load("measure", name)(Context(), seeds=seeds, **TINY[name]))
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_seed_has_the_same_rows_alone(name: str) -> None:
+    beside = rows_of(name, 2)
+    assert [row for row in beside if row["seed"] == 0] == list(rows_of(name, 1))
+    assert {row["seed"] for row in beside} == {0, 1}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_its_rules_decide(name: str) -> None:
+    table = pd.DataFrame(rows_of(name, 2))
+    assert not table.duplicated(["claim", "quantity", "line", "x", "seed"]).any()
+    mine = [claim for claim in claims() if claim.table == name]
+    assert {claim.name for claim in mine} == set(table.claim)
+    for claim in mine:
+        found = decide(claim, lambda read: table if read == "evidence" else None)
+        assert found is not None and found.verdict in VERDICTS and found.said.endswith(".")
+        assert not claim.shown or claim.shown in set(table[table.claim == claim.name].quantity)
+
+
+def test_the_networks_made_by_hand_depend_on_what_they_say() -> None:
+    for known in build_all(3):
+        out = known.network.run(known.inputs[None])[0, :, LAST]  # (2^T, D)
+        numbers = torch.arange(len(out))
+        moved = [float((out - out[numbers ^ (1 << token)]).square().sum(-1).mean()) for token in range(TOKENS)]
+        assert {token for token, size in enumerate(moved) if size > 1e-20} == known.needed, known.name
+
+
+def test_decomposed_vectors_sum_to_the_state() -> None:
+    network, x, _ = random_network(1, 3, 4, 8, 2, 3)
+    views = list(cell_views(network, x[None]))
+    for parts, state in zip(decomposed(network, x, views), list(network.layers(x[None]))[1:], strict=True):
+        torch.testing.assert_close(parts.sum(-2), state[0], rtol=1e-10, atol=1e-12)
+
+
+def test_a_flow_is_the_narrowest_place_of_a_path_and_adds_over_paths() -> None:
+    first = torch.tensor([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.0, 0.75]]], dtype=torch.float64)
+    last = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.125, 0.5, 0.375]]], dtype=torch.float64)
+    # To token 0: through 0 at most 0.125, through 1 the smaller of 0.5 and 0.5, through 2 the smaller of 0.375 and 0.25.
+    torch.testing.assert_close(
+        flows([first, last])[0], torch.tensor([0.875, 0.5, 0.375], dtype=torch.float64), rtol=0, atol=1e-6
+    )
+
+
+def test_alti_and_value_zeroing_of_one_summand() -> None:
+    known = next(one for one in build_all(0) if one.name == "a copy of a copy")
+    view = next(cell_views(known.network, known.inputs[None]))
+    expected = torch.zeros(TOKENS, dtype=torch.float64)
+    expected[LAST - 1] = 1  # each layer copies one token, and nothing else
+    for matrix in (alti(view), mixing(view).norms):
+        torch.testing.assert_close(matrix[:, LAST], expected.expand(len(known.inputs), -1), rtol=0, atol=1e-9)
+
+
+def test_the_closed_form_of_alibi_is_a_power_of_a_convolution() -> None:
+    slope, tokens, layers = 0.5, 9, 4
+    once = np.exp(-slope * np.arange(tokens))
+    many = once
+    for _ in range(layers - 1):
+        many = np.convolve(many, once)[:tokens]
+    np.testing.assert_allclose(alibi.closed(tokens, layers, slope), many / many.sum(), rtol=1e-12)
+
+
+def test_n_is_read_off_states_that_a_layer_of_attention_makes() -> None:
+    before, token = torch.randn(2, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    weights = 1 / (1 + 0.7 * torch.arange(1, 101, dtype=torch.float64))  # of BOS, before n equal tokens
+    states = token + weights[:, None] * (before - token)
+    assert repeated.read_off(states, before) == 100
+    states[41:] = states[40]  # the same from n = 42 on
+    assert repeated.read_off(states, before) == 41
+    assert repeated.read_off(token.expand(10, -1), token) == 0
+
+
+def test_bounds_of_a_massive_token_are_not_broken_and_are_reached() -> None:
+    rng = torch.Generator().manual_seed(0)
+    for _ in range(200):
+        x = torch.randn(6, 4, dtype=torch.float64, generator=rng)
+        x[0] *= 10 ** (2 * torch.rand((), dtype=torch.float64, generator=rng))
+        bound = massive.share_bound(x)
+        assert massive.first_share(x) >= bound - 1e-12
+        assert massive.entropy(x) <= massive.entropy_bound(bound, 4) + 1e-12
+    apart = torch.diag(torch.tensor([3.0, 1.0, 1.0, 1.0], dtype=torch.float64))  # orthogonal tokens, equal but for one
+    assert massive.share_bound(apart) == pytest.approx(9 / 12) == massive.first_share(apart)
+    assert massive.entropy(apart) == pytest.approx(massive.entropy_bound(0.75, 4))
+
+
+def test_groups_are_counted_on_sphere_and_circle() -> None:
+    x = torch.tensor(
+        [[1.0, 0, 0], [0.9999, 0.0141, 0], [0, 1, 0], [0, 0.9999, 0.0141], [0, 0, -1]], dtype=torch.float64
+    )
+    assert particles.groups(x) == 3
+    scale = 4.0  # gaps above 0.05 part groups
+    for turn in (0.0, 0.02, 3.0):  # also where a group lies across the angle zero
+        angles = torch.tensor([-0.03, 0.0, 0.03, 1.0, 1.04, 4.0], dtype=torch.float64) + turn
+        assert particles.arcs(angles, scale) == 3
+    assert particles.arcs(torch.zeros(5, dtype=torch.float64), scale) == 1
+
+
+def test_two_tokens_on_the_circle_approach_as_their_equation_says() -> None:
+    # The first stays; the second has d' = -w(d) sin d with w the softmax of b cos d against b.
+    scale, angle, steps = 2.0, 1.2, 100_000
+    for _ in range(steps):
+        weight = 1 / (1 + math.exp(scale * (1 - math.cos(angle))))
+        angle -= 3.0 / steps * weight * math.sin(angle)
+    found = particles.on_circle(torch.tensor([0.5, 1.7], dtype=torch.float64), scale, 3.0)
+    assert float(found[0]) == 0.5
+    assert float(found[1] - found[0]) == pytest.approx(angle, rel=0.02)  # of steps of 0.05
+
+
+def test_influence_by_blocks_is_that_of_the_whole_derivative() -> None:
+    network = make([0], 4, depth=3, width=5, mask="causal", residual="add", init={"name": "normal", "deviation": 0.4})
+    x = draw([0], 1, 4, 5, name="blocks")
+    found = early.blocks(network, x)
+    for layer in range(1, 4):
+        whole = torch.autograd.functional.jacobian(lambda y, n=layer: list(network.layers(y))[n][0, 0, -1], x)[:, 0, 0]
+        sizes = whole.movedim(1, 0).flatten(1).norm(dim=-1)
+        torch.testing.assert_close(
+            found[layer - 1] / found[layer - 1].sum(), sizes / sizes.sum(), rtol=1e-9, atol=1e-12
+        )
+
+
+def test_rotated_keys_that_equal_queries_score_a_sum_of_cosines() -> None:
+    rows = components.load("measure", "rope_and_distance")(Context(), seeds=1, pairs=4000, width=8, tokens=4, most=8)
+    for one in rows:
+        if one["line"] == "mean of queries":
+            speeds = 10000.0 ** (-np.arange(4) / 4)
+            expected = 2 * np.cos(one["x"] * speeds).sum() / 8**0.5
+            assert one["value"] == pytest.approx(expected, abs=0.1)
+
+
+def test_copies_are_of_the_token_before_the_trigger() -> None:
+    probabilities = chain(0, 6)
+    inputs, targets = texts(0, 0, probabilities, 50, 12)
+    assert (inputs[:, 0] == 6).all() and (targets[:, -1] == -1).all()
+    assert (targets[:, :-1] == inputs[:, 1:]).all()
+    places = (inputs < TRIGGERS).nonzero()
+    checked = 0
+    for sample, place in places.tolist():
+        if 2 <= place < 12:
+            assert targets[sample, place] == inputs[sample, place - 1]
+            checked += 1
+    assert checked > 20
+
+
+def test_a_share_of_sinks_is_what_the_weights_are() -> None:
+    # Uniform causal attention: token i has 1 / (i + 1) of its weight on the first one.
+    network = make([0], 3, mask="causal", width=4, init={"name": "normal", "deviation": 0.0})
+    drawn: list[torch.Tensor] = []
+    sinks.run(network, draw([0], 1, 3, 4, name="sinks"), 0.0, 1.0, drawn)
+    assert float(drawn[0]) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    sinks.run(network, draw([0], 1, 3, 4, name="sinks"), math.log(2), 1.0, drawn)
+    assert float(drawn[1]) == pytest.approx((2 / 3 + 2 / 4) / 2)
+
+
+def test_inversion_shares_the_answer_among_equal_states() -> None:
+    states = torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    assert inversion.share_right(states, states[0], 0) == 0.5
+    assert inversion.share_right(states, states[2], 2) == 1.0
+    assert inversion.share_right(states, states[2], 0) == 0.0
