@@ -180,6 +180,7 @@ class _Reader(ast.NodeVisitor):
                 self.add_import(node)
             elif isinstance(node, ast.ImportFrom):
                 self.add_from(node)
+        self.add_renamed(nodes)
         for node in tree.body:
             self.add_needed(node)
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -211,6 +212,15 @@ class _Reader(ast.NodeVisitor):
             else:
                 self.found.maybe.add(f"{base}.{alias.name}")
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
+
+    def add_renamed(self, nodes: Sequence[ast.AST]) -> None:
+        """`t = time`, `self.clock = time`, `def f(t=time)`: other names of what was imported, and names of those. An import goes before,
+        and of several things that a name is given the first."""
+        given = [pair for node in nodes for pair in _given(node)]
+        while found := {name: meant for name, value in reversed(given) if (meant := self.meaning(value))}:
+            if found.keys() <= self.aliases.keys():
+                break
+            self.aliases = found | self.aliases
 
     def add_needed(self, node: ast.stmt) -> None:
         """A failure of such an import is one of the module: it stands in no `try`, `if`, `with` or function."""
@@ -265,13 +275,44 @@ class _Reader(ast.NodeVisitor):
         return f"{base}.{module}" if module else base
 
     def meaning(self, node: ast.expr) -> str | None:
-        """The dotted name that an expression stands for, from the imports alone; a plain name may be a builtin."""
+        """The dotted name that an expression stands for, from imports and other names of these; a plain name may be a builtin."""
         if isinstance(node, ast.Name):
             return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
         if isinstance(node, ast.Attribute):
             base = self.meaning(node.value)
-            return f"{base}.{node.attr}" if base else None
+            return f"{base}.{node.attr}" if base else self.aliases.get(ast.unparse(node))
+        match node:
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.meaning(node.func) in BY_NAME:
+                return name
         return None
+
+
+def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names, and attributes of names, with what a node gives them."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _each(target, value)
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+            yield from _each(target, value)
+        case ast.arguments():
+            places = [*node.posonlyargs, *node.args]
+            defaults = [*zip(places[len(places) - len(node.defaults) :], node.defaults)]
+            for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults)]:
+                if default is not None:
+                    yield argument.arg, default
+
+
+def _each(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    match target, value:
+        case (ast.Tuple(elts=targets) | ast.List(elts=targets), ast.Tuple(elts=values) | ast.List(elts=values)):
+            for one, other in zip(targets, values):
+                yield from _each(one, other)
+        case (_, ast.IfExp(body=one, orelse=other)):
+            yield from _each(target, one)
+            yield from _each(target, other)
+        case (ast.Name() | ast.Attribute(value=ast.Name()), _):
+            yield ast.unparse(target), value
 
 
 def _tells(name: str) -> bool:
