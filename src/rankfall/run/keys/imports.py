@@ -1,8 +1,7 @@
 """What a module imports, read from its syntax tree: every form of import that Python has, or an error where the source text does not
 determine it.
 
-The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. The caller, who knows the files,
-decides.
+The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. Who calls knows the files, and decides.
 """
 
 import ast
@@ -10,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rankfall.run.keys.given import given
 from rankfall.run.keys.outside import outside, starred
 
 # Ways to run code that no import statement names. find_spec and similar functions run nothing and are allowed.
@@ -216,8 +216,8 @@ class _Reader(ast.NodeVisitor):
     def add_renamed(self, nodes: Sequence[ast.AST]) -> None:
         """`t = time`, `self.clock = time`, `def f(t=time)`: other names of what was imported, and names of those. An import goes before,
         and of several things that a name is given the first."""
-        given = [pair for node in nodes for pair in _given(node)]
-        while found := {name: meant for name, value in reversed(given) if (meant := self.meaning(value))}:
+        pairs = [pair for node in nodes for pair in given(node)]
+        while found := {name: meant for name, value in reversed(pairs) if (meant := self.meaning(value))}:
             if found.keys() <= self.aliases.keys():
                 break
             self.aliases = found | self.aliases
@@ -285,34 +285,6 @@ class _Reader(ast.NodeVisitor):
             case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.meaning(node.func) in BY_NAME:
                 return name
         return None
-
-
-def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Names, and attributes of names, with what a node gives them."""
-    match node:
-        case ast.Assign(targets=targets, value=value):
-            for target in targets:
-                yield from _each(target, value)
-        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
-            yield from _each(target, value)
-        case ast.arguments():
-            places = [*node.posonlyargs, *node.args]
-            defaults = [*zip(places[len(places) - len(node.defaults) :], node.defaults)]
-            for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults)]:
-                if default is not None:
-                    yield argument.arg, default
-
-
-def _each(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    match target, value:
-        case (ast.Tuple(elts=targets) | ast.List(elts=targets), ast.Tuple(elts=values) | ast.List(elts=values)):
-            for one, other in zip(targets, values):
-                yield from _each(one, other)
-        case (_, ast.IfExp(body=one, orelse=other)):
-            yield from _each(target, one)
-            yield from _each(target, other)
-        case (ast.Name() | ast.Attribute(value=ast.Name()), _):
-            yield ast.unparse(target), value
 
 
 def _tells(name: str) -> bool:
