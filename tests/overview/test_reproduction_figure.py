@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from rankfall.overview.reproduction.figure import FRAME, reproduction
@@ -64,7 +63,7 @@ def saved(rows: list[dict[str, Any]], folder: Path) -> style.Picture:
 def test_caption_counts_apart_what_is_at_the_published_settings(tmp_path: Path) -> None:
     caption = drawn(ROWS, tmp_path).caption
     assert "4 of 12 comparisons with published numbers hold, 2 of 6 at the published settings" in caption
-    assert "1 published numbers are not measured in this run" in caption
+    assert "1 published number is not measured in this run" in caption
     assert (
         "at the published settings, of 2 numbers, drawn below; the worst is 'apart': published 0.5, ours none, 5 of 5 seeds failed."
         in caption
@@ -95,11 +94,21 @@ def test_experiments_stand_with_the_most_misses_first_and_a_number_out_of_the_fr
     assert [line.get_xdata()[0] for line in listed.lines if line.get_marker() == ">"] == [FRAME[1]]
 
 
-@pytest.mark.parametrize("rows", [ROWS[:2], [ROWS[-1]]])
-def test_without_misses_or_without_anything(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    picture = saved(rows, tmp_path)
-    assert f"of {pd.Series([one['holds'] for one in rows]).notna().sum()} comparisons" in picture.caption
-    assert picture.caption.endswith("Nothing misses at the published settings.")
+def test_without_misses_or_without_anything(tmp_path: Path) -> None:
+    """Of no comparison at all it was said that nothing misses, under axes from 0 to 1."""
+    picture = saved(ROWS[:2], tmp_path)
+    assert "of 2 comparisons" in picture.caption and picture.caption.endswith(
+        "Nothing misses at the published settings."
+    )
+    other = saved([row("many", "width=3", at_published=False, holds=False)], tmp_path)
+    assert "0 of 1 comparisons" in other.caption and "none of which is at the published settings" in other.caption
+    assert "misses at" not in other.caption and other.figure.axes[1].get_title() == ""
+    nothing = saved([ROWS[-1]], tmp_path)
+    assert (
+        nothing.caption
+        == "Nothing of this run is compared with a published number: 1 published number is not measured in this run."
+    )
+    assert not nothing.figure.axes[0].axison and nothing.figure.axes[1].get_title() == ""
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,26 @@ def test_one_that_fails_costs_its_own_rows_alone() -> None:
     assert conform("orders", found)
 
 
+def test_an_attention_has_the_masks_that_it_needs_and_no_rows_of_others() -> None:
+    """Of 560 kinds of attention layer 146 had no order: those that cannot be built."""
+    asked = {"heads": [1], "draws": 2, "positions": ["none"], "sentinels": ["none"], "blocks": ["skip"]}
+    found = module.orders(Context(), attentions=["delta", "multihead"], normalisers=["softmax"], **asked)
+    kinds = {(row["attention"], row["mask"], row["block"]) for row in found}
+    both = {("multihead", mask, "attention alone") for mask in ("none", "causal")}
+    assert kinds == both | {("multihead", "none", "skip"), ("delta", "causal", "attention alone")}
+    assert all(row["method"] != "none" for row in found)
+    (reason,) = {row["reason"] for row in module.orders(Context(), attentions=["delta"], masks=["none"], **asked)}
+    assert reason == "a recurrence runs from the first token to the last: its mask is causal"
+
+
+def test_slopes_that_round_to_one_number_and_are_apart_are_told_as_they_are() -> None:
+    """`depends on the draw: 0 in 8`"""
+    scales = np.arange(6.0)
+    logs = torch.stack([torch.from_numpy(slope * scales) for slope in (0.0, 0.1, 0.3)])
+    found = order_slopes.fit(scales, logs, "float64")
+    assert found["order"] is None and found["reason"] == "depends on the draw: 0.00 to 0.30 in 3"
+
+
 def test_reasons_are_the_same_in_every_run() -> None:
     """Python shows a function with its address."""
     found = module.orders(Context(), normalisers=["test_orders:told"], blocks=["skip"], heads=[1], draws=2, **ONE)
@@ -241,7 +261,7 @@ def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: l
     res = [row for row in others if row["quantity"] == "res"]
     undefined = [row for row in res if row["order"] is None]
     assert len(undefined) < 0.02 * len(res)
-    assert all(row["attention"] != "linear" and "depends on the draw: 0 in 4" in row["reason"] for row in undefined)
+    assert all(row["attention"] != "linear" and "depends on the draw: " in row["reason"] for row in undefined)
     for row in res:
         if row["order"] is not None:
             assert abs(row["order"] - row["theory"]) < 0.05, row

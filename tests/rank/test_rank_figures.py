@@ -63,7 +63,7 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
 def test_law(tmp_path: Path) -> None:
     rows = rows_of("law", residual="none", position="none")
     picture = components.load("figure", "law")(reader(tmp_path, "law", rows), training="short", architectures=["net"])
-    assert "The local exponent of the last layer is 3 in 1 of 1 architectures (net)" in saved(picture, tmp_path)
+    assert "The local exponent of the last layer is 3 in 1 of 1 architecture (net)" in saved(picture, tmp_path)
 
 
 def test_the_law_compares_residuals_of_one_setting(tmp_path: Path) -> None:

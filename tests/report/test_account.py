@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 from rankfall import components
@@ -17,6 +18,7 @@ from rankfall.position.conflict import figure as conflict
 from rankfall.report import lines, style
 from rankfall.report.account import account, lacking
 from rankfall.report.coincide import coincide
+from rankfall.report.colours import BLUE, ORANGE
 from rankfall.report.looks import looks
 from rankfall.report.selection import asked
 
@@ -263,6 +265,31 @@ def test_a_caption_says_where_bands_were_cut(name: str, cuts: list[Any]) -> None
     assert "is cut there" not in said[1]
     assert "standard deviation" not in said[1], said[1]  # of one seed there is none
     assert bool(cuts) == (name in CUT), cuts
+
+
+def test_a_share_of_the_output_may_be_negative_and_one_of_norms_may_not() -> None:
+    """Bands were cut at the lowest mean that was drawn, `where the quantity ends`."""
+    table = tables()["decomposition"]
+    away = table.assign(output_share=table.output_share - 0.32, norm_share=0.02 + 0.03 * (table.seed - 1))
+    picture = components.load("figure", "decomposition")({**tables(), "decomposition": away}.__getitem__)
+    assert "would go below 0" in picture.caption and "below -" not in picture.caption, picture.caption
+    bands = {tuple(band.get_facecolor()[0, :3]): band for band in picture.figure.axes[0].collections}
+    lows = {colour: min(path.vertices[:, 1].min() for path in band.get_paths()) for colour, band in bands.items()}
+    assert lows[to_rgb(BLUE)] < -0.03 and lows[to_rgb(ORANGE)] == 0
+
+
+def test_an_exponent_is_counted_among_those_that_have_one() -> None:
+    """`3 in 0 of 11 architectures (none)` was said of 13, of which two have no centred form."""
+    table = tables()["law"].query("architecture == @WHOLE")
+    plain = table.assign(architecture="plain", key="p" + table.key, method="float64", exponent=float("nan"))
+    read = {**tables(), "law": pd.concat([table.assign(exponent=1.0), plain])}
+    said = components.load("figure", "law")(read.__getitem__).caption
+    assert "The local exponent of the last layer is 3 in none of 1 architecture that has one; at the last" in said, said
+    read["law"] = plain
+    assert (
+        "No architecture has a local exponent; at the last"
+        in components.load("figure", "law")(read.__getitem__).caption
+    )
 
 
 def calm() -> dict[str, pd.DataFrame]:

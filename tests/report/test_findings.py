@@ -55,6 +55,9 @@ def test_one_architecture_wins_over_nobody() -> None:
     assert "a is the only one here, and the order of its block is 3" in alone and "fastest" not in alone
     alone = said(residual("a", 0.5))[FASTEST]
     assert "a is the only one here, with a residual of 0.500 ± 0.001" in alone and "smallest" not in alone
+    some = said(residual("a", 0.5, order=1.0), residual("b", 0.1, order=1.0), residual("c", 0.2))[FASTEST]
+    assert "all 2 of 3 whose order is known have blocks of the same order (1: " in some and "fastest" not in some
+    assert "Of these b is left with a residual of 0.100" in some
     same = said(*(residual(name, 0.5, 0.1, order=1.0) for name in "abc"))[FASTEST]
     assert "all 3 have blocks of the same order (1: " in same and "fastest" not in same
 

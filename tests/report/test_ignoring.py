@@ -67,7 +67,7 @@ CONFIG: dict[str, Any] = {
         "bare": {"attention": "deltalab:Delta", "depth": 2, "width": 8, "position": "none", "residual": "none", "norm": "none"},
         "softmax": {"depth": 2, "width": 8},
     },
-    "trainings": {"init": {}, "short": {"epochs": 1, "batch": 20}},
+    "trainings": {"init": {}, "short": {"epochs": 1, "batch": 3}},
     "grid": [{"task": "sorting", "architecture": ["delta", "bare", "softmax"], "training": ["init", "short"], "seed": [0, 1]}],
     "measures": MEASURES | {"scorecard": {}},
     "compute": {"engine": "plain"},

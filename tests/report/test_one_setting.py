@@ -183,3 +183,14 @@ def test_a_network_of_another_depth_than_the_figures_is_left_out_for_that() -> N
     known = account(table, drawn, ["architecture"], only_depth=4)
     assert known.left_out == " Not drawn: 2 networks of depth 2 each of A, B (another depth is drawn)."
     assert "nothing of it can be drawn" in account(table, drawn, ["architecture"]).left_out
+
+
+def test_what_is_not_drawn_at_the_depth_that_is_was_not_left_out_for_its_depth() -> None:
+    """Networks of depth 3 were said to be missing since another depth is drawn, which was 3; they were in no table of what is drawn."""
+    table = networks()
+    both = pd.concat([table, table.assign(depth=6 - table.depth, key="o" + table.key)])
+    drawn = both[(both.depth == 4) & (both.architecture != "A")]
+    said = account(both, drawn, ["architecture"], only_depth=4, why="not measured").left_out
+    assert "of depth 4 of A (not measured)" in said and "of depth 4 of A (another" not in said, said
+    alone = account(both[both.architecture == "A"], both[:0], ["architecture"]).left_out
+    assert "another depth" not in alone and alone.count("nothing of it can be drawn") == 2, alone

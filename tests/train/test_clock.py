@@ -36,3 +36,14 @@ def test_an_epoch_without_steps_has_no_time(now: Any) -> None:
     found.begin()
     found.end(0)
     assert found.step_seconds is None
+
+
+@pytest.mark.parametrize(("epochs", "steps", "found"), [(4, 4, None), (1, 19, None), (4, 5, 0.2), (1, 20, 0.05)])
+def test_a_handful_of_steps_says_nothing(now: Any, epochs: int, steps: int, found: float | None) -> None:
+    """Three networks of twelve steps each were ranked by what else the machine had done meanwhile."""
+    clocked = clock.StepClock("cpu")
+    for _ in range(epochs):
+        clocked.begin()
+        now(1.0)
+        clocked.end(steps)
+    assert clocked.step_seconds == (None if found is None else pytest.approx(found))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
 NAMED = 6  # so many are named one by one
+NOTHING = "nothing of it can be drawn"
 REASON = "{}_reason"  # the column that says why another has no value
 
 
@@ -34,17 +35,22 @@ class Account:
 
 
 def account(
-    whole: DataFrame, drawn: DataFrame, by: Sequence[str], value: str = "", only_depth: int | None = None
+    whole: DataFrame,
+    drawn: DataFrame,
+    by: Sequence[str],
+    value: str = "",
+    only_depth: int | None = None,
+    why: str = NOTHING,
 ) -> Account:
     """`whole`: all rows that were asked for, of networks with any fate; `drawn`: those of them that are drawn, with their `key`; `by`: the
     columns that tell lines apart; `value`: the column that is drawn, null where a number does not exist; `only_depth`: of all
-    networks that are drawn, where a figure has one."""
+    networks that are drawn, where a figure has one; `why` a network that is done is not drawn, where its depth is."""
     by = list(by)
     shown = drawn[drawn[value].notna()] if value else drawn
     cells = whole.drop_duplicates("key")
     varied = [column for column in by if cells[column].nunique(dropna=False) > 1] or by[:1]
     gone = [
-        *absent(cells, drawn, varied, only_depth),
+        *absent(cells, drawn, varied, only_depth, why),
         *(valueless(drawn[drawn[value].isna()], value, varied) if value else ()),
     ]
     listed = together(gone)
@@ -85,7 +91,7 @@ def count_seeds(drawn: DataFrame, by: Sequence[str]) -> Series:
 
 
 def absent(
-    cells: DataFrame, drawn: DataFrame, by: list[str], only_depth: int | None = None
+    cells: DataFrame, drawn: DataFrame, by: list[str], only_depth: int | None = None, why: str = NOTHING
 ) -> Iterator[tuple[str, str, str]]:
     """Networks without a row among those that are drawn: by line and fate, and by depth where a line's networks differ in it."""
     gone = cells[~cells.key.isin(drawn.key)]
@@ -102,10 +108,12 @@ def absent(
         at_depth = f" of depth {depth}" if other else ""
         if fate:
             yield f"{how_many} {what}{at_depth}", name, f"({fate})"
-        elif elsewhere or (other and depth not in set(drawn[drawn.key.isin(same.key)].depth)):
+        elif elsewhere or (
+            only_depth is None and (there := set(drawn[drawn.key.isin(same.key)].depth)) and depth not in there
+        ):
             yield f"{len(part)} {what}{at_depth}", name, "(another depth is drawn)"
         else:
-            yield f"{how_many} {what}{at_depth}", name, "(nothing of it can be drawn)"
+            yield f"{how_many} {what}{at_depth}", name, f"({why})"
 
 
 def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str, str, str]]:

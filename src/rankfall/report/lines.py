@@ -107,14 +107,18 @@ def on(
         legend.remove()
 
 
-def cut(panel: "Axes", bounds: Bounds) -> None:
-    """Bands end where the quantity ends: there is no share below 0, whatever a mean less its deviation is."""
+def cut(panel: "Axes", bounds: Bounds, colour: str = "") -> None:
+    """Bands end where the quantity ends: there is no share below 0, whatever a mean less its deviation is. `colour`: of the bands, where
+    a panel has several quantities."""
     import numpy as np
     from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
 
     if bounds == (None, None):
         return
     for band in panel.collections:
+        if colour and tuple(np.asarray(band.get_facecolor())[0, :3]) != to_rgb(colour):
+            continue
         for path in band.get_paths() if isinstance(band, PolyCollection) else ():
             corners = np.asarray(path.vertices)  # itself, no copy
             note_cut(band, corners[:, 0], corners[:, 1], bounds)

@@ -6,6 +6,10 @@ from collections.abc import Callable
 
 import torch
 
+FEWEST = (
+    20  # steps that say how long one takes: what the first prepare, and one interruption, is most of the time of a few
+)
+
 
 class StepClock:
     """Seconds of a step of all members, epoch by epoch. On a GPU an epoch has ended when its last kernel has; what is done between its
@@ -14,6 +18,7 @@ class StepClock:
     def __init__(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
         self.epochs: list[float] = []  # seconds a step
+        self.steps = 0
         self.began = self.away = 0.0
 
     def begin(self) -> None:
@@ -29,6 +34,7 @@ class StepClock:
     def end(self, steps: int) -> None:
         if steps:
             self.epochs.append((self.now() - self.began - self.away) / steps)
+            self.steps += steps
 
     def now(self) -> float:
         if self.device.type == "cuda":
@@ -37,5 +43,5 @@ class StepClock:
 
     @property
     def step_seconds(self) -> float | None:
-        """The median of the epochs of this job, so that what the first steps prepare does not count; None where there was no step."""
-        return statistics.median(self.epochs) if self.epochs else None
+        """The median of the epochs of this job, so that what the first steps prepare does not count; None of too few steps."""
+        return statistics.median(self.epochs) if self.steps >= FEWEST else None

@@ -151,3 +151,26 @@ def test_what_is_kept_is_refused_where_it_changes_but_the_last_bits(
     assert said in refusal(kind, name, ROUNDS)
     if kind == "normaliser":
         assert refusal(kind, "by_itself", ROUNDS) == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "fact", "body", "said"),
+    [
+        ("near: float = 0.25", 'LIMITS = {"near": (0.0, 0.5)}', "near", "with near = 0.2"),
+        ("near: float = 0.25", "", "near if near < 0.3 else [][0]", "as it is used"),
+        ("near: float | None = None", "", "near or 0.25", "with near = 1"),
+        ("near: list[float] = [0.25, 0.5]", "", "near[0]", "with near = [0.625, 0.5]"),
+        ("near: int = 4", "", "near if near % 2 == 0 else [][0]", "as it is used"),
+        ('near: Literal["low", "high"] = "low"', "", '{"low": 0.25, "high": 0.5}[near]', "with near = high"),
+    ],
+)
+def test_every_option_is_tried_with_a_value_that_it_may_have(
+    refusal: Callable[..., str], option: str, fact: str, body: str, said: str
+) -> None:
+    """A table by length alone gave one architecture the numbers of another: its option was tried where it is refused, or not at all."""
+    text = TABLE.replace("slope: float = 1.0", option).replace("slope * ", f"({body}) * ")
+    text = text.replace("import torch", f"from typing import Literal\n\nimport torch\n{fact}")
+    assert f"gives something else in another process, {said};" in refusal(
+        "normaliser", "sharp", text.replace("KEY", "length")
+    )
+    assert refusal("normaliser", "sharp", text.replace("KEY", "(length, str(near))")) == ""

@@ -38,6 +38,20 @@ FACTORS = {
 }
 
 
+RENAMED = {  # what stands in line 5
+    "t = time": "t.time()",
+    "t: object = time": "t.time()",
+    "one, t = 1, time": "t.time()",
+    "t = u = time": "t.time()",
+    "u = time\nt = u": "t.time()",
+    "t = None if one else time": "t.time()",
+    "now = time.time": "now()",
+    "n = numpy.random": "n.rand()",
+    "load = importlib": "load.import_module('time').time()",
+    "t = __import__('time')": "t.time()",
+}
+
+
 def scaled(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, imports: str, factor: str, end: str = "") -> str:
     """A normaliser in a module of this name."""
     monkeypatch.chdir(folder)
@@ -55,6 +69,28 @@ def test_what_no_key_holds_is_refused_in_one_line(
     draws = "rand" in imports or "numpy" in imports
     assert ("begin elsewhere in every process" if draws else "which no key holds") in said
     assert ("with a seed that is an option" if draws else "an option, which is part of the key") in said
+
+
+@pytest.mark.parametrize("line", RENAMED)
+def test_another_name_of_a_module_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    imports = f"import importlib, time, numpy\none = 1\n{line}"
+    said = refusal(config(NORMALISER, scaled(tmp_path, monkeypatch, "lab_renamed", imports, RENAMED[line])))
+    assert ("`numpy.random.rand`" if "numpy" in line else "`time.time`") in said and "\n" not in said
+
+
+GIVEN = (
+    "def scaled(logits, t=time):\n    return logits * t.time()",
+    "def scaled(logits):\n    if (t := time):\n        return logits * t.time()",
+    "class Scaled:\n    def __init__(self, sizes):\n        self.t = time\n    def __call__(self, x):\n        return x * self.t.time()",
+)
+
+
+@pytest.mark.parametrize("body", GIVEN)
+def test_so_is_a_default_and_an_attribute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    component(tmp_path, "lab_given", f"import time\n\n\n{body}\n")
+    name = "lab_given:Scaled" if "class" in body else "lab_given:scaled"
+    assert "reads `time.time` in line" in refusal(config(NORMALISER, name))
 
 
 def test_so_is_it_in_a_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +124,10 @@ def test_so_are_a_measure_and_a_figure(tmp_path: Path, monkeypatch: pytest.Monke
         ("import torch", "torch.rand((), generator=torch.Generator().manual_seed(0))"),
         ("import os", "len(os.path.join('a', 'b'))"),
         ("import math as time", "time.sqrt(2)"),
+        ("import time\nt = time if False else None\nt2 = t", "1.0"),
+        ("import time, math\ntime = math", "1.0"),
+        ("import random\nr = random.Random(3)", "r.random()"),
+        ("import numpy as np\nrng = np.random.default_rng(0)", "rng.random()"),
     ],
 )
 def test_what_depends_on_nothing_else_is_planned(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import CHANCE, GREEN, RED
+from rankfall.report.labels import many
 from rankfall.report.lines import below, labelled
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -39,14 +40,15 @@ def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Pic
     misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["experiment", "outcome"]).size().unstack(fill_value=0)
+    alike = bool(measured.at_published.astype(bool).any())
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
-    listed(axes[1][0], shown)
+    listed(axes[1][0], shown, alike)
     below(figure, labelled([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{counted(table)} {said(misses, len(missed), most)}",
+        f"{counted(table)} {said(misses, len(missed), most) if alike else ''}".strip(),
         every.sort_values(["experiment", "name", "setting"]),
     )
 
@@ -98,11 +100,15 @@ def bars(panel: "Axes", counts: "DataFrame") -> None:
             left = left + counts.loc[order, name].to_numpy()
     panel.set_yticks(range(len(order)), list(order))
     panel.set_xlabel("comparisons")
+    if not len(order):
+        panel.set_axis_off()
+        panel.text(0, 0.5, "nothing of this run is compared with a published number", transform=panel.transAxes)
     panel.grid(visible=False, axis="y")
 
 
-def listed(panel: "Axes", shown: "DataFrame") -> None:
-    """A row a number: the published as a ring, ours as a dot, and why it misses."""
+def listed(panel: "Axes", shown: "DataFrame", alike: bool) -> None:
+    """A row a number: the published as a ring, ours as a dot, and why it misses. `alike`: whether anything is compared at the published
+    settings."""
     low, high = FRAME
     names = list(shown.name)
     for place, one in enumerate(shown.itertuples()):
@@ -121,7 +127,8 @@ def listed(panel: "Axes", shown: "DataFrame") -> None:
     panel.set_yticks(range(len(names)), names[::-1], fontsize=7)
     panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
     panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
-    panel.set_title("worst misses at the published settings" if names else "nothing misses at the published settings")
+    nothing = "nothing misses at the published settings" if alike else ""
+    panel.set_title("worst misses at the published settings" if names else nothing)
     panel.set_axis_on() if names else panel.set_axis_off()
     panel.grid(visible=False, axis="y")
 
@@ -129,13 +136,16 @@ def listed(panel: "Axes", shown: "DataFrame") -> None:
 def counted(table: "DataFrame") -> str:
     """The number of comparisons that hold: at the published settings, and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
+    rest = table[table.holds.isna()].name.nunique()
+    unmeasured = f"{many(rest, 'published number')} {'is' if rest == 1 else 'are'} not measured in this run"
+    if measured.empty:
+        return f"Nothing of this run is compared with a published number: {unmeasured}."
     held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
     return (
         f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, "
         f"{f'{int((held & alike).sum())} of {int(alike.sum())}' if alike.any() else 'none of which is'} "
         "at the published settings (above: by paper and experiment, largest share of misses first; "
-        f"{table[table.holds.isna()].name.nunique()} published "
-        "numbers are not measured in this run)."
+        f"{unmeasured})."
     )
 
 

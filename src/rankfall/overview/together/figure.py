@@ -70,6 +70,7 @@ def together(
         table,
         ["architecture", "training"],
         only_depth=depth,
+        why="not in all of the tables that this is drawn from",
     )
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]

@@ -54,9 +54,11 @@ def decomposition(
     cells = read("cells")
     guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
     chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
-    ends = {"share": (min(0.0, long.value.min()), max(1.0, long.value.max())), "accuracy per token": SHARE}
     for (row, training), panel in grid.axes_dict.items():
-        cut(panel, ends[row])
+        if row == "share":  # of the output, whose terms may point away from it, a share may be negative; norms are none
+            cut(panel, SHARE, LINES["norm_share"][2])
+        else:
+            cut(panel, SHARE)
         chosen = paths[paths.training == training]
         depth, heads = int(chosen.depth.iloc[0]), int(chosen.heads.iloc[0])
         lengths = list(range(depth + 1))

@@ -190,8 +190,12 @@ def finding(each: "DataFrame", names: list[str], settings: dict[str, str]) -> st
     exponents = last.exponent.mean()
     rounded = exponents.dropna().round(2)
     cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
-    which = ", ".join(map(label, cubed)) or "none"
-    said = f"The local exponent of the last layer is 3 in {len(cubed)} of {len(rounded)} architectures ({which})"
+    which = f" ({', '.join(map(label, cubed))})" if cubed else ""
+    rest = len(set(each.architecture)) - len(rounded)
+    those = f"{many(len(rounded), 'architecture')}{' that ' + ('has' if len(rounded) == 1 else 'have') + ' one' if rest else ''}"
+    said = f"The local exponent of the last layer is 3 in {len(cubed) or 'none'} of {those}{which}"
+    if not len(rounded):
+        said = "No architecture has a local exponent"
     deepest = each[each.layer == each.groupby("architecture").layer.transform("max")]
     return f"{said}; at the last layer the residual is {by_setting(deepest, settings, say_ends_of)}."
 

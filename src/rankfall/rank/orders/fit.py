@@ -35,7 +35,11 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
     order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
     if uncertainty > SHARP:
         found = sorted(Counter(round(slope) for slope in slopes).items())
-        reason = "depends on the draw: " + ", ".join(f"{p} in {count}" for p, count in found)
+        reason = "depends on the draw: " + (
+            ", ".join(f"{p} in {count}" for p, count in found)
+            if len(found) > 1
+            else f"{min(slopes):.2f} to {max(slopes):.2f} in {len(slopes)}"
+        )
         return nothing(method, reason, identical) | {"uncertainty": uncertainty}
     return {
         "method": method,

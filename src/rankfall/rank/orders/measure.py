@@ -17,6 +17,8 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import RankfallError, told
+from rankfall.filters import matches
+from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.orders.fit import nothing
 from rankfall.rank.orders.slopes import measured
 from rankfall.rank.orders.theory import expected
@@ -115,7 +117,8 @@ def orders(
     width: int = 8,
 ) -> list[dict[str, Any]]:
     """Attention alone for attention x normaliser x position x mask x sentinels; every block (all, if none is named) for attention x
-    normaliser. A field that an attention does not read, such as the normaliser, is null."""
+    normaliser. A field that an attention does not read, such as the normaliser, is null. Masks that an attention cannot have are left
+    out, and for one that needs a mask the blocks, which have none."""
     for count in heads:
         if width % count:
             raise RankfallError(f"orders: {count} heads do not divide the width {width}")
@@ -137,13 +140,14 @@ def compositions(
     for base in bases(parts["attention"], parts["normaliser"], heads, width):
         offers = fact(base.attention, "OFFERS")
         positions = [it for it in parts["position"] if offers is None or reached("position", it, offers)]
+        masks = [None] if base.mask is None else allowed(base.attention, parts["mask"]) or parts["mask"]
         for biases in (False, True):
             for position in positions:
-                for mask in [None] if base.mask is None else parts["mask"]:
+                for mask in masks:
                     for sentinel in parts["sentinels"]:
                         placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
                         yield Composition(placed, "attention alone", biases)
-        for block in blocks:
+        for block in blocks if base.mask is None or allowed(base.attention, [base.mask]) else ():
             if block != "attention alone":
                 yield Composition(replace(base, **BLOCKS[block]), block, True)
 
@@ -168,6 +172,13 @@ def bases(
 def fact(attention: Component, name: str) -> Any:
     found = components.describe("attention", attention.name)
     return found.facts.get(name) if found else None
+
+
+def allowed(attention: Component, masks: list[Component]) -> list[Component]:
+    """The masks with which there is such an attention, by its fact REQUIRES."""
+    needed = [wanted["mask"] for wanted, _ in fact(attention, "REQUIRES") or () if "mask" in wanted]
+    options = [one if isinstance(one, list | tuple) else [one] for one in needed]
+    return [mask for mask in masks if all(any(matches(mask, item) for item in one) for one in options)]
 
 
 def reached(kind: str, component: Component, offers: Sequence[str]) -> bool:
@@ -200,5 +211,6 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        res = ratio = nothing("none", told(error))
+        known_kind = isinstance(error, RankfallError | Unknown)  # whose text says all
+        res = ratio = nothing("none", told(error).partition(": ")[2] if known_kind else told(error))
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

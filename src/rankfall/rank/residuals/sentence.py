@@ -48,6 +48,8 @@ def say_first(first: DataFrame, ordered: int, known: int) -> str:
         return f"{names[0]} is the only one here, and the order of its block is {order}."
     if len(first) == known:
         return f"all {known} have blocks of the same order ({order}), so none is first by that."
+    if len(first) == ordered > 1:
+        return f"all {ordered} of {known} whose order is known have blocks of the same order ({order}), so none is first by that."
     of = (
         f" among the {ordered} of {known} whose order is known"
         if some

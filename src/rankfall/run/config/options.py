@@ -192,6 +192,13 @@ def _item(node: ast.expr) -> ast.expr | None:
     return None
 
 
+def choices(annotation: str) -> list[Any]:
+    """The words of a Literal, alone or beside None."""
+    node = ast.parse(annotation.strip("'\""), mode="eval").body if annotation else ast.Constant(None)
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node]
+    return [choice for part in parts for choice in _choices(part)]
+
+
 def _choices(node: ast.expr) -> list[Any]:
     """The values of a Literal."""
     if not (isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal")):

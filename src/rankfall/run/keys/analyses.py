@@ -20,7 +20,13 @@ from rankfall.disk import StoreError, atomic, cache_home, odd
 from rankfall.run.keys.imports import Imports
 from rankfall.run.keys.loader import executed
 
-ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", "rankfall.run.keys.outside", __name__)
+ANALYSES = (
+    "rankfall.run.keys.fingerprint",
+    "rankfall.run.keys.imports",
+    "rankfall.run.keys.given",
+    "rankfall.run.keys.outside",
+    __name__,
+)
 MOST = 5000  # entries of a cache file, the latest
 Analysis = tuple[str, Imports]  # the digest, and what is imported and read
 Written = list[Any]  # the same as JSON

@@ -1,8 +1,7 @@
 """What a module imports, read from its syntax tree: every form of import that Python has, or an error where the source text does not
 determine it.
 
-The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. The caller, who knows the files,
-decides.
+The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. Who calls knows the files, and decides.
 """
 
 import ast
@@ -10,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rankfall.run.keys.given import given
 from rankfall.run.keys.outside import outside, starred
 
 # Ways to run code that no import statement names. find_spec and similar functions run nothing and are allowed.
@@ -180,6 +180,7 @@ class _Reader(ast.NodeVisitor):
                 self.add_import(node)
             elif isinstance(node, ast.ImportFrom):
                 self.add_from(node)
+        self.add_renamed(nodes)
         for node in tree.body:
             self.add_needed(node)
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -211,6 +212,15 @@ class _Reader(ast.NodeVisitor):
             else:
                 self.found.maybe.add(f"{base}.{alias.name}")
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
+
+    def add_renamed(self, nodes: Sequence[ast.AST]) -> None:
+        """`t = time`, `self.clock = time`, `def f(t=time)`: other names of what was imported, and names of those. An import goes before,
+        and of several things that a name is given the first."""
+        pairs = [pair for node in nodes for pair in given(node)]
+        while found := {name: meant for name, value in reversed(pairs) if (meant := self.meaning(value))}:
+            if found.keys() <= self.aliases.keys():
+                break
+            self.aliases = found | self.aliases
 
     def add_needed(self, node: ast.stmt) -> None:
         """A failure of such an import is one of the module: it stands in no `try`, `if`, `with` or function."""
@@ -265,12 +275,15 @@ class _Reader(ast.NodeVisitor):
         return f"{base}.{module}" if module else base
 
     def meaning(self, node: ast.expr) -> str | None:
-        """The dotted name that an expression stands for, from the imports alone; a plain name may be a builtin."""
+        """The dotted name that an expression stands for, from imports and other names of these; a plain name may be a builtin."""
         if isinstance(node, ast.Name):
             return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
         if isinstance(node, ast.Attribute):
             base = self.meaning(node.value)
-            return f"{base}.{node.attr}" if base else None
+            return f"{base}.{node.attr}" if base else self.aliases.get(ast.unparse(node))
+        match node:
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.meaning(node.func) in BY_NAME:
+                return name
         return None
 
 

@@ -1,7 +1,8 @@
 """What a file reads of the clock, the machine and the process, and random numbers that nobody seeded: found in its syntax tree, as text.
 
-None of it is in a key, so that one key would stand for several numbers. Names are followed through imports alone: `import time as t`,
-`from datetime import datetime`, `from time import *`. What stands under `if __name__ == "__main__"` is no part of an imported module.
+None of it is in a key, so that one key would stand for several numbers. Names are followed through imports (`import time as t`,
+`from datetime import datetime`, `from time import *`) and through other names of these (`t = time`). What stands under
+`if __name__ == "__main__"` is no part of an imported module.
 """
 
 import ast

@@ -30,7 +30,8 @@ def cells() -> Table:
             Column(
                 "step_ms",
                 "float",
-                "its share of an optimiser step of the stack, median over epochs, without data, evaluation and checkpoints; null: no step",
+                "its share of an optimiser step of the stack, median over epochs, without data, evaluation and checkpoints; null: "
+                "fewer than 20 steps were timed",
                 unit="ms",
                 nullable=True,
                 provenance=True,

@@ -27,7 +27,10 @@ def without_accuracy(rows: DataFrame) -> Series:
 
 def step_ms(rows: DataFrame) -> DataFrame:
     """`by`: what the time belongs to beside the network."""
-    return plain(rows, "step_ms", "no step was timed").assign(by=computed_by(rows))
+    none = (rows.steps.fillna(0) > 0).map(
+        {True: "too few of its steps were timed to say how long one takes", False: "it takes no step"}
+    )
+    return plain(rows, "step_ms", none).assign(by=computed_by(rows))
 
 
 def computed_by(rows: DataFrame) -> Series:
@@ -70,7 +73,7 @@ HEADLINES = (
         "time of a training step (ms)",
         "milliseconds of one optimiser step, the network's share of the stack that it was trained in; of steps alone. Networks of one "
         "stack share one reading, which whatever else the machine does makes longer: times within a quarter of each other are a tie",
-        ("step_ms", "engine", "device", "threads", "together", "processor"),
+        ("step_ms", "steps", "engine", "device", "threads", "together", "processor"),
         all_rows,
         step_ms,
         unit="ms",

@@ -18,6 +18,7 @@ from torch import Tensor
 from rankfall import components
 from rankfall.design import Component
 from rankfall.errors import RankfallError
+from rankfall.run.config.options import check, choices
 from rankfall.run.guards.trial.candidate import Candidate, Drawn
 from rankfall.run.guards.trial.data import alike
 from rankfall.run.guards.trial.kinds import KINDS, try_component
@@ -32,8 +33,17 @@ NUMBERLESS = ("mask", "init", "schedule", "task")  # kinds that are given none, 
 
 
 def outcomes(kind: str, component: Component, setting: Surroundings) -> dict[str, Outcome]:
-    """Of every variant, by what it is."""
-    return {told: outcome(kind, one, around) for told, one, around in variants(kind, component, setting)}
+    """Of every variant, by what it is: of another value of each option the first that the component takes."""
+    found: dict[str, Outcome] = {}
+    for options in others(kind, component):
+        for name, other in options:
+            changed = replace(component, options={**component.options, name: other})
+            found[told := f"with {name} = {other}"] = outcome(kind, changed, setting)
+            if not isinstance(found[told], str):
+                break
+    if "tokens" in KINDS[kind].reads:
+        found["for one token more"] = outcome(kind, component, replace(setting, tokens=setting.tokens + 1))
+    return found
 
 
 def used(
@@ -53,15 +63,23 @@ def outcome(kind: str, component: Component, setting: Surroundings, drawn: Drawn
         return str(error)
 
 
-def variants(kind: str, component: Component, setting: Surroundings) -> Iterator[tuple[str, Component, Surroundings]]:
+def others(kind: str, component: Component) -> Iterator[list[tuple[str, Any]]]:
+    """Of each option, other values that its annotation and limits allow."""
     described = components.describe(kind, component.name)
+    limits = described.facts.get("LIMITS", {}) if described else {}
     for name, option in (described.options if described else {}).items():
         used = component.options.get(name, option.default)
-        other = option.default if option.literal and option.default != used else _another(used)
-        if other is not None:
-            yield f"with {name} = {other}", replace(component, options={**component.options, name: other}), setting
-    if "tokens" in KINDS[kind].reads:
-        yield "for one token more", component, replace(setting, tokens=setting.tokens + 1)
+        default = [option.default] if option.literal else []
+        tried = [*default, *choices(option.annotation), *_others(used, option.annotation)]
+        yield [(name, other) for other in tried if other != used and _allowed(option, other, limits.get(name))]
+
+
+def _allowed(option: components.Option, value: Any, limits: tuple[Any, Any] | None) -> bool:
+    try:
+        check(option.annotation, value, "", limits)
+    except RankfallError:
+        return False
+    return True
 
 
 def compare(candidate: Candidate, here: dict[str, Outcome], there: dict[str, Outcome]) -> None:
@@ -98,13 +116,17 @@ def _equal(one: Outcome, other: Outcome) -> bool:
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
-def _another(used: Any) -> Any:
-    """Another value of an option; None where it is not known what that might be."""
+def _others(used: Any, annotation: str) -> list[Any]:
+    """Other values of an option, the likeliest to be possible first; none where it is not known what that might be."""
     if isinstance(used, bool):
-        return not used
+        return [not used]
     if isinstance(used, int):
-        return used + 1
-    return 1.5 * used + 0.25 if isinstance(used, float) else None
+        return [used + 1, 2 * used, used - 1]
+    if isinstance(used, float):
+        return [1.5 * used + 0.25, 0.8 * used]
+    if isinstance(used, list | tuple) and used:
+        return [[other, *used[1:]] for other in _others(used[0], "")]
+    return [True, 1, 0.5] if used is None and annotation else []
 
 
 def _same(kind: str, one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
