@@ -27,6 +27,7 @@ FLOORS = (
     ("run/keys", "run/store"),
     ("run/config",),
     ("overview", "watch"),
+    ("census",),
     ("use", "position", "identity"),
     ("check",),
     ("rank",),

@@ -43,22 +43,31 @@ def of_library(
 
 def small_model(kind: str, settings: dict[str, Any], seed: int) -> tuple[nn.Module, Any]:
     """A model type at small size, and its configuration."""
+    return small_example(kind, settings, seed)[:2]
+
+
+def small_example(
+    kind: str, settings: dict[str, Any], seed: int, tokens: int = 16, depth: int = LAYERS
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
+    """A model type at small size, its configuration, and inputs on which it runs."""
     try:
-        config = small_config(kind, **settings)
+        config = small_config(kind, depth, **settings)
         model = built(kind, config, seed)
-        example_inputs(model, config, seed=seed)
+        inputs = example_inputs(model, config, tokens=tokens, seed=seed)
     except RankfallError as error:
         if isinstance(error.__cause__, ImportError) or "there is no model type" in str(error):
             raise
-        return of_few_layers(kind, settings, seed, error)
+        return of_few_layers(kind, settings, seed, tokens, error)
     except Exception as error:  # whatever the library raises
         return of_few_layers(
-            kind, settings, seed, RankfallError(f"model type {kind!r} cannot be made small: {told(error)}")
+            kind, settings, seed, tokens, RankfallError(f"model type {kind!r} cannot be made small: {told(error)}")
         )
-    return model, config
+    return model, config, inputs
 
 
-def of_few_layers(kind: str, settings: dict[str, Any], seed: int, before: RankfallError) -> tuple[nn.Module, Any]:
+def of_few_layers(
+    kind: str, settings: dict[str, Any], seed: int, tokens: int, before: RankfallError
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
     """The library's own sizes but for the layers, where a small size is none that fits together; else the error of the small size."""
     from transformers import CONFIG_MAPPING
 
@@ -71,20 +80,24 @@ def of_few_layers(kind: str, settings: dict[str, Any], seed: int, before: Rankfa
         }
         config = CONFIG_MAPPING[kind](**{**layers, **settings})
         model = built(kind, config, seed, FEW)
-        example_inputs(model, config, seed=seed)
+        inputs = example_inputs(model, config, tokens=tokens, seed=seed)
     except Exception:  # whatever the library raises
         raise before from None
-    return model, config
+    return model, config, inputs
 
 
 def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     """The model with weights drawn by the library from this seed, if it is not too large."""
-    from transformers import AutoModel
+    from rankfall.models.families.classes import maker
 
+    try:
+        make = maker(config)
+    except FAILURES as error:
+        raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
     try:
         prepare_config(config)
         with quiet(), torch.device("meta"):
-            count = sum(one.numel() for one in AutoModel.from_config(config).parameters())
+            count = sum(one.numel() for one in make(config).parameters())
     except FAILURES:
         count = 0  # some cannot be built without storage
     if count > most:
@@ -94,7 +107,7 @@ def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     try:
         with torch.random.fork_rng(devices=[]), quiet():
             torch.manual_seed(seed)
-            model: nn.Module = AutoModel.from_config(config)
+            model: nn.Module = make(config)
     except FAILURES as error:
         raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
     return model.float().eval()

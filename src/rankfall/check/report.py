@@ -35,6 +35,22 @@ def check(
 
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
+    """The numbers, what would change them, and the verdict."""
+    report = measured(examined, flow)
+    report.worst = losing_most(report.layers)
+    found = band_for(flow)
+    if found is not None:
+        report.band, report.band_of = found
+    if changes:
+        if report.worst is not None:
+            report.without = without_branches(examined, flow, report.worst)
+        report.interventions = interventions(examined, flow)
+    report.verdict = verdict(report)
+    return report
+
+
+def measured(examined: Examined, flow: Flow) -> StreamReport:
+    """The numbers of the model as it is, by layer and by variant."""
     states = states_of(examined, flow)
     layers = [LayerReport(0)]
     for number, name in enumerate(flow.layers, 1):
@@ -57,15 +73,6 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     for variant in variants_of(flow):
         cut = states_of(examined, flow, cut_by(variant))
         report.variants[variant.name] = [mean(relative_residual(state)) for state in cut]
-    report.worst = losing_most(layers)
-    found = band_for(flow)
-    if found is not None:
-        report.band, report.band_of = found
-    if changes:
-        if report.worst is not None:
-            report.without = without_branches(examined, flow, report.worst)
-        report.interventions = interventions(examined, flow)
-    report.verdict = verdict(report)
     return report
 
 
