@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rankfall.census.types import MEASURED, NOT_ELIGIBLE
+from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 
 Row = Mapping[str, Any]
 

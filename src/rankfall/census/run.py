@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rankfall.census.limits import Escaped, limited
-from rankfall.census.types import FAILS, OVER, Rows, rows_of_type, unmeasured
+from rankfall.census.outcomes import FAILS, OVER
+from rankfall.census.types import Rows, rows_of_type, unmeasured
 from rankfall.errors import RankfallError, nearest
 
 ABOUT_THE_RUN = ("Unproved",)  # errors that say that a key is not complete: they end the run

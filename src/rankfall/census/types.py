@@ -1,8 +1,4 @@
-"""One model type: built small, examined, measured; its rows, or the outcome and the reason for which it has no numbers.
-
-A type is *eligible* if it has a stream of token vectors, and its small model needs no network and no package that is absent. That is
-measured, not listed: the outcomes of `NOT_ELIGIBLE` are what building and running it came to.
-"""
+"""One model type: built small, examined, measured; its rows, or the outcome and the reason for which it has no numbers."""
 
 from __future__ import annotations
 
@@ -11,19 +7,26 @@ from typing import Any
 
 import torch
 
+from rankfall.census.outcomes import (
+    MEASURED,
+    NETWORK,
+    NO_DEFAULTS,
+    NO_MODEL,
+    NO_PACKAGE,
+    NO_STREAM,
+    NOT_BUILT,
+    OVER,
+    REFUSED,
+)
 from rankfall.errors import RankfallError, told
 
 Rows = list[dict[str, Any]]
-MEASURED = "measured"
-NO_MODEL, NO_PACKAGE, NETWORK, NO_STREAM = "no model", "no package", "needs the network", "no stream"
-NOT_BUILT, REFUSED, FAILS, OVER = "not built", "refused", "fails", "over a limit"
-NOT_ELIGIBLE = (NO_MODEL, NO_PACKAGE, NETWORK, NO_STREAM)
-OUTCOMES = (MEASURED, *NOT_ELIGIBLE, NOT_BUILT, REFUSED, FAILS, OVER)
 ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
 ASKS = re.compile(
     r"couldn't connect|offline mode|LocalEntryNotFound|OfflineMode|ConnectionError|hub cannot be reached|Max retries",
     re.I,
 )
+STORAGE = re.compile(r"meta tensor|on meta|Meta|no data|item\(\)|NotImplementedError|fake")
 FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
 
 
@@ -42,7 +45,7 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     except NoModel as error:
         return [about | unmeasured(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
-        return [about | why_not(error)]
+        return [about | why_not(error, kind)]
     from rankfall.census.origins import kinds_of_inputs
 
     about |= {
@@ -69,7 +72,7 @@ def unmeasured(outcome: str, reason: str) -> dict[str, Any]:
     return {"outcome": outcome, "reason": " ".join(reason.split())[:400]}
 
 
-def why_not(error: BaseException) -> dict[str, Any]:
+def why_not(error: BaseException, kind: str) -> dict[str, Any]:
     """The outcome of a type that cannot be built, or runs on nothing."""
     line = told(error, 400) if not isinstance(error, RankfallError) else str(error)
     if FULL.search(line):
@@ -78,7 +81,25 @@ def why_not(error: BaseException) -> dict[str, Any]:
         return unmeasured(NETWORK, line)
     if ABSENT.search(line):
         return unmeasured(NO_PACKAGE, line)
-    return unmeasured(NOT_BUILT, line)
+    defaults = refused_defaults(kind)
+    return unmeasured(NO_DEFAULTS, defaults) if defaults else unmeasured(NOT_BUILT, line)
+
+
+def refused_defaults(kind: str) -> str:
+    """Why the library's own default configuration makes no model of this type; nothing if it does, or if it takes storage to know."""
+    from transformers import CONFIG_MAPPING
+
+    from rankfall.models.families.classes import maker
+    from rankfall.models.hub import quiet
+
+    try:
+        with quiet(), torch.device("meta"):
+            config = CONFIG_MAPPING[kind]()
+            maker(config)(config)
+    except Exception as error:  # whatever the library raises
+        line = told(error, 400)
+        return "" if STORAGE.search(line) else line
+    return ""
 
 
 def measured(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Rows:

@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError, told
+from rankfall.models.families.classes import NoModel, maker
 from rankfall.models.families.example import FAILURES, example_inputs
-from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, small_config
+from rankfall.models.families.mended import mended
+from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configured, small_config
 from rankfall.models.hub import quiet
 from rankfall.models.load import read_config
 from rankfall.models.source import MINILM, ModelSource
@@ -51,18 +53,32 @@ def small_example(
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
     """A model type at small size, its configuration, and inputs on which it runs."""
     try:
-        config = small_config(kind, depth, **settings)
-        model = built(kind, config, seed)
-        inputs = example_inputs(model, config, tokens=tokens, seed=seed)
-    except RankfallError as error:
-        if isinstance(error.__cause__, ImportError) or "there is no model type" in str(error):
-            raise
-        return of_few_layers(kind, settings, seed, tokens, error)
+        return running_example(kind, small_config(kind, depth, **settings), seed, tokens)
     except Exception as error:  # whatever the library raises
-        return of_few_layers(
-            kind, settings, seed, tokens, RankfallError(f"model type {kind!r} cannot be made small: {told(error)}")
-        )
-    return model, config, inputs
+        first = error
+        if isinstance(error, NoModel) or "there is no model type" in str(error) or absent(error):
+            raise
+    for values in mended(kind, depth, str(first)):
+        try:
+            return running_example(kind, configured(kind, {**values, **settings}), seed, tokens, thorough=False)
+        except Exception:  # the first error is the one that tells
+            continue
+    known = isinstance(first, RankfallError)
+    line = str(first) if known else f"model type {kind!r} cannot be made small: {told(first)}"
+    return of_few_layers(kind, settings, seed, tokens, RankfallError(line))
+
+
+def running_example(
+    kind: str, config: Any, seed: int, tokens: int, thorough: bool = True
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
+    """A model of a configuration, and inputs on which it runs."""
+    model = built(kind, config, seed, FEW)
+    return model, config, example_inputs(model, config, tokens=tokens, seed=seed, thorough=thorough)
+
+
+def absent(error: BaseException) -> bool:
+    """Whether a package is missing, by which a model cannot be built in any size."""
+    return isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
 
 
 def of_few_layers(
@@ -88,8 +104,6 @@ def of_few_layers(
 
 def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     """The model with weights drawn by the library from this seed, if it is not too large."""
-    from rankfall.models.families.classes import maker
-
     try:
         make = maker(config)
     except FAILURES as error:

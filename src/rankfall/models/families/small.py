@@ -38,8 +38,14 @@ def small_config(model_type: str, depth: int = LAYERS, **changes: Any) -> Any:
     if model_type not in CONFIG_MAPPING:
         near = nearest(model_type, CONFIG_MAPPING.keys())
         raise RankfallError(f"there is no model type {model_type!r}" + (f"; did you mean {near!r}?" if near else ""))
-    cls = CONFIG_MAPPING[model_type]
-    return cls(**{**small_values(cls, depth), **changes})
+    return configured(model_type, {**small_values(CONFIG_MAPPING[model_type], depth), **changes})
+
+
+def configured(model_type: str, values: dict[str, Any]) -> Any:
+    """A configuration with these values."""
+    from transformers import CONFIG_MAPPING
+
+    return CONFIG_MAPPING[model_type](**values)
 
 
 def small_values(cls: Any, depth: int = LAYERS) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.census.types import MEASURED, NOT_ELIGIBLE
+from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.report.colours import WHOLE, colours
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -79,7 +79,7 @@ def effects(panel: "Axes", choices: "DataFrame") -> None:
     )  # fmt: skip
     panel.set_yticks(list(places), list(known.choice), fontsize=6)
     panel.set_xscale("log")
-    panel.set_title("what a choice multiplies it by")
+    panel.set_title("factor of each choice")
     panel.set_xlabel("factor, 95% interval")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.census.types import MEASURED, NOT_ELIGIBLE
+from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.report.page.question import Read, TableQuestion
 
 LOST = 0.1

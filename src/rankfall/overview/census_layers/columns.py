@@ -7,8 +7,8 @@ OF_TYPE = (
     Column(
         "outcome",
         "text",
-        "measured; or why not: no model, no package, needs the network, no stream (these are not eligible), not built, refused, fails, "
-        "over a limit",
+        "measured; or why not: no model, no package, needs the network, needs a checkpoint's configuration, no stream (these are not "
+        "eligible), not built, refused, fails, over a limit",
     ),
     Column("reason", "text", "why it is not measured, or what part of it was; else empty"),
     Column("transformers", "text", "version of the library"),

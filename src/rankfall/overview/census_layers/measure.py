@@ -19,16 +19,16 @@ def census_layers(
     *,
     types: list[str] = [],
     share: str = "1/1",
-    layers: int = 12,
+    layers: int = 8,
     tokens: int = 16,
     seed: int = 0,
-    seconds: int = 60,
-    gigabytes: int = 3,
+    seconds: int = 40,
+    gigabytes: int = 2,
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
-    """`types`: which, by default all that the library registers. `share`: 2/4 is the second quarter of them, so that several entries of a
-    configuration do all side by side. `seconds` of a processor and `gigabytes` are what a type may use; one that needs more has a row
-    that says so. `library`: the package whose content the rows depend on."""
+    """`layers`: at most so many; widths are small. `types`: which, by default all that the library registers. `share`: 2/4 is the
+    second quarter of them, so that several entries of a configuration do all side by side. `seconds` of a processor and `gigabytes` are
+    what a type may use; one that needs more has a row that says so. `library`: the package whose content the rows depend on."""
     from rankfall.census.run import chosen, row_maker
 
     rows_of = row_maker(layers, tokens, seed, seconds, gigabytes)
