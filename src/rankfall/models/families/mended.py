@@ -14,7 +14,7 @@ from typing import Any
 
 from rankfall.models.families.small import COMPILED, LAYERS, small_values
 
-MOST = 40  # attempts for a type
+MOST = 30  # attempts for a type
 OPEN = 2**20  # stands for a number that is left open, in rules that bound it
 KINDS_OF_LAYERS = {"layer_types": "full_attention", "mlp_layer_types": "sparse", "layers_block_type": "attention"}
 Way = tuple[str, ...]

@@ -109,6 +109,7 @@ RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"(^|_)window(_size|_length)?$|sliding_window|block_(size|length)$", lambda v: min(v, 8)),
     (r"(image|img|crop|input)_size$|resolution$", lambda v: PICTURE),
     (r"patch_size$", lambda v: min(v, PATCH)),
+    (r"^max_length$|max_source_positions$", lambda v: min(v, 64)),
     (r"(max_.*positions?(_embeddings)?|n_positions|max_.*length|n_ctx|max_seq_len)$", lambda v: min(v, 512)),
     (r"(hidden_size|d_model|n_embd|(^|_)dim$|embed_dim|embedding_(size|dim)|embd|hidden_dim|width|hidden)", lambda v: WIDTH),
     (r"(_dim|_size)$", lambda v: min(v, WIDTH)),

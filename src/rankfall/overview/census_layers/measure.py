@@ -19,10 +19,10 @@ def census_layers(
     *,
     types: list[str] = [],
     share: str = "1/1",
-    layers: int = 8,
+    layers: int = 6,
     tokens: int = 16,
     seed: int = 0,
-    seconds: int = 40,
+    seconds: int = 20,
     gigabytes: int = 2,
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
