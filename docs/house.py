@@ -27,6 +27,7 @@ FLOORS = (
     ("run/keys", "run/store"),
     ("run/config",),
     ("overview", "watch", "claims"),
+    ("census",),
     ("use", "position", "identity"),
     ("check",),
     ("rank",),

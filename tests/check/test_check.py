@@ -328,3 +328,28 @@ def test_assert_keeps_rank_says_the_table():
     assert "layer   residual" in str(caught.value) and "Layer 2 loses most" in str(caught.value)
     with pytest.raises(RankfallError, match="at_least is 2"):
         assert_keeps_rank(Stack(Uniform(), Uniform()), x, at_least=2)
+
+
+def test_a_part_that_fails_where_states_are_changed_says_so_and_costs_no_other() -> None:
+    class Picky(nn.Module):
+        """A stack that takes no equal tokens."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Linear(8, 8)
+            self.layers = nn.ModuleList(nn.MultiheadAttention(8, 2, batch_first=True) for _ in range(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.embed(x)
+            for layer in self.layers:
+                if torch.allclose(x[:, 0], x[:, 1]):
+                    raise RuntimeError("two tokens are equal")
+                x = x + layer(x, x, x, need_weights=False)[0]
+            return x
+
+    torch.manual_seed(0)
+    (report,) = check(Picky(), torch.randn(2, 5, 8), changes=False)
+    assert "two tokens are equal" in report.reasons["distinct"]
+    assert all(layer.distinct is None for layer in report.layers)
+    assert all(layer.residual is not None and layer.gradient is not None for layer in report.layers)
+    assert report.variants["transformer"][-1] == report.layers[-1].residual

@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError, told
+from rankfall.models.families.classes import NoModel, maker
 from rankfall.models.families.example import FAILURES, example_inputs
-from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, small_config
+from rankfall.models.families.mended import mended
+from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configured, small_config
 from rankfall.models.hub import quiet
 from rankfall.models.load import read_config
 from rankfall.models.source import MINILM, ModelSource
@@ -43,22 +45,45 @@ def of_library(
 
 def small_model(kind: str, settings: dict[str, Any], seed: int) -> tuple[nn.Module, Any]:
     """A model type at small size, and its configuration."""
+    return small_example(kind, settings, seed)[:2]
+
+
+def small_example(
+    kind: str, settings: dict[str, Any], seed: int, tokens: int = 16, depth: int = LAYERS
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
+    """A model type at small size, its configuration, and inputs on which it runs."""
     try:
-        config = small_config(kind, **settings)
-        model = built(kind, config, seed)
-        example_inputs(model, config, seed=seed)
-    except RankfallError as error:
-        if isinstance(error.__cause__, ImportError) or "there is no model type" in str(error):
-            raise
-        return of_few_layers(kind, settings, seed, error)
+        return running_example(kind, small_config(kind, depth, **settings), seed, tokens)
     except Exception as error:  # whatever the library raises
-        return of_few_layers(
-            kind, settings, seed, RankfallError(f"model type {kind!r} cannot be made small: {told(error)}")
-        )
-    return model, config
+        first = error
+        if isinstance(error, NoModel) or "there is no model type" in str(error) or absent(error):
+            raise
+    for values in mended(kind, depth, str(first)):
+        try:
+            return running_example(kind, configured(kind, {**values, **settings}), seed, tokens, thorough=False)
+        except Exception:  # the first error is the one that tells
+            continue
+    known = isinstance(first, RankfallError)
+    line = str(first) if known else f"model type {kind!r} cannot be made small: {told(first)}"
+    return of_few_layers(kind, settings, seed, tokens, RankfallError(line))
 
 
-def of_few_layers(kind: str, settings: dict[str, Any], seed: int, before: RankfallError) -> tuple[nn.Module, Any]:
+def running_example(
+    kind: str, config: Any, seed: int, tokens: int, thorough: bool = True
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
+    """A model of a configuration, and inputs on which it runs."""
+    model = built(kind, config, seed, FEW)
+    return model, config, example_inputs(model, config, tokens=tokens, seed=seed, thorough=thorough)
+
+
+def absent(error: BaseException) -> bool:
+    """Whether a package is missing, by which a model cannot be built in any size."""
+    return isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
+
+
+def of_few_layers(
+    kind: str, settings: dict[str, Any], seed: int, tokens: int, before: RankfallError
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
     """The library's own sizes but for the layers, where a small size is none that fits together; else the error of the small size."""
     from transformers import CONFIG_MAPPING
 
@@ -71,20 +96,22 @@ def of_few_layers(kind: str, settings: dict[str, Any], seed: int, before: Rankfa
         }
         config = CONFIG_MAPPING[kind](**{**layers, **settings})
         model = built(kind, config, seed, FEW)
-        example_inputs(model, config, seed=seed)
+        inputs = example_inputs(model, config, tokens=tokens, seed=seed)
     except Exception:  # whatever the library raises
         raise before from None
-    return model, config
+    return model, config, inputs
 
 
 def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     """The model with weights drawn by the library from this seed, if it is not too large."""
-    from transformers import AutoModel
-
+    try:
+        make = maker(config)
+    except FAILURES as error:
+        raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
     try:
         prepare_config(config)
         with quiet(), torch.device("meta"):
-            count = sum(one.numel() for one in AutoModel.from_config(config).parameters())
+            count = sum(one.numel() for one in make(config).parameters())
     except FAILURES:
         count = 0  # some cannot be built without storage
     if count > most:
@@ -94,7 +121,7 @@ def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     try:
         with torch.random.fork_rng(devices=[]), quiet():
             torch.manual_seed(seed)
-            model: nn.Module = AutoModel.from_config(config)
+            model: nn.Module = make(config)
     except FAILURES as error:
         raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
     return model.float().eval()

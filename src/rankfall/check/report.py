@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -16,12 +17,15 @@ from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.orders import distinct, orders
 from rankfall.check.states import mean, of_state
 from rankfall.check.verdict import verdict
+from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import cut_by, states_of, variants_of
-from rankfall.models.modules.examine import Examined, examine
+from rankfall.models.modules.examine import FAILURES, Examined, examine
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.given import undisturbed
+from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
 
+UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
 ROUNDING = 1e-14  # of a residual in float64
 
 
@@ -35,6 +39,22 @@ def check(
 
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
+    """The numbers, what would change them, and the verdict."""
+    report = measured(examined, flow)
+    report.worst = losing_most(report.layers)
+    found = band_for(flow)
+    if found is not None:
+        report.band, report.band_of = found
+    if changes:
+        if report.worst is not None:
+            report.without = without_branches(examined, flow, report.worst)
+        report.interventions = interventions(examined, flow)
+    report.verdict = verdict(report)
+    return report
+
+
+def measured(examined: Examined, flow: Flow) -> StreamReport:
+    """The numbers of the model as it is, by layer and by variant."""
     states = states_of(examined, flow)
     layers = [LayerReport(0)]
     for number, name in enumerate(flow.layers, 1):
@@ -47,26 +67,36 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
         flow.name, flow.summary(), kind_of(flow), flow.depth, flow.width, tokens, samples, flow.causal, layers
     )
     report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
-    report.reasons = {"attention": attention(examined, flow, layers, tokens), "orders": orders(examined, flow, layers)}
+    report.reasons = {
+        "attention": tried(lambda: attention(examined, flow, layers, tokens)),
+        "orders": tried(lambda: orders(examined, flow, layers)),
+    }
     with torch.enable_grad():
         report.reasons["gradients"] = gradients(examined, flow, layers)
-    report.equal_tokens = distinct(examined, flow, layers)
-    if not report.equal_tokens:
-        report.reasons["distinct"] = "tokens cannot be made equal: what the stream begins with has another shape"
-    report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
+
+    def equal() -> str:
+        report.equal_tokens = distinct(examined, flow, layers)
+        return "" if report.equal_tokens else UNEQUAL
+
+    report.reasons["distinct"] = tried(equal)
     for variant in variants_of(flow):
-        cut = states_of(examined, flow, cut_by(variant))
-        report.variants[variant.name] = [mean(relative_residual(state)) for state in cut]
-    report.worst = losing_most(layers)
-    found = band_for(flow)
-    if found is not None:
-        report.band, report.band_of = found
-    if changes:
-        if report.worst is not None:
-            report.without = without_branches(examined, flow, report.worst)
-        report.interventions = interventions(examined, flow)
-    report.verdict = verdict(report)
+
+        def cut(variant: Variant = variant) -> str:
+            states = states_of(examined, flow, cut_by(variant))
+            report.variants[variant.name] = [mean(relative_residual(state)) for state in states]
+            return ""
+
+        report.reasons[variant.name] = tried(cut)
+    report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
     return report
+
+
+def tried(function: Callable[[], str]) -> str:
+    """Why a part of the report is empty; nothing if it is not. A model may fail where its states are changed, and have other numbers."""
+    try:
+        return function()
+    except (*FAILURES, RankfallError) as error:
+        return f"it fails where states are changed: {' '.join(str(error).split())[:120]}"
 
 
 def losing_most(layers: list[LayerReport]) -> int | None:

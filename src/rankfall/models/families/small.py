@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rankfall.errors import RankfallError, nearest
@@ -16,18 +17,38 @@ WIDTH, LAYERS, HEADS, HEAD, INNER, VOCABULARY, EXPERTS = 32, 4, 4, 8, 64, 128, 4
 PICTURE, PATCH = 64, 8
 
 
-def small_config(model_type: str, **changes: Any) -> Any:
-    """The configuration; `changes` are values of it that are set last."""
+@dataclass(frozen=True)
+class Shrunken:
+    """Of a configuration of the library, and how many layers are kept."""
+
+    layers: int
+    heads: int
+    depth: int
+
+
+def by_depth(value: int) -> int:
+    """At most so many layers as are kept: the rule's own number is the usual one."""
+    return min(value, LAYERS)
+
+
+def small_config(model_type: str, depth: int = LAYERS, **changes: Any) -> Any:
+    """The configuration, with at most `depth` layers; `changes` are values of it that are set last."""
     from transformers import CONFIG_MAPPING
 
     if model_type not in CONFIG_MAPPING:
         near = nearest(model_type, CONFIG_MAPPING.keys())
         raise RankfallError(f"there is no model type {model_type!r}" + (f"; did you mean {near!r}?" if near else ""))
-    cls = CONFIG_MAPPING[model_type]
-    return cls(**{**small_values(cls), **changes})
+    return configured(model_type, {**small_values(CONFIG_MAPPING[model_type], depth), **changes})
 
 
-def small_values(cls: Any) -> dict[str, Any]:
+def configured(model_type: str, values: dict[str, Any]) -> Any:
+    """A configuration with these values."""
+    from transformers import CONFIG_MAPPING
+
+    return CONFIG_MAPPING[model_type](**values)
+
+
+def small_values(cls: Any, depth: int = LAYERS) -> dict[str, Any]:
     """What has to be given to a configuration class."""
     base = cls()
     values: dict[str, Any] = {}
@@ -35,12 +56,12 @@ def small_values(cls: Any) -> dict[str, Any]:
     for name in parts:
         part = getattr(base, name, None)
         if part is not None and hasattr(part, "to_dict"):
-            values[name] = {**small_values(type(part)), "model_type": part.model_type}
+            values[name] = {**small_values(type(part), depth), "model_type": part.model_type}
     plain = {key: value for key, value in base.to_dict().items() if key not in parts}
     layers = next((value for key, value in plain.items() if COUNT_OF_LAYERS.search(key) and isinstance(value, int)), 0)
     heads = next((value for key, value in plain.items() if HEADS_KEY.search(key) and isinstance(value, int)), 0)
     for key, value in plain.items():
-        new = shrunk(key, value, layers, heads, plain)
+        new = shrunk(key, value, Shrunken(layers, heads, depth), plain)
         if new is not None and new != value:
             values[key] = new
     return values
@@ -70,7 +91,7 @@ RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"(attn|attention).*_(period|interval|every)|sliding_window_pattern|cross_attention_(interval|freq)", lambda v: min(v, 2)),
     (r"(attn|attention)_layer_offset", lambda v: min(v, 1)),
     (r"(key_value_heads|kv_heads|head_kv|num_kv|query_groups|multi_query_group_num)", lambda v: v),
-    (r"(^|_)(layers?|depths?|blocks|n_layer|num_layer)s?$|num_.*_layers$", lambda v: min(v, LAYERS)),
+    (r"(^|_)(layers?|depths?|blocks|n_layer|num_layer)s?$|num_.*_layers$", by_depth),
     (r"(n_group|topk_group|n_groups|num_groups|num_expert_groups?|mamba_n_groups)$", lambda v: 1),
     (r"(experts_per_tok|top_?k|num_selected|moe_k|activated)", lambda v: min(v, 2)),
     (r"(shared_experts)", lambda v: min(v, 1)),
@@ -88,6 +109,7 @@ RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"(^|_)window(_size|_length)?$|sliding_window|block_(size|length)$", lambda v: min(v, 8)),
     (r"(image|img|crop|input)_size$|resolution$", lambda v: PICTURE),
     (r"patch_size$", lambda v: min(v, PATCH)),
+    (r"^max_length$|max_source_positions$", lambda v: min(v, 64)),
     (r"(max_.*positions?(_embeddings)?|n_positions|max_.*length|n_ctx|max_seq_len)$", lambda v: min(v, 512)),
     (r"(hidden_size|d_model|n_embd|(^|_)dim$|embed_dim|embedding_(size|dim)|embd|hidden_dim|width|hidden)", lambda v: WIDTH),
     (r"(_dim|_size)$", lambda v: min(v, WIDTH)),
@@ -98,7 +120,7 @@ KEPT = re.compile(
 )
 
 
-def shrunk(key: str, value: Any, layers: int, heads: int, plain: dict[str, Any]) -> Any:
+def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     """The value of one key; None where it stays."""
     if key == "attn_layer_indices":
         return [1, 3]
@@ -107,11 +129,11 @@ def shrunk(key: str, value: Any, layers: int, heads: int, plain: dict[str, Any])
     if isinstance(value, bool) or value is None or KEPT.search(key):
         return None
     if isinstance(value, int):
-        return by_name(key, value, layers, heads, plain)
-    if isinstance(value, str) and layers > LAYERS and len(value) == layers and "pattern" in key:
-        return "".join(of_each_kind(list(value)))
+        return by_name(key, value, sizes, plain)
+    if isinstance(value, str) and sizes.layers > sizes.depth and len(value) == sizes.layers and "pattern" in key:
+        return "".join(of_each_kind(list(value), sizes.depth))
     if isinstance(value, list | tuple) and value:
-        return listed(key, list(value), layers, heads, plain)
+        return listed(key, list(value), sizes, plain)
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
     if isinstance(value, dict) and "mrope_section" in value:
@@ -120,11 +142,11 @@ def shrunk(key: str, value: Any, layers: int, heads: int, plain: dict[str, Any])
     return None
 
 
-def by_name(key: str, value: int, layers: int, heads: int, plain: dict[str, Any]) -> int | None:
+def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
     if value <= 0:
         return None
     if re.search(r"(key_value_heads|kv_heads|head_kv|num_kv$|query_groups|multi_query_group_num)", key):
-        return HEADS if value >= heads else 1 if value == 1 else 2
+        return HEADS if value >= sizes.heads else 1 if value == 1 else 2
     if re.search(r"^(qk_head_dim|query_key_head_dim)$", key):
         return HEAD
     if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:
@@ -135,21 +157,21 @@ def by_name(key: str, value: int, layers: int, heads: int, plain: dict[str, Any]
         return 2 * WIDTH // HEADS
     for pattern, rule in COMPILED:
         if pattern.search(key):
-            return rule(value)
+            return min(value, sizes.depth) if rule is by_depth else rule(value)
     return None
 
 
-def listed(key: str, value: list[Any], layers: int, heads: int, plain: dict[str, Any]) -> Any:
+def listed(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, Any]) -> Any:
     """A list by layer keeps one of each kind; a list by stage its ratios."""
-    if layers > LAYERS and len(value) == layers:
-        kept = of_each_kind(value)
-        return [shrunk(key, one, layers, heads, plain) or one for one in kept]
+    if sizes.layers > sizes.depth and len(value) == sizes.layers:
+        kept = of_each_kind(value, sizes.depth)
+        return [shrunk(key, one, sizes, plain) or one for one in kept]
     if "section" in key or "mean" in key or "std" in key or "kernel" in key or "stride" in key or "ratio" in key:
         return None
     if all(isinstance(one, int) and not isinstance(one, bool) for one in value):
         if re.search(r"depth|layers|blocks", key):
             if re.search(r"index|indices|ids|out_|features|idx", key):
-                return [min(one, LAYERS - 1) for one in value]
+                return [min(one, sizes.depth - 1) for one in value]
             return [min(one, 2) for one in value]
         if re.search(r"hidden_sizes|embed_dims|dims$|widths|hidden_size|channels", key):
             return [max(8, one * WIDTH // max(value[0], 1) // 8 * 8) for one in value]
@@ -158,7 +180,7 @@ def listed(key: str, value: list[Any], layers: int, heads: int, plain: dict[str,
         if re.search(r"patch_size", key):
             return [min(one, PATCH) for one in value]
         if re.search(r"window", key):
-            return [min(one, 8) for one in value][: LAYERS if len(value) == layers else None]
+            return [min(one, 8) for one in value][: sizes.depth if len(value) == sizes.layers else None]
         if re.search(r"heads", key):
             return [min(one, 2) for one in value]
         if re.search(r"conv_dim", key):
@@ -166,11 +188,11 @@ def listed(key: str, value: list[Any], layers: int, heads: int, plain: dict[str,
     return None
 
 
-def of_each_kind(value: list[Any]) -> list[Any]:
+def of_each_kind(value: list[Any], depth: int) -> list[Any]:
     """As many entries as there are layers now: each kind in turn, as often as fits."""
     kinds: list[Any] = []
     for one in value:
         if one not in kinds:
             kinds.append(one)
-    kinds = kinds[:LAYERS]
-    return [kinds[n % len(kinds)] for n in range(LAYERS)]
+    kinds = kinds[:depth]
+    return [kinds[n % len(kinds)] for n in range(depth)]

@@ -25,6 +25,14 @@ class NoStream(RankfallError):
     """A module in which no residual stream is found."""
 
 
+class ChangesWidth(RankfallError):
+    """A stream that changes its width on the way, as in a pyramid; `layers` are those of one width."""
+
+    def __init__(self, line: str, layers: Sequence[str]) -> None:
+        super().__init__(line)
+        self.layers = tuple(layers)
+
+
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of one call."""

@@ -11,7 +11,7 @@ from rankfall.models.graph import Graph
 from rankfall.models.modules.blocks import stream_of_blocks
 from rankfall.models.modules.branches import attends, draft, finished
 from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments, NoStream
+from rankfall.models.modules.given import Arguments, ChangesWidth, NoStream
 from rankfall.models.modules.layers import Group, grouped, in_blocks
 from rankfall.models.modules.mixing import mixing
 from rankfall.models.modules.sums import chains, residual_sums
@@ -103,10 +103,11 @@ def refuse_changing(flows: list[Flow], graph: Graph, chosen: list[Group], name: 
                 following[-1].node.index, chain[0].node.index
             )
             if linked and kinds_of(chain) & kinds_of(following):
-                raise RankfallError(
+                raise ChangesWidth(
                     f"{name}'s stream changes its width from {min(flow.width, other.width)} to {max(flow.width, other.width)}: the "
                     f"states of two widths make no curve; pass blocks= with the layers of one width, for example {flow.layers[0]!r} to "
-                    f"{flow.layers[-1]!r}"
+                    f"{flow.layers[-1]!r}",
+                    flow.layers,
                 )
 
 

@@ -31,6 +31,8 @@ MENUS = {  # where a column's name does not say what is chosen
     "of_head": "head",
     "alpha": "weight of the attention",
     "map": "way back",
+    "mixer": "how tokens are mixed",
+    "norm_place": "where norms stand",
     "loss": "map trained by",
     "candidates": "searched among",
     "distance": "nearest by",

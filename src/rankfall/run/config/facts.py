@@ -96,6 +96,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
         f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
     ),
+    "CHOOSES": (_listed, "a list of options that say which items are measured, and change no item's rows"),
     "BUILDS": (
         lambda value: isinstance(value, dict) and set(value) <= NETWORK and all(map(_words, value.values())),
         f"a mapping of kinds of components ({', '.join(sorted(NETWORK))}) to lists of names",

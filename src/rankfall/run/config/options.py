@@ -102,7 +102,7 @@ def _check_facts(found: Description) -> None:
     for fact, (fits, wanted) in FORMS.items():
         if fact in found.facts and not fits(found.facts[fact]):
             raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {shown(found.facts[fact])}")
-    for fact in ("LIMITS", "FILES", "PARTS"):
+    for fact in ("LIMITS", "FILES", "PARTS", "CHOOSES"):
         for name in found.facts.get(fact, {}):
             if name not in found.options:
                 raise RankfallError(

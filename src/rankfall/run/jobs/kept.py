@@ -2,8 +2,8 @@
 named, only the items that are made of it are measured.
 
 An item's key holds the item, its components with their options, code and files, the measure's options but for those that choose items
-(its fact PARTS), and the measure's code but for the components that it might use for another item. While an item is measured nothing
-else may be loaded.
+(its facts PARTS and CHOOSES), and the measure's code but for the components that it might use for another item. While an item is
+measured nothing else may be loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,8 @@ class KeptItems:
 
     def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
         described = components.describe("measure", self.measure.component.name)
-        choices = described.facts.get("PARTS", {}) if described else {}
+        facts = described.facts if described else {}
+        choices = {*facts.get("PARTS", {}), *facts.get("CHOOSES", ())}
         options = {option: value for option, value in self.measure.options.items() if option not in choices}
         about = digest("items", self.measure.component.name, name, options, dict(self.measure.always))
         plain = [asdict(item) if is_dataclass(item) else item for item in items]  # type: ignore[call-overload, arg-type]

@@ -1,0 +1,108 @@
+"""What changed between two censuses, one line a type and column: other inits, defaults or parts in another version of the library.
+
+Times and memory differ in every run, and so do they not count. A number counts as changed where it differs by more than rounding: another
+processor adds in another order.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rankfall.errors import RankfallError
+
+UNCOMPARED = frozenset({"seconds", "megabytes", "transformers"})
+ROUNDING = 1e-6  # relative
+DIGITS = 8
+Row = Mapping[str, Any]
+
+
+def write_census(path: Path, rows: Sequence[Row]) -> None:
+    """CSV with 8 digits; null is an empty field."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        names = [name for name in rows[0] if name not in ("seconds", "megabytes")] if rows else []
+        table.writerow(names)
+        for row in rows:
+            table.writerow([written(row[name]) for name in names])
+
+
+def written(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+
+
+def read_census(path: Path) -> list[dict[str, str]]:
+    """Rows of a census as text, from .csv or .parquet."""
+    if not path.is_file():
+        raise RankfallError(f"--against {path}: there is no such file")
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return [{name: written(value) for name, value in row.items()} for row in pq.read_table(path).to_pylist()]
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    if rows and "type" not in rows[0]:
+        raise RankfallError(
+            f"--against {path} is no census: it has no column 'type'; `rankfall census --out` writes one"
+        )
+    return rows
+
+
+def changes(before: Iterable[Row], after: Iterable[Row], chosen: Sequence[str] = ()) -> list[str]:
+    """Lines, by type. `chosen`: only these types were measured, so that others are not gone."""
+    old = {str(row["type"]): row for row in before}
+    new = {str(row["type"]): row for row in after}
+    said = versions(old.values(), new.values())
+    for kind in sorted({*old, *new}):
+        if chosen and kind not in chosen:
+            continue
+        if kind not in new:
+            said.append(f"{kind}: gone")
+        elif kind not in old:
+            said.append(f"{kind}: new, {new[kind]['outcome']}")
+        else:
+            said += [f"{kind}: {line}" for line in differing(old[kind], new[kind])]
+    return said
+
+
+def versions(old: Iterable[Row], new: Iterable[Row]) -> list[str]:
+    """One line where the versions differ."""
+    each = [sorted({str(row.get("transformers") or "") for row in rows} - {""}) for rows in (old, new)]
+    return [] if each[0] == each[1] else [f"transformers: {', '.join(each[0])} -> {', '.join(each[1])}"]
+
+
+def differing(old: Row, new: Row) -> list[str]:
+    """Columns of one type that both have."""
+    found = []
+    for name in old:
+        if name in new and name not in UNCOMPARED:
+            one, other = as_text(old[name]), as_text(new[name])
+            if one != other and not close(one, other):
+                found.append(f"{name} {one or 'null'} -> {other or 'null'}{times(one, other)}")
+    return found
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else written(value)
+
+
+def close(one: str, other: str) -> bool:
+    """Whether two numbers are equal but for rounding."""
+    try:
+        return math.isclose(float(one), float(other), rel_tol=ROUNDING, abs_tol=1e-15)
+    except ValueError:
+        return False
+
+
+def times(one: str, other: str) -> str:
+    try:
+        before, after = float(one), float(other)
+    except ValueError:
+        return ""
+    return f" (x {after / before:.3g})" if before else ""

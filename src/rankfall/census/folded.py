@@ -1,0 +1,61 @@
+"""One row a type, made of its rows by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import mean, median
+from typing import Any
+
+Row = Mapping[str, Any]
+LAST = (
+    "residual_san", "residual_san_mlp", "residual_san_skip", "residual_san_bare_mlp", "effective_rank", "floor",
+)  # fmt: skip
+FIRST = ("gradient", "influence_first", "influence_middle", "influence_last")
+
+
+def folded(rows: Iterable[Row], shared: Sequence[str]) -> list[dict[str, Any]]:
+    """`shared`: columns that all rows of a stream have alike. Of several streams the one with the most layers is taken, of these the
+    first by name."""
+    by_type: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        by_type.setdefault(row["type"], {}).setdefault(row["stream"], []).append(row)
+    return [one_of(streams, shared) for _, streams in sorted(by_type.items())]
+
+
+def one_of(streams: Mapping[str, list[Row]], shared: Sequence[str]) -> dict[str, Any]:
+    chosen = min(streams.items(), key=lambda one: (-len(one[1]), one[0]))[1]
+    layers = sorted(chosen, key=lambda row: -1 if row["layer"] is None else row["layer"])
+    about = {name: layers[0][name] for name in shared}
+    return about | (numbers(layers) if layers[0]["layer"] is not None else {})
+
+
+def numbers(layers: Sequence[Row]) -> dict[str, Any]:
+    """Rows of layers 0 .. L."""
+    first, last = layers[0], layers[-1]
+    orders = known(layers, "order")
+    found = {
+        "residual_first": first["residual"],
+        "residual_last": last["residual"],
+        "kept": ratio(last["residual"], first["residual"]),
+        "norm_growth": ratio(last["norm_of_state"], first["norm_of_state"]),
+        "order": over(median, orders),
+        "order_least": over(min, orders),
+        "order_most": over(max, orders),
+        "mixing_ratio": over(median, known(layers, "mixing_ratio")),
+        "tokenwise_ratio": over(median, known(layers, "tokenwise_ratio")),
+        "entropy": over(mean, known(layers, "entropy")),
+        "query_gradient": next(iter(known(layers, "query_gradient")), None),
+    }
+    return found | {name: last[name] for name in LAST} | {name: first[name] for name in FIRST}
+
+
+def known(layers: Sequence[Row], name: str) -> list[float]:
+    return [row[name] for row in layers if row[name] is not None]
+
+
+def over(how: Callable[[list[float]], float], values: list[float]) -> float | None:
+    return how(values) if values else None
+
+
+def ratio(one: float | None, other: float | None) -> float | None:
+    return None if one is None or not other else one / other

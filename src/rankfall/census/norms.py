@@ -1,0 +1,175 @@
+"""The norms of a stream, measured: which modules do not see the size of what they are given, and where they stand.
+
+A module is a norm if it returns the same for inputs that are 7 times as large, and not the same for all rows; a layer norm if it does not
+see a constant that is added to all features either. It stands before a branch if it is given the state, behind it if it returns the
+branch, after the addition if it is given the sum and returns the next state; else, in a layer, inside the branch (of queries and keys,
+or behind a first map). A norm that no module computes shows in `free`: branches that do not see the size of the state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.models.modules.examine import FAILURES, Examined
+from rankfall.models.modules.flow import Branch, Flow
+from rankfall.models.modules.passes import Edits, run_through
+
+LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
+LAYER, RMS = "layer", "rms"
+BEFORE, BEHIND, AFTER, INSIDE, NONE = (
+    "before the branch", "behind the branch", "after the addition", "inside the branch", "none",
+)  # fmt: skip
+
+
+@dataclass
+class Norms:
+    """What was seen."""
+
+    kinds: list[str] = field(default_factory=list)  # layer, rms; the most frequent first
+    classes: list[str] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    free: float | None = None  # share of the branches that do not see the size of the state
+
+
+@dataclass
+class NormCall:
+    module: nn.Module
+    given: Tensor
+    returned: Tensor
+
+
+def norms(examined: Examined, flow: Flow) -> Norms:
+    """By one pass with hooks, and one in which every branch reads a larger state."""
+    calls, seen, totals = watched(examined, flow)
+    kinds: dict[nn.Module, str | None] = {}
+    for call in calls:
+        if call.module not in kinds:
+            kinds[call.module] = kind_of_norm(call)
+    here = [call for call in calls if kinds[call.module] is not None]
+    used = [(call, place_among(call, flow, seen, totals)) for call in here]
+    inside = {id(module) for name, module in examined.model.named_modules() if within(name, flow.layers)}
+    places = Counter(place for _, place in used if place is not None)
+    if any(place is None and id(call.module) in inside for call, place in used):
+        places[INSIDE] += 1
+    counted = [call for call, place in used if place is not None] or [
+        call for call, _ in used if id(call.module) in inside
+    ]
+    return Norms(
+        ordered(Counter(kinds[call.module] or "" for call in counted)),
+        ordered(Counter(type(call.module).__name__ for call in counted)),
+        ordered(places) or [NONE],
+        size_free(examined, flow, totals),
+    )
+
+
+def within(name: str, layers: tuple[str, ...]) -> bool:
+    return any(name == layer or name.startswith(f"{layer}.") for layer in layers)
+
+
+def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair], totals: dict[int, Tensor]) -> str | None:
+    """Where it stands by the first branch beside which it does."""
+    for branch in flow.branches:
+        state, value = seen[branch.number]
+        found = place_of(call, state, value, totals[branch.number], seen.get(branch.number + 1), flow.post)
+        if found is not None:
+            return found
+    return None
+
+
+def ordered(found: Counter[str]) -> list[str]:
+    return [name for name, _ in found.most_common()]
+
+
+Pair = tuple[Tensor, Tensor]
+
+
+def watched(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, Pair], dict[int, Tensor]]:
+    """Calls that may be norms, the state and the value of each branch, and the sums."""
+    calls: list[NormCall] = []
+    seen: dict[int, Pair] = {}
+    totals: dict[int, Tensor] = {}
+
+    def called(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        given = next((one for one in args if isinstance(one, Tensor)), None)
+        if isinstance(output, Tensor) and given is not None and given.shape == output.shape:
+            calls.append(NormCall(module, given.detach().clone(), output.detach().clone()))
+
+    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+        seen[branch.number] = (state.detach().clone(), value.detach().clone())
+        totals[branch.number] = (state + value if flow.skips else value).detach().clone()
+
+    handles = [one.register_forward_hook(called) for one in examined.model.modules() if may_be_norm(one, flow.width)]
+    try:
+        run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return calls, seen, totals
+
+
+def may_be_norm(module: nn.Module, width: int) -> bool:
+    """One without parts, and without more than a scale and a shift a feature."""
+    return not list(module.children()) and all(one.dim() <= 1 for one in module.parameters())
+
+
+def kind_of_norm(call: NormCall) -> str | None:
+    """layer, rms, or None for what is no norm."""
+    x = call.given
+    if not x.is_floating_point() or x.dim() < 2:
+        return None
+    size = x.pow(2).mean().sqrt().clamp_min(1e-30)
+    large = x * (LARGE / size)
+    try:
+        with torch.no_grad():
+            one, other, moved = (call.module(value) for value in (large, TIMES * large, large + LARGE))
+    except FAILURES:
+        return None
+    if not all(isinstance(value, Tensor) and value.shape == x.shape for value in (one, other, moved)):
+        return None
+    if not near(one, other) or float((one - one.flatten(0, -2)[0]).abs().max()) <= NEAR * float(one.abs().max()):
+        return None
+    return LAYER if near(one, moved) else RMS
+
+
+def near(one: Tensor, other: Tensor) -> bool:
+    return bool((one - other).abs().max() <= NEAR * one.abs().max())
+
+
+def place_of(
+    call: NormCall, state: Tensor, value: Tensor, total: Tensor, following: Pair | None, post: bool
+) -> str | None:
+    if alike(call.returned, value):
+        return BEHIND
+    if alike(call.given, total) and (post if following is None else alike(call.returned, following[0])):
+        return AFTER
+    return BEFORE if alike(call.given, state) and not alike(call.returned, state) else None
+
+
+def alike(one: Tensor, other: Tensor) -> bool:
+    """Equal, in whatever shape."""
+    return one.numel() == other.numel() and bool(torch.equal(one.reshape(-1), other.reshape(-1)))
+
+
+def size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
+    """Share of the branches whose value is the same where the state that they read is 7 times as large. Both are far above any eps."""
+    values: dict[int, list[Tensor]] = {}
+    for scale in (LARGE, TIMES * LARGE):
+
+        def keep(branch: Branch, state: Tensor, value: Tensor, scale: float = scale) -> Tensor:
+            values.setdefault(branch.number, []).append(value.detach().clone())
+            return scale * totals[branch.number]
+
+        def enter(tensor: Tensor, scale: float = scale) -> Tensor:
+            return scale * tensor
+
+        try:
+            run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter, partial=True))
+        except FAILURES:
+            return None
+    pairs = [pair for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
+    return sum(near(*pair) for pair in pairs) / len(pairs) if pairs else None

@@ -1,0 +1,177 @@
+"""All that is measured of one stream of a type: what it is made of, and its numbers by layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankfall.census.equal import constant_inputs
+from rankfall.census.norms import norms
+from rankfall.census.scales import drawn, scales
+from rankfall.check.bands import kind_of
+from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.check.report import measured
+from rankfall.models.modules.examine import FAILURES, Examined
+from rankfall.models.modules.flow import Flow
+
+VARIANTS = {  # name of a variant -> its column
+    "SAN": "residual_san", "SAN+MLP": "residual_san_mlp", "SAN+skip": "residual_san_skip", "SAN+bare MLP": "residual_san_bare_mlp",
+}  # fmt: skip
+IN_STATES, IN_LAYERS, FEW_ROWS, NOWHERE = "in the states", "in the layers", "a few rows", "none"
+CAUSAL, BOTH_WAYS, SOME_CAUSAL, UNMIXED = "causal", "bidirectional", "some layers causal", "nothing mixes tokens"
+
+
+@dataclass
+class Reasons:
+    found: dict[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        return "; ".join(f"{name}: {why}" for name, why in self.found.items())
+
+
+def rows_of_stream(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
+    """One row a layer, 0 to L."""
+    report = measured(examined, flow)
+    reasons = Reasons(dict(report.reasons))
+    about = made_of(examined, flow, report) | of_norms(examined, flow, reasons)
+    weights = drawn(examined, flow)
+    about |= {
+        "init_std": weights.deviation, "init_std_scaled": weights.scaled, "init_std_least": weights.least, "init_std_most": weights.most,
+    }  # fmt: skip
+    if weights.deviation is None:
+        reasons.found["init_std"] = "its layers have no weight matrix that is not constant"
+    ratios = attempt(lambda: scales(examined, flow), reasons, "ratios")
+    about["skip_scale"] = ratios.skip if ratios is not None else None
+    if ratios is not None and ratios.skip is None:
+        reasons.found["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
+    rows = [of_layer(report, layer) for layer in report.layers]
+    for row in rows[1:]:
+        place = row["layer"] - 1
+        row["mixing_ratio"] = ratios.mixing[place] if ratios is not None else None
+        row["tokenwise_ratio"] = ratios.tokenwise[place] if ratios is not None else None
+    about["reasons"] = reasons.text()
+    return [about | row for row in rows]
+
+
+def attempt(function: Any, reasons: Reasons, name: str) -> Any:
+    try:
+        return function()
+    except FAILURES as error:
+        reasons.found[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        return None
+
+
+def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, Any]:
+    """What the stream is made of, as it was seen."""
+    equal = constant_inputs(examined, flow, report)
+    return {
+        "stream": flow.name,
+        "layers": flow.depth,
+        "width": flow.width,
+        "tokens": report.tokens,
+        "samples": report.samples,
+        "kind": kind_of(flow),
+        "mixer": mixer_of(flow),
+        "mixers": ", ".join(mixers(examined, flow)),
+        "mask": mask_of(flow),
+        "position": position_of(equal.first, equal.last, report.tokens),
+        "distinct_first": equal.first,
+        "distinct_last": equal.last,
+        "equal_tokens": equal.where,
+        "skips": flow.skips,
+        "parallel": flow.parallel,
+        "dtype": str(examined.dtype).removeprefix("torch."),
+    }
+
+
+def mixer_of(flow: Flow) -> str:
+    """attention, mixing without weights, hybrid, none."""
+    mixing = [branch.number for branch in flow.branches if branch.mixes]
+    weighed = set(flow.attends.values())
+    if not mixing:
+        return "none"
+    if all(number in weighed for number in mixing):
+        return "attention"
+    return "hybrid" if any(number in weighed for number in mixing) else "mixing without weights"
+
+
+def mixers(examined: Examined, flow: Flow) -> list[str]:
+    """Classes of the modules in which tokens are mixed, the most frequent first: where weights of attention are made, else the branch's."""
+    known = dict(examined.model.named_modules())
+    attending = {number: operation.call.module for operation, number in flow.attends.items()}
+    found: Counter[str] = Counter()
+    for branch in flow.branches:
+        if branch.mixes:
+            layer = flow.layers[branch.layer - 1]
+            names = [attending.get(branch.number, ""), f"{layer}.{branch.name}", branch.name, layer]
+            modules = [known[name] for name in names if name and name in known and list(known[name].children())]
+            found[type(modules[0]).__name__ if modules else branch.name] += 1
+    return [name for name, _ in found.most_common()]
+
+
+def mask_of(flow: Flow) -> str:
+    """By which places changed when one token was changed."""
+    mixing = [branch for branch in flow.branches if branch.mixes]
+    if not mixing:
+        return UNMIXED
+    back = [branch.backwards for branch in mixing]
+    if not any(back):
+        return CAUSAL
+    return BOTH_WAYS if all(back) else SOME_CAUSAL
+
+
+def position_of(first: int | None, last: int | None, tokens: int) -> str | None:
+    """Where most equal tokens become different: in the states that enter, or in the layers; or where a few do, as at ends; or nowhere."""
+    if first is None or last is None:
+        return None
+    if max(first, last) > tokens / 2:
+        return IN_STATES if first > tokens / 2 else IN_LAYERS
+    return FEW_ROWS if max(first, last) > 1 else NOWHERE
+
+
+def of_norms(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]:
+    found = attempt(lambda: norms(examined, flow), reasons, "norm")
+    if found is None:
+        return {"norm": None, "norm_class": None, "norm_place": None, "size_free": None}
+    if not found.kinds and found.free:
+        reasons.found["norm"] = (
+            "no module is a norm, yet branches do not see the size of the state: it is computed inside another"
+        )
+    return {
+        "norm": " and ".join(sorted(found.kinds)) or ("none" if not found.free else None),
+        "norm_class": ", ".join(found.classes),
+        "norm_place": " and ".join(sorted(found.places)) if found.kinds or not found.free else None,
+        "size_free": found.free,
+    }
+
+
+def of_layer(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
+    """Numbers of the state that leaves a layer."""
+    cut = {column: at(report.variants.get(name), layer.layer) for name, column in VARIANTS.items()}
+    named = layer.orders
+    return {
+        "layer": layer.layer,
+        "name": layer.name,
+        "parts": "; ".join(layer.parts),
+        "residual": layer.residual,
+        "floor": report.floor,
+        **cut,
+        "norm_of_state": layer.norm,
+        "effective_rank": layer.effective_rank,
+        "distinct": layer.distinct,
+        "order": max(named.values()) if named else None,
+        "orders": "; ".join(f"{name} {value:.3f}" for name, value in named.items()),
+        "entropy": layer.entropy,
+        "first_share": layer.first,
+        "gradient": layer.gradient,
+        "query_gradient": layer.query_gradient,
+        "key_gradient": layer.key_gradient,
+        "influence_first": layer.influence_first,
+        "influence_middle": layer.influence_middle,
+        "influence_last": layer.influence_last,
+    }
+
+
+def at(values: list[float | None] | None, layer: int) -> float | None:
+    return None if values is None else values[layer]

@@ -1,0 +1,126 @@
+"""One model type: built small, examined, measured; its rows, or the outcome and the reason for which it has no numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+
+from rankfall.census.outcomes import (
+    MEASURED,
+    NETWORK,
+    NO_DEFAULTS,
+    NO_MODEL,
+    NO_PACKAGE,
+    NO_STREAM,
+    NOT_BUILT,
+    OVER,
+    REFUSED,
+)
+from rankfall.errors import RankfallError, told
+
+Rows = list[dict[str, Any]]
+ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
+ASKS = re.compile(
+    r"couldn't connect|offline mode|LocalEntryNotFound|OfflineMode|ConnectionError|hub cannot be reached|Max retries",
+    re.I,
+)
+STORAGE = re.compile(r"meta tensor|on meta|Meta|no data|item\(\)|NotImplementedError|fake")
+FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
+
+
+def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
+    """The rows of a type: one a layer of each of its streams; a single one where it is not measured."""
+    import transformers
+
+    from rankfall.check.library import small_example
+    from rankfall.models.families.classes import NoModel
+
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    about = {"type": kind, "stream": "", **origin(kind)}
+    try:
+        model, _, inputs = small_example(kind, {}, seed, tokens, layers)
+    except NoModel as error:
+        return [about | unmeasured(NO_MODEL, str(error))]
+    except Exception as error:  # whatever the library raises
+        return [about | why_not(error, kind)]
+    from rankfall.census.origins import kinds_of_inputs
+
+    about |= {
+        "class": type(model).__name__,
+        "inputs": kinds_of_inputs(inputs),
+        "parameters": sum(one.numel() for one in model.parameters()),
+    }
+    return [about | row for row in measured(kind, model, inputs)]
+
+
+def origin(kind: str) -> dict[str, Any]:
+    from transformers import CONFIG_MAPPING
+
+    from rankfall.census.origins import family, year
+
+    if kind not in CONFIG_MAPPING:
+        raise RankfallError(f"there is no model type {kind!r}")
+    cls = CONFIG_MAPPING[kind]
+    made, why = year(cls)
+    return {"family": family(cls), "year": made, "year_reason": why}
+
+
+def unmeasured(outcome: str, reason: str) -> dict[str, Any]:
+    return {"outcome": outcome, "reason": " ".join(reason.split())[:400]}
+
+
+def why_not(error: BaseException, kind: str) -> dict[str, Any]:
+    """The outcome of a type that cannot be built, or runs on nothing."""
+    line = told(error, 400) if not isinstance(error, RankfallError) else str(error)
+    if FULL.search(line):
+        return unmeasured(OVER, line)
+    if ASKS.search(line):
+        return unmeasured(NETWORK, line)
+    if ABSENT.search(line):
+        return unmeasured(NO_PACKAGE, line)
+    defaults = refused_defaults(kind)
+    return unmeasured(NO_DEFAULTS, defaults) if defaults else unmeasured(NOT_BUILT, line)
+
+
+def refused_defaults(kind: str) -> str:
+    """Why the library's own default configuration makes no model of this type; nothing if it does, or if it takes storage to know."""
+    from transformers import CONFIG_MAPPING
+
+    from rankfall.models.families.classes import maker
+    from rankfall.models.hub import quiet
+
+    try:
+        with quiet(), torch.device("meta"):
+            config = CONFIG_MAPPING[kind]()
+            maker(config)(config)
+    except Exception as error:  # whatever the library raises
+        line = told(error, 400)
+        return "" if STORAGE.search(line) else line
+    return ""
+
+
+def measured(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Rows:
+    """One row a layer of each stream."""
+    from rankfall.census.streams import rows_of_stream
+    from rankfall.models.modules.examine import examine
+    from rankfall.models.modules.given import ChangesWidth, NoStream, undisturbed
+
+    note = ""
+    try:
+        try:
+            examined = examine(model, inputs, name=kind)
+        except ChangesWidth as error:
+            first, last = error.layers[0], error.layers[-1]
+            examined = examine(model, inputs, name=kind, blocks=list(error.layers))
+            note = f"its width changes on the way: the part of one width, {first} to {last}"
+        with undisturbed(), torch.no_grad():
+            found = [row for flow in examined.flows for row in rows_of_stream(examined, flow)]
+    except NoStream as error:
+        return [unmeasured(NO_STREAM, str(error))]
+    except RankfallError as error:
+        return [unmeasured(OVER if FULL.search(str(error)) else REFUSED, str(error))]
+    shared = {"outcome": MEASURED, "reason": note, "streams": len(examined.flows)}
+    return [shared | row for row in found]

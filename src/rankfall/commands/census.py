@@ -1,0 +1,114 @@
+"""Every model type of the transformers library as it is initialised: one row a type, and what changed since another census."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.run.plan import Plan
+
+RESULTS = Path("results/census")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--types", nargs="+", default=[], metavar="TYPE", help="model types; default: all")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="an earlier census, .csv or .parquet: say what changed since"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table, as .csv or .parquet")
+    parser.add_argument("--layers", type=Path, metavar="FILE", help="write the table by layer, as .csv or .parquet")
+    parser.add_argument("--depth", type=int, default=6, help="at most so many layers (default: 6)")
+    parser.add_argument("--tokens", type=int, default=16, help="of a text (default: 16)")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default: 0)")
+    parser.add_argument("--seconds", type=int, default=20, help="of a processor, for a type (default: 20)")
+    parser.add_argument("--gigabytes", type=int, default=2, help="of memory, for a type (default: 2)")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, help=f"where what is measured is kept (default: {RESULTS})"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.census.against import changes, read_census
+    from rankfall.census.counted import counted, refusals
+
+    before = read_census(args.against) if args.against else None
+    for path in filter(None, (args.out, args.layers)):
+        check_suffix(path)
+    layers, rows = made(args)
+    print(counted(rows))
+    for line in refusals(rows):
+        print(line)
+    for path, name, table in ((args.out, "census", rows), (args.layers, "census_layers", layers)):
+        if path is not None:
+            write(path, name, table)
+            print(f"wrote {path}")
+    if before is not None:
+        said = changes(before, rows, chosen=args.types)
+        print("\n".join(said) if said else "nothing changed")
+    return 0
+
+
+def check_suffix(path: Path) -> None:
+    from rankfall.errors import RankfallError
+
+    if path.suffix not in (".csv", ".parquet"):
+        raise RankfallError(f"{path}: write .csv or .parquet")
+
+
+def made(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows by layer, and one a type: from the store, and measured where it has none."""
+    import torch
+
+    from rankfall.census.folded import folded
+    from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
+    from rankfall.run.guards.unchanged import proved
+    from rankfall.run.jobs.engine import Settings, stop_signals
+    from rankfall.run.jobs.measuring import MeasuringWork, measured_freely
+    from rankfall.run.store import Store
+
+    plan = planned(args)
+    measure = plan.measure("census_layers")
+    settings = Settings(torch.device("cpu"), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
+    with proved([measure.code], plan.texts), stop_signals() as stopped:
+        rows = measured_freely(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
+    shared = [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)]
+    full = [{name: row.get(name) for name in names()} for row in rows]
+    return full, folded(full, shared)
+
+
+def names() -> list[str]:
+    from rankfall.report.schema import schema
+
+    return [column.name for column in schema("census_layers").columns]
+
+
+def planned(args: argparse.Namespace) -> "Plan":
+    """A configuration of this measure alone."""
+    from rankfall.run.plan import make_plan
+
+    same = ("types", "tokens", "seed", "seconds", "gigabytes")
+    options = {"layers": args.depth} | {name: getattr(args, name) for name in same}
+    return make_plan(
+        {
+            "name": "census",
+            "results": str(args.results),
+            "tasks": {"sorting": {"train": 10, "test": 10, "length": 4, "symbols": 4}},
+            "architectures": {"transformer": {"residual": "add", "mlp": "gelu", "heads": 2, "width": 16}},
+            "trainings": {"init": {"epochs": 0}},
+            "grid": [{"task": "sorting", "architecture": "transformer", "training": "init", "depth": 2, "seed": 0}],
+            "measures": {"census_layers": options},
+            "compute": {"checkpoint_seconds": 20},
+        }
+    )
+
+
+def write(path: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    from rankfall.report import tables
+    from rankfall.report.conform import conform
+
+    if path.suffix == ".parquet":
+        tables.write(name, rows, path)
+        return
+    from rankfall.census.against import write_census
+
+    write_census(path, conform(name, rows).to_pylist())

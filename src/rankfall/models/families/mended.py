@@ -1,0 +1,76 @@
+"""Small configurations that are not consistent, mended: with one value as the library has it, or one that it leaves open filled.
+
+Which value is at fault no rule knows for all types, so they are tried one after the other: first those that the error names, then the
+others, then whole parts.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from rankfall.models.families.small import COMPILED, LAYERS, small_values
+
+MOST = 30  # attempts for a type
+OPEN = 2**20  # stands for a number that is left open, in rules that bound it
+KINDS_OF_LAYERS = {"layer_types": "full_attention", "mlp_layer_types": "sparse", "layers_block_type": "attention"}
+Way = tuple[str, ...]
+
+
+def mended(kind: str, depth: int, error: str) -> Iterator[dict[str, Any]]:
+    """Values for the configuration class of a type, each mended in another way."""
+    from transformers import CONFIG_MAPPING
+
+    cls = CONFIG_MAPPING[kind]
+    yield from islice(ways_to_mend(cls, small_values(cls, depth), depth, error), MOST)
+
+
+def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> Iterator[dict[str, Any]]:
+    ways = list(leaves(values))
+    named = [way for way in ways if re.search(rf"\b{re.escape(way[-1])}\b", error)]
+    if len(named) > 1:
+        yield without(values, named)
+    filled = dict(open_values(cls, depth))
+    if filled:
+        yield {**filled, **values}
+    for way in (*named, *(one for one in ways if one not in named)):
+        yield without(values, [way])
+    for key, value in filled.items():
+        yield {key: value, **values}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield {name: one for name, one in values.items() if name != key}
+
+
+def leaves(values: dict[str, Any], above: Way = ()) -> Iterator[Way]:
+    """Keys of numbers and lists, through the parts of a configuration."""
+    for key, value in values.items():
+        if isinstance(value, dict) and "model_type" in value:
+            yield from leaves(value, (*above, key))
+        elif key != "model_type":
+            yield (*above, key)
+
+
+def without(values: dict[str, Any], ways: list[Way]) -> dict[str, Any]:
+    made = copy.deepcopy(values)
+    for way in ways:
+        inside = made
+        for key in way[:-1]:
+            inside = inside[key]
+        inside.pop(way[-1], None)
+    return made
+
+
+def open_values(cls: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """What the library leaves open: sizes by the rule of their name, kinds of layers by the usual one."""
+    for key, value in cls().to_dict().items():
+        if value is not None or key.endswith("_id"):
+            continue
+        if key in KINDS_OF_LAYERS:
+            yield key, [KINDS_OF_LAYERS[key]] * depth
+        rule = next((rule for pattern, rule in COMPILED if pattern.search(key)), None)
+        if rule is not None and (found := rule(OPEN)) != OPEN:
+            yield key, min(found, LAYERS) if "layer" in key else found

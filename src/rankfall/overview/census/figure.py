@@ -1,0 +1,101 @@
+"""The census in three panels: what layers keep, by where norms stand and what mixes tokens; and what each choice of a design goes with."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
+from rankfall.report.colours import WHOLE, colours
+from rankfall.report.style import WIDTH, Picture, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+TABLES = ["census", "census_layers", "census_choices"]
+FEWEST = 3  # types of a line
+LINES = 6
+
+
+def census(read: "Callable[[str], DataFrame]") -> Picture:
+    """Medians over types of one stream each, bands from quartile to quartile; types with skips alone."""
+    types, layers, choices = read("census"), read("census_layers"), read("census_choices")
+    table = of_main_streams(types, layers)
+    figure, ((left, middle, right),) = canvas(1, 3, WIDTH, 3.1)
+    numbers = [
+        drawn(left, table, "norm_place", "by where norms stand"),
+        drawn(middle, table, "mixed", "by mask and mixer"),
+    ]
+    left.set_ylabel("residual / residual of layer 0")
+    effects(right, choices)
+    import pandas as pd
+
+    return Picture(figure, caption(types, table, choices), pd.concat(numbers))
+
+
+def of_main_streams(types: "DataFrame", layers: "DataFrame") -> "DataFrame":
+    """Rows by layer of the stream that `census` has of each type, with what is kept and the share of the depth."""
+    chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool)]
+    table = layers.merge(chosen[["type", "stream", "residual_first"]], on=["type", "stream"])
+    table = table[table.residual.notna() & (table.residual_first > 0)]
+    return table.assign(
+        kept=table.residual.astype(float) / table.residual_first.astype(float),
+        depth=table.layer.astype(int),
+        mixed=table["mask"].fillna("") + ", " + table.mixer.fillna(""),
+        norm_place=table.norm_place.fillna("not known"),
+    )
+
+
+def drawn(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataFrame":
+    """A line for each of the most frequent values."""
+    import pandas as pd
+
+    each = table.groupby(by).type.nunique().sort_values(ascending=False)
+    names = [name for name, count in each.items() if count >= FEWEST][:LINES]
+    found = []
+    for name, colour in colours(names).items():
+        part = table[table[by] == name].groupby("depth").kept
+        low, high = part.quantile(0.25), part.quantile(0.75)
+        line = pd.DataFrame({"middle": part.median(), "low": low, "high": high, "types": part.count()})
+        line = line[line.types >= FEWEST].reset_index()
+        panel.plot(line.depth, line.middle, color=colour, label=f"{name} ({each[name]})")
+        panel.fill_between(line.depth, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+        found.append(line.assign(by=by, value=name))
+    panel.set_title(title)
+    panel.set_xlabel("layer")
+    panel.set_ylim(0, None)
+    panel.legend(fontsize=5.5, handlelength=1.2, loc="lower left")
+    return pd.concat(found) if found else pd.DataFrame()
+
+
+def effects(panel: "Axes", choices: "DataFrame") -> None:
+    """Factors with intervals, the strongest at the top."""
+    known = choices[choices.effect.notna()]
+    known = known.loc[known.effect.sub(1).abs().sort_values().index]
+    places = range(len(known))
+    panel.axvline(1, color=WHOLE, linewidth=0.8, linestyle="--")
+    panel.errorbar(
+        known.effect, places, xerr=[known.effect - known.low, known.high - known.effect], fmt="o", color="#333333", markersize=3,
+        linewidth=1,
+    )  # fmt: skip
+    panel.set_yticks(list(places), list(known.choice), fontsize=6)
+    panel.set_xscale("log")
+    panel.set_title("factor of each choice")
+    panel.set_xlabel("factor, 95% interval")
+
+
+def caption(types: "DataFrame", table: "DataFrame", choices: "DataFrame") -> str:
+    eligible = types[~types.outcome.isin(NOT_ELIGIBLE)]
+    count = int((eligible.outcome == MEASURED).sum())
+    version = ", ".join(sorted(types.transformers.unique()))
+    share = choices.share.max()
+    explained = (
+        ""
+        if share != share
+        else f" Out of sample the regression explains {share:.0%} of the variance of its logarithm."
+    )
+    return (
+        f"What layers keep of the residual of the state that enters, at initialisation, of {table.type.nunique()} model types with skips "
+        f"of transformers {version} ({count} of {len(eligible)} eligible types are measured): medians over types, bands from quartile to "
+        f"quartile. Right: a regression over {int(choices.types.max())} types in {int(choices.families.max())} folders of the library, "
+        f"intervals by drawing whole folders.{explained}"
+    )

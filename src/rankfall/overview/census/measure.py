@@ -1,0 +1,27 @@
+"""One row a model type, from the table by layer."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from rankfall.measure.context import Context
+
+TABLE = "census"
+NEEDS = "tables"
+TABLES = ["census_layers"]
+
+
+def census(context: "Context") -> list[dict[str, Any]]:
+    """Of a type with several streams the one with the most layers."""
+    table = context.table("census_layers")
+    return [] if table is None else types_of(table)
+
+
+def types_of(table: "DataFrame") -> list[dict[str, Any]]:
+    """One row a type, of the table by layer."""
+    from rankfall.census.folded import folded
+    from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
+
+    plain = table.astype(object).where(table.notna(), None).to_dict("records")
+    return folded(plain, [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)])

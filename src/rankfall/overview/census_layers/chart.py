@@ -1,0 +1,36 @@
+"""What the page draws of the census."""
+
+from rankfall.report.page.chart import POSITIVE, Chart
+
+CHARTS = (
+    Chart(
+        "census_type",
+        "Residual by layer of a model type at initialisation",
+        "Each model type of the transformers library as the library initialises it, small: what is left of the differences between tokens.",
+        "layer",
+        "residual",
+        "layer",
+        "relative residual",
+        line="stream",
+        choose=("type",),
+        start={"type": "bert"},
+        within=POSITIVE,
+        place=75,
+        study="rank",
+    ),
+    Chart(
+        "census_kinds",
+        "Residual by layer of model types, by where norms stand",
+        "Means over all model types of the transformers library with this mask and this way to mix tokens, at initialisation.",
+        "layer",
+        "residual",
+        "layer",
+        "relative residual",
+        line="norm_place",
+        choose=("mask", "mixer"),
+        start={"mask": "causal", "mixer": "attention"},
+        within=POSITIVE,
+        place=76,
+        study="rank",
+    ),
+)

@@ -1,0 +1,109 @@
+"""census_layers.parquet: every model type of the transformers library at initialisation, layer by layer."""
+
+from rankfall.report.schema import Column, Table
+
+OF_TYPE = (
+    Column("type", "text", "the library's name of the model type"),
+    Column(
+        "outcome",
+        "text",
+        "measured; or why not: no model, no package, needs the network, needs a checkpoint's configuration, no stream (these are not "
+        "eligible), not built, refused, fails, over a limit",
+    ),
+    Column("reason", "text", "why it is not measured, or what part of it was; else empty"),
+    Column("transformers", "text", "version of the library"),
+    Column("family", "text", "folder of the library that its code lies in"),
+    Column("class", "text", "class of the model that was built; null: none was", nullable=True),
+    Column("year", "int", "year of the copyright line of its configuration's file; null: see year_reason", nullable=True),
+    Column("year_reason", "text", "why there is no year; else empty"),
+    Column("inputs", "text", "what it ran on: text, pictures, sound, series, states; null: nothing", nullable=True),
+    Column("parameters", "int", "weights of the small model; null: none was built", nullable=True),
+    Column("streams", "int", "residual streams that were found; null: none", nullable=True),
+)  # fmt: skip
+OF_STREAM = (
+    Column("stream", "text", "which stream of the type: encoder, decoder; empty where there is one, or none"),
+    Column("layers", "int", "its layers", nullable=True),
+    Column("width", "int", "dimension of a token's vector", nullable=True),
+    Column("tokens", "int", "of a sample", unit="tokens", nullable=True),
+    Column("samples", "int", "of the batch", nullable=True),
+    Column("kind", "text", "direction, mixer and place of the norm, as `rankfall check` has them", nullable=True),
+    Column("mixer", "text", "attention (weights by softmax), mixing without weights, hybrid, or none", nullable=True),
+    Column("mixers", "text", "classes of the modules that mix tokens, the most frequent first", nullable=True),
+    Column(
+        "mask",
+        "text",
+        "causal: changing a token changes no earlier one; bidirectional; some layers causal; nothing mixes tokens. By trial",
+        nullable=True,
+    ),
+    Column(
+        "position",
+        "text",
+        "where most equal tokens become different rows: in the states (that enter the first layer), in the layers; or only a few rows "
+        "do; or none. Null: tokens cannot be made equal",
+        nullable=True,
+    ),
+    Column("distinct_first", "int", "different rows of equal tokens in the state that enters", nullable=True),
+    Column("distinct_last", "int", "and in the last state", nullable=True),
+    Column("equal_tokens", "text", "where tokens were made equal: in the inputs, or in the first state", nullable=True),
+    Column("skips", "bool", "whether layers add to a state, or replace it", nullable=True),
+    Column("parallel", "bool", "whether branches of a layer read the same state", nullable=True),
+    Column("dtype", "text", "number format of the pass", nullable=True),
+    Column(
+        "norm",
+        "text",
+        "layer (blind to size and to a constant), rms (blind to size), or none; by trial of its modules. Null: see reasons",
+        nullable=True,
+    ),
+    Column("norm_class", "text", "classes of these modules", nullable=True),
+    Column("norm_place", "text", "before, behind or inside the branch, after the addition", nullable=True),
+    Column("size_free", "float", "share of the branches that do not see the size of the state", nullable=True),
+    Column("skip_scale", "float", "factor of the state from one addition to the next; null: a norm between", nullable=True),
+    Column("init_std", "float", "standard deviation of the weight matrices of the layers, median", nullable=True),
+    Column("init_std_scaled", "float", "median of it times sqrt(fan in)", nullable=True),
+    Column("init_std_least", "float", "smallest of a matrix", nullable=True),
+    Column("init_std_most", "float", "largest of a matrix", nullable=True),
+    Column("reasons", "text", "why columns are null", nullable=True),
+)  # fmt: skip
+COST = (
+    Column("seconds", "float", "of a processor, for the type", unit="s", provenance=True, nullable=True),
+    Column("megabytes", "int", "most memory of its process", unit="MB", provenance=True, nullable=True),
+)
+
+
+def census_layers() -> Table:
+    """One row a layer of a stream."""
+    return Table(
+        "census_layers",
+        "a model type x stream x layer; a type that is not measured has one row",
+        (
+            *OF_TYPE,
+            *OF_STREAM,
+            Column("layer", "int", "0 is the state that enters the first layer; null: not measured", nullable=True),
+            Column("name", "text", "name of the layer's module", nullable=True),
+            Column("parts", "text", "its branches, and what each does", nullable=True),
+            Column("residual", "float", "relative residual (composite norm), mean over samples", nullable=True),
+            Column("floor", "float", "a residual below is rounding", nullable=True),
+            Column("residual_san", "float", "without skips and without branches that mix no tokens", nullable=True),
+            Column("residual_san_mlp", "float", "without skips of what mixes tokens", nullable=True),
+            Column("residual_san_skip", "float", "without branches that mix no tokens", nullable=True),
+            Column("residual_san_bare_mlp", "float", "without any skip", nullable=True),
+            Column("norm_of_state", "float", "of a token's vector, root of the mean square", nullable=True),
+            Column("effective_rank", "float", "exp of the entropy of the singular values", nullable=True),
+            Column("distinct", "int", "different rows of equal tokens, as `rankfall check` counts them", nullable=True),
+            Column("order", "float", "order of contraction of what mixes tokens in the layer, the largest", nullable=True),
+            Column("orders", "text", "of each branch that mixes tokens", nullable=True),
+            Column("mixing_ratio", "float", "size of what mixes tokens over that of the state", nullable=True),
+            Column("tokenwise_ratio", "float", "size of what mixes none over that of the state", nullable=True),
+            Column("entropy", "float", "of a row of attention", unit="nats", nullable=True),
+            Column("first_share", "float", "attention on the first token", nullable=True),
+            Column("gradient", "float", "of this state, relative to that of the last", nullable=True),
+            Column("query_gradient", "float", "of queries", nullable=True),
+            Column("key_gradient", "float", "of keys", nullable=True),
+            Column("influence_first", "float", "of the first token's row on the last state", nullable=True),
+            Column("influence_middle", "float", "of the middle token's row", nullable=True),
+            Column("influence_last", "float", "of the last token's row", nullable=True),
+            *COST,
+        ),
+        key=("type", "stream", "layer"),
+        cells=False,
+    )  # fmt: skip

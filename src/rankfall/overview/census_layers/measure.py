@@ -1,0 +1,35 @@
+"""Every model type of the transformers library, small and untrained, each in a process of its own with limits of time and memory."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context
+
+TABLE = "census_layers"
+NEEDS = "nothing"
+BUILDS: dict[str, list[str]] = {}
+CHOOSES = ["types", "share"]
+READS = {"transformers": "transformers"}
+COST = {"seconds": 300}  # of a quarter of the types
+LIMITS = {"layers": (1, None), "tokens": (4, None), "seconds": (1, None), "gigabytes": (1, None)}
+
+
+def census_layers(
+    context: "Context",
+    *,
+    types: list[str] = [],
+    share: str = "1/1",
+    layers: int = 6,
+    tokens: int = 16,
+    seed: int = 0,
+    seconds: int = 20,
+    gigabytes: int = 2,
+    library: str = "transformers",
+) -> list[dict[str, Any]]:
+    """`layers`: at most so many; widths are small. `types`: which, by default all that the library registers. `share`: 2/4 is the
+    second quarter of them, so that several entries of a configuration do all side by side. `seconds` of a processor and `gigabytes` are
+    what a type may use; one that needs more has a row that says so. `library`: the package whose content the rows depend on."""
+    from rankfall.census.run import chosen, row_maker
+
+    rows_of = row_maker(layers, tokens, seed, seconds, gigabytes)
+    return context.rows(chosen(types, share), rows_of, made_of=lambda kind: [])

@@ -1,0 +1,72 @@
+"""A function in a process of its own: what it gives, and what becomes of one that raises, hangs, eats memory or is killed."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from rankfall.census.limits import MEMORY, TIME, Escaped, limited
+
+GIGABYTES = 4.0
+
+
+class AboutTheRun(Exception):
+    pass
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def eat() -> int:
+    return len([bytearray(2**28) for _ in range(100)])
+
+
+def fail() -> None:
+    raise ValueError("no such\n  thing")
+
+
+def escape() -> None:
+    raise AboutTheRun("the key is not complete")
+
+
+def test_the_value_comes_back_with_its_cost() -> None:
+    spent = limited(lambda a, b: {"sum": a + b}, 1, 2, seconds=10, gigabytes=GIGABYTES)
+    assert (spent.value, spent.reason, spent.limit) == ({"sum": 3}, "", "")
+    assert spent.megabytes > 0
+
+
+def test_an_error_is_a_reason_in_one_line() -> None:
+    spent = limited(fail, seconds=10, gigabytes=GIGABYTES)
+    assert (spent.value, spent.reason, spent.limit) == (None, "ValueError: no such thing", "")
+
+
+def test_one_that_computes_for_ever_is_ended() -> None:
+    began = time.monotonic()
+    spent = limited(spin, seconds=1, gigabytes=GIGABYTES)
+    assert spent.value is None and spent.limit == TIME and "more than 1 s" in spent.reason
+    assert time.monotonic() - began < 30
+
+
+def test_one_that_sleeps_for_ever_is_ended_by_the_clock() -> None:
+    spent = limited(time.sleep, 1000, seconds=1, gigabytes=GIGABYTES)
+    assert spent.value is None and spent.limit == TIME
+
+
+def test_one_that_eats_memory_is_ended_and_says_so() -> None:
+    spent = limited(eat, seconds=10, gigabytes=2)
+    assert spent.value is None and spent.limit == MEMORY and "2.0 GB of memory" in spent.reason
+    assert spent.megabytes < 3000
+
+
+def test_one_that_is_killed_costs_no_other() -> None:
+    spent = limited(lambda: os.kill(os.getpid(), signal.SIGKILL), seconds=10, gigabytes=GIGABYTES)
+    assert spent.value is None and "SIGKILL" in spent.reason
+    assert limited(lambda: 1, seconds=10, gigabytes=GIGABYTES).value == 1
+
+
+def test_an_error_about_the_whole_run_is_raised_here() -> None:
+    with pytest.raises(Escaped, match="the key is not complete"):
+        limited(escape, seconds=10, gigabytes=GIGABYTES, escape=("AboutTheRun",))

@@ -1,0 +1,143 @@
+"""What a stream is made of, measured on modules whose parts are known: norms and where they stand, scales, weights, masks, equal tokens."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from rankfall.census.equal import constant_inputs
+from rankfall.census.norms import norms
+from rankfall.census.scales import drawn, scales
+from rankfall.census.streams import mask_of, mixer_of, position_of
+from rankfall.check.report import measured
+from rankfall.models.modules.examine import Examined, examine
+
+WIDTH, TOKENS = 16, 6
+
+
+class Mix(nn.Module):
+    """Attention by softmax, with a mask or without."""
+
+    def __init__(self, causal: bool) -> None:
+        super().__init__()
+        self.maps = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.causal = causal
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.maps(x).chunk(3, -1)
+        scores = q @ k.transpose(-2, -1) / WIDTH**0.5
+        if self.causal:
+            scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -torch.inf)
+        out: Tensor = scores.softmax(-1) @ v
+        return out
+
+
+class OwnBlock(nn.Module):
+    def __init__(self, place: str, norm: type[nn.Module], causal: bool, skip: float) -> None:
+        super().__init__()
+        self.place, self.skip = place, skip
+        self.attention, self.mlp = Mix(causal), nn.Linear(WIDTH, WIDTH, bias=False)
+        self.norms = nn.ModuleList([norm(WIDTH), norm(WIDTH)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for norm, part in zip(self.norms, (self.attention, self.mlp)):
+            if self.place == "before":
+                x = self.skip * x + part(norm(x))
+            elif self.place == "behind":
+                x = self.skip * x + norm(part(x))
+            else:
+                x = norm(self.skip * x + part(x))
+        return x
+
+
+class Stack(nn.Module):
+    def __init__(
+        self, place: str = "before", norm: Any = nn.LayerNorm, causal: bool = False, skip: float = 1.0
+    ) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed = nn.Linear(WIDTH, WIDTH)
+        self.blocks = nn.ModuleList(OwnBlock(place, norm, causal, skip) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.embed(x)
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def stacked(**how: Any) -> Examined:
+    return examine(Stack(**how), torch.randn(2, TOKENS, WIDTH, generator=torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("before", "before the branch"), ("behind", "behind the branch"), ("after", "after the addition")],
+)
+@pytest.mark.parametrize(("norm", "kind"), [(nn.LayerNorm, "layer"), (nn.RMSNorm, "rms"), (nn.Identity, "none")])
+def test_norms_are_told_by_what_they_do_and_where_they_stand(place: str, said: str, norm: Any, kind: str) -> None:
+    one = stacked(place=place, norm=norm)
+    found = norms(one, one.flows[0])
+    if kind == "none":
+        assert found.kinds == [] and found.places == ["none"]
+        return
+    assert found.kinds == [kind] and found.places == [said]
+    assert found.classes == [norm.__name__]
+
+
+def test_branches_that_do_not_see_the_size_of_the_state_are_counted() -> None:
+    for norm, share in ((nn.LayerNorm, 1.0), (nn.Identity, 0.0)):
+        one = stacked(norm=norm)
+        assert norms(one, one.flows[0]).free == share
+
+
+@pytest.mark.parametrize("skip", [1.0, 0.5])
+def test_the_factor_of_the_skip_is_found(skip: float) -> None:
+    one = stacked(skip=skip)
+    assert scales(one, one.flows[0]).skip == pytest.approx(skip, rel=1e-12)
+
+
+def test_a_norm_between_leaves_no_factor_and_ratios_are_those_of_the_branch() -> None:
+    one = stacked(place="after")
+    assert scales(one, one.flows[0]).skip is None
+    behind = stacked(place="behind", norm=nn.RMSNorm)
+    found = scales(behind, behind.flows[0])
+    with torch.no_grad():
+        x = behind.model.embed(behind.arguments.args[0])
+    assert found.mixing[0] == pytest.approx(
+        1 / float(x.pow(2).mean().sqrt()), rel=1e-3
+    )  # a normed branch has mean square 1
+    assert len(found.mixing) == len(found.tokenwise) == 3
+
+
+def test_deviations_of_weights_are_those_that_were_drawn() -> None:
+    one = stacked()
+    with torch.no_grad():
+        for parameter in one.model.parameters():
+            if parameter.dim() == 2:
+                parameter.copy_(torch.tensor([0.03, -0.03]).repeat(parameter.numel() // 2).view_as(parameter))
+    found = drawn(one, one.flows[0])
+    assert found.deviation == pytest.approx(0.03, rel=1e-6) and found.scaled == pytest.approx(0.12, rel=1e-6)
+    assert found.least == pytest.approx(0.03, rel=1e-6) and found.most == pytest.approx(0.03, rel=1e-6)
+
+
+@pytest.mark.parametrize(("causal", "said"), [(True, "causal"), (False, "bidirectional")])
+def test_masks_are_tried(causal: bool, said: str) -> None:
+    flow = stacked(causal=causal).flows[0]
+    assert (mask_of(flow), mixer_of(flow)) == (said, "attention")
+
+
+def test_equal_tokens_stay_equal_in_attention_without_positions() -> None:
+    one = stacked()
+    with torch.no_grad():
+        found = constant_inputs(one, one.flows[0], measured(one, one.flows[0]))
+    assert (found.first, found.last) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "said"),
+    [(16, 16, "in the states"), (1, 16, "in the layers"), (1, 1, "none"), (2, 2, "a few rows"), (None, None, None)],
+)
+def test_where_places_show(first: int | None, last: int | None, said: str | None) -> None:
+    assert position_of(first, last, 16) == said

@@ -1,0 +1,93 @@
+"""`rankfall census` end to end on a few small types: rows, refusals, what is kept, and what changed."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankfall.census.run import chosen, measured_within, parts_of
+from rankfall.cli import main
+from rankfall.errors import RankfallError
+
+
+def census(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
+    code = main(["census", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out + said.err
+
+
+def rows(file: Path) -> dict[str, dict[str, str]]:
+    with file.open(newline="") as text:
+        return {row["type"]: row for row in csv.DictReader(text)}
+
+
+def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    about = ("--results", tmp_path / "results", "--depth", "2", "--tokens", "8")
+    types = ("--types", "bert", "llama", "layoutxlm")
+    code, said = census(capsys, *types, *about, "--out", tmp_path / "a.csv", "--layers", tmp_path / "layers.csv")
+    assert code == 0
+    assert "3 items: 0 in store" in said and "2 measured, 1 no model; 100.0% of 2 eligible types measured" in said
+    found = rows(tmp_path / "a.csv")
+    bert, llama = found["bert"], found["llama"]
+    assert (bert["mask"], bert["norm"], bert["norm_place"], bert["position"]) == (
+        "bidirectional", "layer", "after the addition", "in the states",
+    )  # fmt: skip
+    assert (llama["mask"], llama["norm"], llama["norm_place"], llama["position"]) == (
+        "causal", "rms", "before the branch", "none",
+    )  # fmt: skip
+    assert bert["layers"] == llama["layers"] == "2"
+    assert abs(float(bert["order"]) - 3) < 0.05 and abs(float(llama["order"]) - 1) < 0.05
+    assert abs(float(bert["init_std"]) - 0.02) < 0.001  # the library's own
+    assert float(bert["residual_san"]) < 1e-6 < 0.5 < float(bert["residual_last"])
+    with (tmp_path / "layers.csv").open() as text:
+        by_layer = [(row["type"], row["layer"]) for row in csv.DictReader(text)]
+    assert by_layer == [
+        *(("bert", str(n)) for n in range(3)), ("layoutxlm", ""), *(("llama", str(n)) for n in range(3)),
+    ]  # fmt: skip
+
+    # one more: only that is measured, and the rest is as it was
+    code, said = census(capsys, *types, "gpt2", *about, "--against", tmp_path / "a.csv")
+    assert code == 0 and "4 items: 3 in store" in said and "gpt2: new, measured" in said
+    assert "bert:" not in said and "llama:" not in said
+
+    # an earlier census in which bert began with other weights
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "b.csv").write_text(text.replace(bert["init_std"], "0.04"))
+    code, said = census(capsys, *types, *about, "--against", tmp_path / "b.csv")
+    assert code == 0 and "census_layers: in store" in said and "bert: init_std 0.04 -> 0.02" in said
+
+
+def test_a_type_that_there_is_not_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = census(capsys, "--types", "brt", "--results", tmp_path)
+    assert code == 2 and "no model type 'brt'; did you mean 'bert'?" in said
+    code, said = census(capsys, "--types", "bert", "--results", tmp_path, "--out", tmp_path / "a.txt")
+    assert code == 2 and "write .csv or .parquet" in said
+
+
+def test_a_type_that_takes_too_long_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*arguments: Any) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("rankfall.census.run.rows_of_type", hang)
+    (row,) = measured_within("bert", 2, 8, 0, 1, 4)
+    assert row["outcome"] == "over a limit" and "more than 1 s" in row["reason"] and row["family"] == "bert"
+
+
+def test_a_type_that_raises_what_nobody_expects_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise SystemExit("out")
+
+    monkeypatch.setattr("rankfall.census.run.rows_of_type", fail)
+    (row,) = measured_within("bert", 2, 8, 0, 5, 4)
+    assert (row["outcome"], row["reason"]) == ("fails", "SystemExit: out")
+
+
+def test_shares_are_all_types_once() -> None:
+    every = chosen([], "1/1")
+    parts = [chosen([], f"{n}/4") for n in range(1, 5)]
+    assert sorted(kind for part in parts for kind in part) == every and min(map(len, parts)) > len(every) / 8
+    for wrong in ("5/4", "0/4", "a", "1"):
+        with pytest.raises(RankfallError, match="is no share"):
+            parts_of(wrong)

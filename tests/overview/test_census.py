@@ -1,0 +1,97 @@
+"""The census as tables: rows folded to one a type, the medians that the figure draws, and what the sentence counts."""
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from rankfall.measure.context import Context
+from rankfall.overview.census.figure import census, of_main_streams
+from rankfall.overview.census.measure import types_of
+from rankfall.overview.census.sentence import say_census
+from rankfall.overview.census_choices.measure import census_choices
+from rankfall.report.conform import conform
+from rankfall.report.schema import schema
+
+
+def rows(
+    kind: str, stream: str, residuals: list[float], place: str = "before the branch", **more: Any
+) -> list[dict[str, Any]]:
+    about = {
+        "type": kind, "stream": stream, "outcome": "measured", "reason": "", "transformers": "5.0", "family": kind, "year_reason": "",
+        "layers": len(residuals) - 1, "norm_place": place, "norm": "layer", "mask": "causal", "mixer": "attention", "skips": True,
+        "position": "none", "init_std_scaled": 0.1, "parallel": False,
+    }  # fmt: skip
+    return [
+        about
+        | {"layer": layer, "residual": value, "floor": 1e-15, "norm_of_state": 2.0**layer, "residual_san": value / 100}
+        | ({"order": float(layer)} if layer else {})
+        | more
+        for layer, value in enumerate(residuals)
+    ]
+
+
+REFUSED = {
+    "type": "x", "stream": "", "outcome": "refused", "reason": "two answers", "transformers": "5.0", "family": "x", "year_reason": "",
+}  # fmt: skip
+NO_MODEL = REFUSED | {"type": "y", "outcome": "no model"}
+
+
+def layers() -> pd.DataFrame:
+    made = [
+        *rows("a", "", [0.8, 0.4, 0.2]), *rows("b", "", [1.0, 0.9, 0.8]), *rows("c", "", [0.5, 0.5, 0.5]),
+        *rows("t5", "decoder", [1.0, 0.5]), *rows("t5", "encoder", [1.0, 0.7, 0.6]), REFUSED, NO_MODEL,
+    ]  # fmt: skip
+    return frame("census_layers", made)
+
+
+def frame(name: str, made: list[dict[str, Any]]) -> pd.DataFrame:
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    table: pd.DataFrame = conform(name, made).to_pandas(types_mapper=nullable.get)
+    return table
+
+
+def test_a_type_has_one_row_of_the_stream_with_the_most_layers() -> None:
+    found = {row["type"]: row for row in types_of(layers())}
+    assert sorted(found) == ["a", "b", "c", "t5", "x", "y"]
+    a = found["a"]
+    assert a["kept"] == pytest.approx(0.25) and a["residual_first"] == 0.8 and a["residual_last"] == 0.2
+    assert a["norm_growth"] == 4.0 and (a["order"], a["order_least"], a["order_most"]) == (1.5, 1.0, 2.0)
+    assert a["residual_san"] == pytest.approx(0.002)
+    assert found["t5"]["stream"] == "encoder" and found["t5"]["kept"] == pytest.approx(0.6)
+    assert found["x"]["reason"] == "two answers" and found["x"].get("kept") is None
+    conform("census", types_of(layers()))  # it is a table as declared
+
+
+def test_the_figure_draws_medians_over_types() -> None:
+    by_layer = layers()
+    types = frame("census", types_of(by_layer))
+    table = of_main_streams(types, by_layer)
+    assert sorted(table.type.unique()) == ["a", "b", "c", "t5"] and len(table) == 12
+    choices = frame("census_choices", census_choices(Context(table=lambda name: by_layer), draws=100))
+    read = {"census": types, "census_layers": by_layer, "census_choices": choices}
+    picture = census(read.__getitem__)
+    assert picture.numbers is not None
+    line = picture.numbers[(picture.numbers.value == "before the branch") & (picture.numbers.by == "norm_place")]
+    # kept after two layers: 0.25, 0.8, 1, 0.6
+    assert line[line.depth == 2].middle.tolist() == [pytest.approx(0.7)] and line[line.depth == 2].types.tolist() == [4]
+    assert "4 model types with skips of transformers 5.0 (4 of 5 eligible types are measured)" in picture.caption
+
+
+def test_the_sentence_counts_what_is_eligible() -> None:
+    types = frame("census", types_of(layers()))
+    said, _ = say_census({"census": types}.get)  # type: ignore[arg-type]
+    assert "Of 5 eligible model types of transformers 5.0, 4 are measured" in said
+    assert "keep 0.70 of the residual" in said and "1 types keep less than half" in said
+    assert "4 of 4 types end below 0.1" in said
+    assert say_census(lambda name: None) == ("", "")
+
+
+def test_every_column_that_a_stream_fills_is_declared() -> None:
+    """Of the rows that a type makes, by measuring one."""
+    from rankfall.census.types import rows_of_type
+
+    made = rows_of_type("bert", 1, 6, 0)
+    declared = {column.name for column in schema("census_layers").columns}
+    assert len(made) == 2 and {name for row in made for name in row} <= declared
