@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.claims.cosine_recursion.network import states
-from rankfall.claims.cosine_recursion.recursion import Setting, cosines
+from rankfall.claims.cosine_recursion.recursion import Scales, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
 from rankfall.claims.rows import row
 from rankfall.claims.score_scales.measure import mean_cosine
@@ -38,7 +38,7 @@ def cosine_recursion(
     rows: Rows = []
     for claim, causal in ((BOTH_SEE, False), (EARLIER, True)):
         for beta in betas:
-            setting = Setting(beta)
+            setting = Scales(beta)
             for n in sorted({*lengths, tokens}) if not causal else [tokens]:
                 for seed in range(seeds):
                     x = unit_deviation(like_tokens(seed, n, width, rho, f"{claim} {n}")).float()

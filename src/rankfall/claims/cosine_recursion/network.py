@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rankfall.claims.cosine_recursion.recursion import Setting
+from rankfall.claims.cosine_recursion.recursion import Scales
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def states(x: Tensor, layers: int, setting: Setting, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
+def states(x: Tensor, layers: int, setting: Scales, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
     """States (T, D) at layers 0 .. L, from normed tokens, in their number format."""
     yield x
     for layer in range(1, layers + 1):
@@ -25,7 +25,7 @@ def states(x: Tensor, layers: int, setting: Setting, seed: int, name: str, causa
         yield x
 
 
-def block(x: Tensor, setting: Setting, seed: int, name: str, causal: bool) -> Tensor:
+def block(x: Tensor, setting: Scales, seed: int, name: str, causal: bool) -> Tensor:
     width = x.shape[-1]
 
     def mapped(y: Tensor, variance: float, part: str) -> Tensor:

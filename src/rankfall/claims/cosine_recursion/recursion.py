@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Setting:
+class Scales:
     """`beta`: scale of scores; `value`, `weight`, `bias`: variances of value map, MLP maps and biases; `pre`: norms before; `centred`:
     the sequence mean is taken off what attention makes."""
 
@@ -25,7 +25,7 @@ class Setting:
     centred: bool = False
 
 
-def cosines(start: float, layers: int, setting: Setting) -> list[float]:
+def cosines(start: float, layers: int, setting: Scales) -> list[float]:
     """At layers 0 .. L, from states of q = 1."""
     q, p, found = 1.0, start, [start]
     for _ in range(layers):
@@ -34,7 +34,7 @@ def cosines(start: float, layers: int, setting: Setting) -> list[float]:
     return found
 
 
-def after(q: float, p: float, setting: Setting) -> tuple[float, float]:
+def after(q: float, p: float, setting: Scales) -> tuple[float, float]:
     """q and p after a block of attention and MLP, each with a skip connection."""
     dq, dp = attention(p / q, setting)
     q, p = (q + dq, p + dp) if setting.pre else (1.0, (p / q + dp) / (1 + dq))
@@ -42,7 +42,7 @@ def after(q: float, p: float, setting: Setting) -> tuple[float, float]:
     return (q + dq, p + dp) if setting.pre else (1.0, (p / q + dp) / (1 + dq))
 
 
-def attention(rho: float, setting: Setting) -> tuple[float, float]:
+def attention(rho: float, setting: Scales) -> tuple[float, float]:
     """q and p of what attention makes of normed states."""
     squares = 0.0 if rho >= 1 else max(0.0, 1 - math.sqrt(2 / (1 - rho)) / setting.beta)
     shared = 0.0 if setting.centred else rho
@@ -50,7 +50,7 @@ def attention(rho: float, setting: Setting) -> tuple[float, float]:
     return q, setting.value * shared + setting.value_bias
 
 
-def mlp(rho: float, setting: Setting) -> tuple[float, float]:
+def mlp(rho: float, setting: Scales) -> tuple[float, float]:
     q = setting.weight + setting.bias
     c = min(1.0, (setting.weight * rho + setting.bias) / q)
     kernel = (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi
