@@ -39,12 +39,11 @@ def prediction_scores(
     rows = rows.astype(dict.fromkeys(("value", "low", "high", "gain", "gain_low", "gain_high"), float))
     added = by_gain(rows[rows.value.notna()])
     if added.empty:
-        known = ", ".join(
-            f"{one.outcome} by {one.statistic}" for one in table.drop_duplicates(["outcome", "statistic"]).itertuples()
+        why = next(
+            iter(rows.value_reason),
+            f"{outcome} has {join(list(STATISTICS[outcome]))}, of tasks {join(sorted(table.task.unique()))}",
         )
-        raise RankfallError(
-            f"figure prediction_scores: no {chosen} of {outcome} for task {task!r}; the table has {known or 'nothing'}"
-        )
+        raise RankfallError(f"figure prediction_scores: no {chosen} of {outcome} for task {task!r}: {why}")
     alone = rows[rows.kind == "alone"].set_index("predictor").loc[list(added.predictor)].reset_index()
     figure, axes = canvas(1, 2, WIDTH, 0.22 * len(added) + 1.2, sharey=True)
     dots(axes[0][0], alone, "value", "low", "high")
