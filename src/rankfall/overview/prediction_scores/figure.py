@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
-from rankfall.overview.prediction_scores.held_out import STATISTICS
-from rankfall.overview.prediction_scores.rows import ALL, MEANS, TITLES, by_gain, null, of
-from rankfall.overview.prediction_scores.verdict import MARGIN, NOTHING
+from rankfall.overview.prediction_scores.rows import ALL, MARGIN, MEANS, NOTHING, STATISTICS, TITLES, by_gain, null, of
 from rankfall.report.colours import BLUE, CHANCE, GREY, RED
 from rankfall.report.labels import join, many
 from rankfall.report.lines import below, labelled
