@@ -53,6 +53,5 @@ def test_means_are_those_of_the_rows(tmp_path: Path, measure: str, quantity: str
         (mean,) = numbers["mean"]
         assert mean == pytest.approx(sum(chosen) / 2)
     assert "2 seeds" in by_layer.caption and "largest for" in by_length.caption
-    style.save(by_length, tmp_path / "figure.png")
     with pytest.raises(RankfallError, match="'leyer' is not a column"):
         figure(read, x="leyer")

@@ -20,7 +20,7 @@ from rankfall.run.snakemake.statements import Statements
 
 CHECKOUT = Path(__file__).parents[3]
 CONFIGS = [CHECKOUT / "config.yaml", *sorted((CHECKOUT / "workflow" / "presets").glob("*.yaml"))]
-LARGE = {"prediction"}  # 19,000 cells; `prediction_tenth` differs in their number alone
+LARGE = {"prediction", "prediction_tenth"}  # thousands of cells
 
 
 @pytest.mark.parametrize(
