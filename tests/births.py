@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame
 
 from rankfall.overview.prediction.measure import folded
-from rankfall.overview.prediction.predictors import PREDICTORS
+from rankfall.overview.prediction.rows import BIRTH
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
 
@@ -24,7 +24,7 @@ def networks(architectures: int = 40, seeds: int = 2, tasks: tuple[str, ...] = (
     found["over_chance"] = 1 / (1 + np.exp(-(found.architecture.map(own) + rng.normal(size=len(found)))))
     found["fold"] = folded(found.architecture, 10)
     found["parameters"] = 1000.0 + found.architecture.map({name: rng.normal() for name in own})
-    for name in PREDICTORS:
+    for name in BIRTH:
         found[f"birth_{name}"] = np.nan
     for name in FEW:
         each = {architecture: rng.normal() for architecture in own}

@@ -48,6 +48,7 @@ def test_values_by_hand(placement: str) -> None:
                 label = {"member": 1, "layer": 2, "left_out": left_out, "quantity": quantity}
                 (row,) = chosen(rows, attention_head=head, **label)
                 assert row["value"] == pytest.approx(each.mean()), (left_out, quantity, head)
+                assert row["tokens"] == 5
                 assert row["deviation"] == pytest.approx(each.std(ddof=1))
     for row in rows:
         without = row["quantity"] == "first_share" and row["left_out"] == "first token"

@@ -32,6 +32,7 @@ def test_values_by_hand() -> None:
             (row,) = chosen(rows, member=1, layer=2, left_out=left_out, quantity=quantity)
             assert row["value"] == pytest.approx(np.mean(values)), (left_out, quantity)
             assert row["deviation"] == pytest.approx(np.std(values, ddof=1))
+            assert row["tokens"] == 6
             assert row["channels"] == (2 if left_out in ("largest channels", "both") else 0)
 
 

@@ -20,6 +20,7 @@ from rankfall.run.snakemake.wiring import Wiring
 
 SMOKE = "workflow/presets/smoke.yaml"
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
+LARGE = {"prediction", "prediction_tenth"}  # hundreds of jobs
 
 
 def made_by(line: str) -> tuple[str, dict[str, str]]:
@@ -29,7 +30,9 @@ def made_by(line: str) -> tuple[str, dict[str, str]]:
     return verb, dict(word.removeprefix("--").split("=", 1) for word in words)
 
 
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(one, id=one.stem, marks=[pytest.mark.slow] * (one.stem in LARGE)) for one in PRESETS]
+)
 def test_all_is_made_and_each_file_after_those_it_is_made_from(path: Path) -> None:
     plan = make_plan(path)
     outputs, said = Outputs.under(plan.config.results), Statements(plan)

@@ -20,9 +20,12 @@ from rankfall.run.snakemake.statements import Statements
 
 CHECKOUT = Path(__file__).parents[3]
 CONFIGS = [CHECKOUT / "config.yaml", *sorted((CHECKOUT / "workflow" / "presets").glob("*.yaml"))]
+LARGE = {"prediction", "prediction_tenth"}  # thousands of cells
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "config", [pytest.param(one, id=one.stem, marks=[pytest.mark.slow] * (one.stem in LARGE)) for one in CONFIGS]
+)
 def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CHECKOUT)
     plan, sources = make_plan(config), Sources()

@@ -1,6 +1,6 @@
 """prediction.parquet: each network at birth, and what became of it."""
 
-from rankfall.overview.prediction.predictors import PREDICTORS
+from rankfall.overview.prediction.rows import BIRTH, column
 from rankfall.report.schema import Column, Table
 
 
@@ -40,12 +40,12 @@ def prediction() -> Table:
             ),
             *(
                 Column(
-                    f"birth_{name}",
+                    column(name),
                     "float",
-                    f"before training: {one.meaning} (from {one.table}); null: there is none",
+                    f"before training: {meaning} (from {source}); null: there is none",
                     nullable=True,
                 )
-                for name, one in PREDICTORS.items()
+                for name, (source, meaning) in BIRTH.items()
             ),
         ),
         key=("task", "architecture", "depth", "seed"),

@@ -14,7 +14,8 @@ import numpy as np
 
 from rankfall.errors import RankfallError
 from rankfall.overview.prediction.outcomes import PLACE, chosen_rates, fate, largest_depths, over_chance, steps_to
-from rankfall.overview.prediction.predictors import PREDICTORS, of_network, sizes
+from rankfall.overview.prediction.predictors import of_network, sizes
+from rankfall.overview.prediction.rows import BIRTH, column
 from rankfall.report.variants import placed
 from rankfall.streams import stream
 
@@ -87,9 +88,9 @@ def networks(
     found = found.assign(largest_depth=largest_depths(found), fold=folded(found.architecture, folds))
     before = born[[*PLACE, "seed", "key"]].drop_duplicates([*PLACE, "seed"])
     before = before.assign(parameters=before.key.map(sizes(table("parameters"))))
-    for name, predictor in PREDICTORS.items():
-        values = of_network(name, table(predictor.table), born)
-        before[f"birth_{name}"] = before.key.map(values[~values.index.duplicated()])
+    for name, (source, _) in BIRTH.items():
+        values = of_network(name, table(source), born)
+        before[column(name)] = before.key.map(values[~values.index.duplicated()])
     return found.merge(before.drop(columns="key"), on=[*PLACE, "seed"], how="left").sort_values([*PLACE, "seed"])
 
 

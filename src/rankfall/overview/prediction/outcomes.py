@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankfall.report.selection import select
+from rankfall.use.training.rows import TESTED
+
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
@@ -33,7 +36,7 @@ def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
 
 def steps_to(curves: DataFrame, cells: DataFrame, threshold: Mapping[str, float], usual: float) -> Series:
     """Optimiser steps until test accuracy over chance is first at the threshold of the task, by key; null where it never is."""
-    rows = curves[(curves.split == "test") & (curves.metric == "accuracy") & (curves.epoch > 0)]
+    rows = select(curves[curves.epoch > 0], TESTED)
     known = cells.set_index("key")[["chance", "steps", "epochs"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]

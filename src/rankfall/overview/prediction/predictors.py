@@ -6,7 +6,6 @@ A predictor is a number for each untrained network, by its key, or by what it is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 
 LEAST = 1e-30  # gradients below are alike
 ROUNDING = 1e-16  # and residuals
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """`of`: its table to a number for each key; or, where `headline` names a number of components, that."""
-
-    table: str
-    meaning: str
-    of: Callable[[DataFrame], Series] | None = None
-    headline: str = ""
 
 
 def of_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
@@ -72,79 +61,38 @@ def own_share(table: DataFrame) -> Series:
     return last(rows)
 
 
-PREDICTORS: Mapping[str, Predictor] = {
-    "residual": Predictor(
-        "states",
-        "log10 of |res(X)| / |X| after the last layer",
-        lambda table: np.log10(last(of_states("residual")(table)).clip(lower=ROUNDING)),
+# Of networks: the table to a number for each key.
+OF_TABLE: Mapping[str, Callable[[DataFrame], Series]] = {
+    "residual": lambda table: np.log10(last(of_states("residual")(table)).clip(lower=ROUNDING)),
+    "cosine": lambda table: last(of_states("cosine")(table)),
+    "stable_rank": lambda table: last(of_states("stable_rank")(table)),
+    "norm_growth": lambda table: growth(of_states("norm")(table), 0),
+    "gradient_queries": lambda table: geometric(of_gradients("queries")(table)),
+    "gradient_keys": lambda table: geometric(of_gradients("keys")(table)),
+    "gradient_values": lambda table: geometric(of_gradients("values")(table)),
+    "gradient_ratio": lambda table: (
+        geometric(of_gradients("queries")(table)) - geometric(of_gradients("values")(table))
     ),
-    "cosine": Predictor(
-        "states", "mean cosine between tokens after the last layer", lambda table: last(of_states("cosine")(table))
-    ),
-    "stable_rank": Predictor(
-        "states",
-        "sum s^2 / max s^2 of the states after the last layer",
-        lambda table: last(of_states("stable_rank")(table)),
-    ),
-    "norm_growth": Predictor(
-        "states",
-        "log10 of the states' root mean square after the last layer over that before the first",
-        lambda table: growth(of_states("norm")(table), 0),
-    ),
-    "gradient_queries": Predictor(
-        "gradients",
-        "mean over layers of log10 of the norm of the loss's gradient by the weights of queries",
-        lambda table: geometric(of_gradients("queries")(table)),
-    ),
-    "gradient_keys": Predictor(
-        "gradients", "the same by those of keys", lambda table: geometric(of_gradients("keys")(table))
-    ),
-    "gradient_values": Predictor(
-        "gradients", "the same by those of values", lambda table: geometric(of_gradients("values")(table))
-    ),
-    "gradient_ratio": Predictor(
-        "gradients",
-        "log10 of queries' gradients over values', mean over layers",
-        lambda table: geometric(of_gradients("queries")(table)) - geometric(of_gradients("values")(table)),
-    ),
-    "gradient_growth": Predictor(
-        "gradients",
-        "log10 of the gradient by what enters the last layer over that by what enters the first: below 0 it grows on its way back",
-        lambda table: growth(of_gradients("input")(table), 1),
-    ),
-    "loss": Predictor(
-        "gradients",
-        "the loss at birth",
-        lambda table: table[table.of == "input"].groupby("key").loss.first().astype(float),
-    ),
-    "entropy": Predictor(
-        "attention_weights",
-        "entropy of rows of attention weights, mean over rows, heads and layers",
-        lambda table: mean_of_layers(of_weights("entropy")(table)),
-    ),
-    "own_share": Predictor(
-        "attribution", "share of a token's state after the last layer that comes from its own input", own_share
-    ),
-    "order": Predictor("orders", "order of contraction of the attention by itself", headline="order"),
-    "distinct_rows": Predictor(
-        "probe", "share of n equal tokens that random weights tell apart", headline="probe_rows"
-    ),
+    "gradient_growth": lambda table: growth(of_gradients("input")(table), 1),
+    "loss": lambda table: table[table.of == "input"].groupby("key").loss.first().astype(float),
+    "entropy": lambda table: mean_of_layers(of_weights("entropy")(table)),
+    "own_share": own_share,
 }
+HEADLINES_OF = {"order": "order", "distinct_rows": "probe_rows"}  # of what mixes tokens: numbers of components
 
 
 def of_network(name: str, table: DataFrame | None, born: DataFrame) -> Series:
     """A predictor of untrained networks, by key; NaN where there is none. `born`: their rows of the table `cells`."""
     import pandas as pd
 
-    predictor = PREDICTORS[name]
     nothing = pd.Series(np.nan, index=pd.Index(born.key, name="key"))
     if table is None or not len(table):
         return nothing
-    if predictor.of is not None:
+    if name in OF_TABLE:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = predictor.of(table[table.key.isin(born.key)]).reindex(born.key)
+            found = OF_TABLE[name](table[table.key.isin(born.key)]).reindex(born.key)
         return found.where(np.isfinite(found))
-    headline = by_name(predictor.headline)
+    headline = by_name(HEADLINES_OF[name])
     rows = by_parts(table, headline)
     assert rows is not None
     made = {key: of_parts(headline, rows, row) for key, row in zip(born.key, born.to_dict("records"))}

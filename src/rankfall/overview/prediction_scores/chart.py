@@ -4,7 +4,7 @@ from rankfall.report.page.chart import Chart
 
 CHARTS = (
     Chart(
-        "prediction",
+        "prediction_scores",
         "What is known at birth, and what becomes of networks",
         "How well a model of what is known before training puts networks of other architectures in order. The auc of one that knows "
         "nothing is 0.5, its tau and r2 are 0. Null models know depth and parameters; added: a predictor beside these.",

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
-from rankfall.overview.prediction_scores.held_out import STATISTICS
-from rankfall.overview.prediction_scores.rows import ALL, MEANS, TITLES, by_gain, null, of
-from rankfall.overview.prediction_scores.verdict import MARGIN, NOTHING
+from rankfall.overview.prediction_scores.rows import ALL, MARGIN, MEANS, NOTHING, STATISTICS, TITLES, by_gain, null, of
 from rankfall.report.colours import BLUE, CHANCE, GREY, RED
 from rankfall.report.labels import join, many
 from rankfall.report.lines import below, labelled
@@ -39,12 +37,11 @@ def prediction_scores(
     rows = rows.astype(dict.fromkeys(("value", "low", "high", "gain", "gain_low", "gain_high"), float))
     added = by_gain(rows[rows.value.notna()])
     if added.empty:
-        known = ", ".join(
-            f"{one.outcome} by {one.statistic}" for one in table.drop_duplicates(["outcome", "statistic"]).itertuples()
+        why = next(
+            iter(rows.value_reason),
+            f"{outcome} has {join(list(STATISTICS[outcome]))}, of tasks {join(sorted(table.task.unique()))}",
         )
-        raise RankfallError(
-            f"figure prediction_scores: no {chosen} of {outcome} for task {task!r}; the table has {known or 'nothing'}"
-        )
+        raise RankfallError(f"figure prediction_scores: no {chosen} of {outcome} for task {task!r}: {why}")
     alone = rows[rows.kind == "alone"].set_index("predictor").loc[list(added.predictor)].reset_index()
     figure, axes = canvas(1, 2, WIDTH, 0.22 * len(added) + 1.2, sharey=True)
     dots(axes[0][0], alone, "value", "low", "high")

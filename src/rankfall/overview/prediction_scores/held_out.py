@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
 from rankfall.overview.prediction_scores.pairs import Sums, auc, explained, rank_correlation
+from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, STATISTICS, TAU, TRAINS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Array = NDArray[np.float64]
-AUC, TAU, SHARE = "auc", "tau", "r2"
-TRAINS, HOW_WELL, STEPS, DEPTH = "trains", "over_chance", "steps", "largest_depth"
-STATISTICS = {TRAINS: (AUC,), HOW_WELL: (TAU, SHARE), STEPS: (TAU,), DEPTH: (TAU,)}
 
 
 def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Array]:

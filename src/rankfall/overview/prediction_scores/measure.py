@@ -16,10 +16,10 @@ import numpy as np
 
 from rankfall.overview.prediction.measure import TABLES as READ
 from rankfall.overview.prediction.measure import networks as all_networks
-from rankfall.overview.prediction.predictors import PREDICTORS
-from rankfall.overview.prediction_scores.held_out import STATISTICS, judged
+from rankfall.overview.prediction.rows import BIRTH, column
+from rankfall.overview.prediction_scores.held_out import judged
 from rankfall.overview.prediction_scores.pairs import Sums
-from rankfall.overview.prediction_scores.rows import ALL, NULL
+from rankfall.overview.prediction_scores.rows import ALL, NULL, STATISTICS
 from rankfall.overview.prediction_scores.verdict import LEVEL, of_alone, of_gain
 from rankfall.streams import stream
 
@@ -74,7 +74,7 @@ def analysed(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
     """All rows, of the table `prediction`."""
     if not len(networks):
         return
-    predictors = [name for name in PREDICTORS if networks[f"birth_{name}"].notna().any()]
+    predictors = [name for name in BIRTH if networks[column(name)].notna().any()]
     architectures = sorted(networks.architecture.unique())
     drawn = stream(0, "prediction_scores", "draws").multinomial(
         len(architectures), np.full(len(architectures), 1 / len(architectures)), size=draws
@@ -101,9 +101,9 @@ def models(predictors: list[str]) -> Iterator[Model]:
     for columns in (("depth",), ("parameters",), SIZE):
         yield Model("null", " and ".join(columns), columns)
     for name in predictors:
-        yield Model("alone", name, (f"birth_{name}",), name)
-        yield Model("added", f"{NULL} and {name}", (*SIZE, f"birth_{name}"), name)
-    every = tuple(f"birth_{name}" for name in predictors)
+        yield Model("alone", name, (column(name),), name)
+        yield Model("added", f"{NULL} and {name}", (*SIZE, column(name)), name)
+    every = tuple(column(name) for name in predictors)
     yield Model("together", TOGETHER, every)
     yield Model("together", f"{NULL} and {TOGETHER}", (*SIZE, *every))
 
@@ -138,7 +138,7 @@ def rows(
                 row["verdict"] = of_gain(about["statistic"], gain_low_of_all, gain_high)
             elif model.kind == "alone":
                 row["verdict"] = of_alone(about["statistic"], low_of_all, high)
-        known = asked[f"birth_{model.predictor}"].notna().mean() if model.predictor else None
+        known = asked[column(model.predictor)].notna().mean() if model.predictor else None
         yield row | {
             "tasks": int(kept.sum()),
             "networks": len(asked),

@@ -1,4 +1,4 @@
-"""Which rows are of one outcome, and how predictors stand in them."""
+"""Outcomes and statistics, with the thresholds of the study; which rows are of one outcome, and how predictors stand in them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+AUC, TAU, SHARE = "auc", "tau", "r2"
+TRAINS, HOW_WELL, STEPS, DEPTH = "trains", "over_chance", "steps", "largest_depth"
+STATISTICS = {TRAINS: (AUC,), HOW_WELL: (TAU, SHARE), STEPS: (TAU,), DEPTH: (TAU,)}
+MARGIN = {
+    AUC: 0.02,
+    TAU: 0.04,
+    SHARE: 0.02,
+}  # a gain below is none that matters; a rank correlation is twice an AUC, less 1
+NOTHING = {AUC: 0.5, TAU: 0.0, SHARE: 0.0}  # of what knows nothing
 ALL = "all"  # tasks, in the mean
 NULL = "depth and parameters"
 TITLES = {
-    "trains": "whether a network trains",
-    "over_chance": "its accuracy over chance",
-    "steps": "its steps to the threshold",
-    "largest_depth": "the largest depth that trains",
+    TRAINS: "whether a network trains",
+    HOW_WELL: "its accuracy over chance",
+    STEPS: "its steps to the threshold",
+    DEPTH: "the largest depth that trains",
 }
-MEANS = {"auc": "AUC", "tau": "rank correlation", "r2": "R²"}
+MEANS = {AUC: "AUC", TAU: "rank correlation", SHARE: "R²"}
 
 
 def of(table: DataFrame, outcome: str, statistic: str, task: str = ALL) -> DataFrame:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rankfall.overview.prediction_scores.held_out import AUC, SHARE, TAU
+from rankfall.overview.prediction_scores.rows import MARGIN, NOTHING
 
-MARGIN = {
-    AUC: 0.02,
-    TAU: 0.04,
-    SHARE: 0.02,
-}  # a gain below is none that matters; a rank correlation is twice an AUC, less 1
-NOTHING = {AUC: 0.5, TAU: 0.0, SHARE: 0.0}  # of what knows nothing
 LEVEL = 0.05
 PREDICTS, USELESS, UNDECIDED = "predicts", "does not predict", "undecided"
 ADDS, NO_GAIN = "adds", "adds nothing"

@@ -10,6 +10,7 @@ def attention_weights() -> Table:
         "a cell x layer x head x what is left out x quantity",
         (
             Column("layer", "int", "1 is the first block"),
+            Column("tokens", "int", "T, sentinels included", unit="tokens"),
             Column("attention_head", "int", "null: mean of the heads' numbers", nullable=True),
             Column(
                 "left_out",

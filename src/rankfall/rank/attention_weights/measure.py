@@ -41,7 +41,8 @@ def attention_weights(context: "Context", *, samples: int = 8, heads: bool = Tru
         for layer, read in enumerate(what_is_read(alone, inputs[member : member + 1]), 1):
             weights = alone.blocks[layer - 1].attention.weights(read)[0]  # (B, H, T, T)
             found = of_layer(weights, reason_of(read[0]), heads)
-            rows += [{"member": member, "layer": layer} | row for row in found]
+            about = {"member": member, "layer": layer, "tokens": read.shape[2]}
+            rows += [about | row for row in found]
     return rows
 
 

@@ -10,6 +10,7 @@ def states() -> Table:
         "a cell x layer x what is left out x quantity",
         (
             Column("layer", "int", "0 is what enters the first block"),
+            Column("tokens", "int", "T, sentinels included", unit="tokens"),
             Column(
                 "left_out",
                 "text",

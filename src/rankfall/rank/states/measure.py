@@ -42,7 +42,8 @@ def states(context: "Context", *, samples: int = 8, channels: int = 1) -> "Rows"
     for member, alone in enumerate(each_network(made)):
         for layer, (state, moved) in enumerate(passes(alone, inputs[member : member + 1])):
             found = of_layer(state, moved, channels)
-            rows += [{"member": member, "layer": layer} | row for row in found]
+            about = {"member": member, "layer": layer, "tokens": state.unit.shape[2]}
+            rows += [about | row for row in found]
     return rows
 
 
@@ -51,7 +52,7 @@ def passes(network: "Network", inputs: Tensor) -> list[tuple[Carried, Tensor]]:
     other = copy.deepcopy(network)
     if (
         network.remembers
-    ):  # layers that read what earlier ones made are no maps of one state, which could be tried at another size
+    ):  # a layer that reads what earlier ones made is no map of one state, to be tried at another size
         first = list(uncarried(network.layers(network.lift(inputs))))
         with shaken(other):
             return list(zip(first, other.layers(other.lift(inputs))))

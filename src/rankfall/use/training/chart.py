@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level
 from rankfall.use.cells.rows import is_trained
+from rankfall.use.training.rows import TESTED
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
-
-TESTED = {"split": "test", "metric": "accuracy"}
 
 
 def chance_of_metric(table: "DataFrame") -> "Series":

@@ -1,0 +1,38 @@
+"""How concentrated attention weights are, by layer, by length, or by any column of the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from rankfall.rank.attention_weights.rows import of_layer
+from rankfall.rank.states.figure import drawn
+from rankfall.report.style import Picture
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES = ["attention_weights"]
+TITLES = {
+    "entropy": "entropy, in nats",
+    "inverse_participation": "sum of squared shares",
+    "largest_share": "largest share of a row",
+    "first_share": "share of the first token",
+}
+
+
+def attention_weights(
+    read: Callable[[str], DataFrame],
+    *,
+    quantity: Literal["entropy", "inverse_participation", "largest_share", "first_share"] = "entropy",
+    left_out: Literal["nothing", "first token"] = "nothing",
+    lines: list[str] = ["architecture"],
+    panels: list[str] = ["task"],
+    x: str = "layer",
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Means over heads and rows; options as those of figure `states`."""
+    table = read("attention_weights")
+    what = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
+    chosen = {"quantity": quantity, "left_out": left_out}
+    return drawn(table[of_layer(table)], "attention_weights", chosen, what, lines, panels, x, where, "")

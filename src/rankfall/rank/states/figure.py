@@ -1,0 +1,110 @@
+"""A number of states by layer, by length, or by any column of the grid: size, cosine, stable ranks, residual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.colours import colours
+from rankfall.report.labels import labels, order
+from rankfall.report.lines import legend_below, lines, summary
+from rankfall.report.lines import steps as graded
+from rankfall.report.selection import asked, finished, one_a_seed, said, select
+from rankfall.report.style import Picture
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+TABLES = ["states"]
+TITLES = {
+    "norm": "root mean square",
+    "cosine": "mean cosine of tokens",
+    "stable_rank": "sum s² / max s²",
+    "stable_rank_gram": "sum s⁴ / max s⁴",
+    "residual": "|res(X)| / |X|",
+}
+DOUBLED = ("tokens", "depth", "width", "heads")  # on a logarithmic axis
+
+
+def states(
+    read: Callable[[str], DataFrame],
+    *,
+    quantity: Literal["norm", "cosine", "stable_rank", "stable_rank_gram", "residual"] = "cosine",
+    left_out: Literal["nothing", "first token", "largest channels", "both"] = "nothing",
+    lines: list[str] = ["architecture"],
+    panels: list[str] = ["task"],
+    x: str = "layer",
+    where: dict[str, Any] = {},
+) -> Picture:
+    """`lines`, `panels`: columns whose values distinguish them. `x`: `layer`, or a column, such as `tokens` or `depth`, against which the
+    last layer is drawn. `where`: only these cells."""
+    chosen = {"quantity": quantity, "left_out": left_out}
+    log = "y" if quantity in ("norm", "residual") else ""
+    what = f"{TITLES[quantity]}" + (
+        "" if left_out == "nothing" else f" without {left_out if left_out != 'both' else 'first token and channels'}"
+    )
+    return drawn(read("states"), "states", chosen, what, lines, panels, x, where, log)
+
+
+def drawn(
+    table: DataFrame,
+    figure: str,
+    chosen: dict[str, Any],
+    what: str,
+    each: list[str],
+    panels: list[str],
+    x: str,
+    where: dict[str, Any],
+    log: str,
+) -> Picture:
+    """Means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
+    for column in (*each, *panels, x):
+        if column not in table:
+            raise RankfallError(f"figure {figure}: {column!r} is not a column of its table")
+    whole = asked(table, where)
+    rows = select(finished(table, figure, where), chosen)
+    if x != "layer":
+        rows = rows[rows.layer == rows.depth]
+    whole, rows = (part.assign(line=labelled(part, each), panel=labelled(part, panels)) for part in (whole, rows))
+    one_a_seed(rows, figure, ["panel", "line", *([x] if x != "layer" else [])])
+    known = account(whole, rows, ["panel", "line"], "value")
+    rows = rows[rows.value.notna()].assign(value=rows.value.astype(float))
+    rows = rows[rows.value > 0] if log else rows
+    if rows.empty:
+        raise RankfallError(f"figure {figure}: no finished cell has a {what}.{known.left_out}")
+    names, titles = (sorted(rows[column].unique(), key=order) for column in ("line", "panel"))
+    palette = colours(names) if each == ["architecture"] else graded(names)
+    by = ["panel", "line", x]
+    shown = rows.groupby([*by, "seed"]).value.mean().reset_index().rename(columns={"value": what})
+    grid = lines(
+        shown, x, what, "line", palette, col="panel", col_order=titles, col_wrap=min(len(titles), 3), height=2.2, log=log
+    )  # fmt: skip
+    if x in DOUBLED:
+        for axis in grid.axes.flat:
+            axis.set_xscale("log", base=2)
+            axis.xaxis.set_major_formatter("{x:g}")
+    legend_below(grid, title=", ".join(each))
+    last = shown[shown[x] == shown.groupby(["panel", "line"])[x].transform("max")]
+    ends = last.groupby("line")[what].mean()
+    first, least = ends.idxmax(), ends.idxmin()
+    found = (
+        f"At its end it is largest for {first} ({ends[first]:.3g}) and smallest for {least} ({ends[least]:.3g}), mean over panels."
+        if len(ends) > 1
+        else f"At its end it is {ends.iloc[0]:.3g}, mean over panels."
+    )
+    at = "by layer" if x == "layer" else f"after the last layer, by {x}"
+    return Picture(
+        grid.figure,
+        f"{what} {at}, {said(where) or 'all cells'}: means over "
+        f"{known.with_bands('bands one standard deviation over seeds' + (' of the logarithm' if log else ''))}. {found}{known.left_out}",
+        summary(shown, by, what, log=bool(log)),
+    )
+
+
+def labelled(table: DataFrame, columns: list[str]) -> Series | str:
+    """The values of some columns as one label."""
+    texts = [table[column].map(labels(table[column].unique())) for column in columns]
+    found: Series | str = texts[0].str.cat(texts[1:], ", ") if texts else ""
+    return found

@@ -1,0 +1,20 @@
+"""What the page draws of it."""
+
+from rankfall.report.page.chart import POSITIVE, Chart
+
+CHARTS = (
+    Chart(
+        "parameters",
+        "How many numbers are learned",
+        "Parameters of each architecture: all, or those of attention, of MLPs, of the rest of the blocks, and outside of them.",
+        "architecture",
+        "count",
+        "",
+        "parameters",
+        kind="points",
+        choose=("task", "depth", "part"),
+        start={"part": "all"},
+        within=POSITIVE,
+        place=60,
+    ),
+)

@@ -1,0 +1,3 @@
+"""Which rows are of accuracy on the test set."""
+
+TESTED = {"split": "test", "metric": "accuracy"}
