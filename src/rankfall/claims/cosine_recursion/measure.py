@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.claims.cosine_recursion.network import states
-from rankfall.claims.cosine_recursion.recursion import Setting, cosines
+from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
 from rankfall.claims.rows import row
 from rankfall.claims.score_scales.measure import mean_cosine
@@ -38,15 +38,15 @@ def cosine_recursion(
     rows: Rows = []
     for claim, causal in ((BOTH_SEE, False), (EARLIER, True)):
         for beta in betas:
-            setting = Setting(beta)
+            regime = Regime(beta)
             for n in sorted({*lengths, tokens}) if not causal else [tokens]:
                 for seed in range(seeds):
                     x = unit_deviation(like_tokens(seed, n, width, rho, f"{claim} {n}")).float()
                     seen = slice(-LAST, None) if causal else slice(None)
                     found = [
-                        mean_cosine(state[seen].double()) for state in states(x, depth, setting, seed, claim, causal)
+                        mean_cosine(state[seen].double()) for state in states(x, depth, regime, seed, claim, causal)
                     ]
-                    predicted = cosines(found[0], depth, setting)
+                    predicted = cosines(found[0], depth, regime)
                     gaps = [one - other for one, other in zip(found, predicted, strict=True)]
                     if not causal:
                         rows.append(row(claim, GAP, f"beta {beta:g}", n, seed, max(gaps, key=abs)))
