@@ -5,13 +5,14 @@ weight one. Each layer's weights are drawn when it is reached, so that depth nee
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from rankfall.claims.cosine_recursion.recursion import Regime
-from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.cosines import standard_normal, unit_deviation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +26,17 @@ def states(x: Tensor, layers: int, regime: Regime, seed: int, name: str, causal:
         yield x
 
 
+@lru_cache(maxsize=512)  # the five maps of a hundred layers, for networks that differ in other things
+def drawn(seed: int, width: int, name: str) -> Tensor:
+    """N(0, 1) entries (D, D)."""
+    return standard_normal(seed, width, width, name=name)
+
+
 def block(x: Tensor, regime: Regime, seed: int, name: str, causal: bool) -> Tensor:
     width = x.shape[-1]
 
     def mapped(y: Tensor, variance: float, part: str) -> Tensor:
-        return y @ linear_map(seed, width, width, variance, f"{name} {part}").to(y)
+        return y @ ((variance / width) ** 0.5 * drawn(seed, width, f"{name} {part}")).to(y)
 
     def bias(variance: float, part: str) -> Tensor:
         return variance**0.5 * standard_normal(seed, width, name=f"{name} {part} bias").to(x)

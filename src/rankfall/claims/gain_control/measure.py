@@ -34,11 +34,11 @@ def gain_control(
     context: Context, *, depth: int = 100, tokens: int = 128, width: int = 192, rho: float = 0.2, seeds: int = 5
 ) -> Rows:
     rows: Rows = []
-    for name, regime in VARIANTS.items():
-        for quantity, beta in ((COSINE, regime.beta), (STRONG, 3.0)):
-            chosen = replace(regime, beta=beta)
-            for seed in range(seeds):
-                x = unit_deviation(like_tokens(seed, tokens, width, rho, NAME))
+    for seed in range(seeds):  # outermost: networks of a seed have the same weights
+        x = unit_deviation(like_tokens(seed, tokens, width, rho, NAME))
+        for name, regime in VARIANTS.items():
+            for quantity, beta in ((COSINE, regime.beta), (STRONG, 3.0)):
+                chosen = replace(regime, beta=beta)
                 found = [mean_cosine(state) for state in states(x, depth, chosen, seed, NAME)]
                 predicted = cosines(found[0], depth, chosen)
                 for layer, (one, other) in enumerate(zip(found, predicted, strict=True)):
