@@ -35,7 +35,7 @@ def cosine_recursion(
     lengths: list[int] = [64],
     width: int = 256,
     rho: float = 0.025,
-    seeds: int = 32,
+    seeds: int = 64,
 ) -> Rows:
     # Networks of a seed have the same weights, whatever they see and however large their scores are.
     return [
