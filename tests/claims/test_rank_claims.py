@@ -37,7 +37,14 @@ from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDI
 from rankfall.report.conform import conform
 
 TINY: dict[str, dict[str, Any]] = {
-    "score_scales": {"tokens": [16, 64], "many": [64, 128, 256], "width": 32, "head_width": 16, "sampled": 8},
+    "score_scales": {
+        "tokens": [16, 64],
+        "mapped": [64, 128],
+        "many": [64, 128, 256],
+        "width": 32,
+        "head_width": 16,
+        "sampled": 8,
+    },
     "cosine_recursion": {"depth": 3, "tokens": 64, "lengths": [32], "width": 16},
     "gain_control": {"depth": 3, "tokens": 8, "width": 8},
     "query_gradients": {"lengths": [16, 32, 64], "widths": [4, 8], "width": 8, "symbols": 8},
