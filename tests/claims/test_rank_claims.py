@@ -14,7 +14,7 @@ import torch
 from rankfall import components
 from rankfall.claims.affine_rank.measure import rank_of, tokens_of
 from rankfall.claims.cosine_recursion.network import states
-from rankfall.claims.cosine_recursion.recursion import Scales, cosines, mlp
+from rankfall.claims.cosine_recursion.recursion import Regime, cosines, mlp
 from rankfall.claims.cosines import unit_deviation
 from rankfall.claims.gap_gradients.measure import attention, derivatives, layer_output, outer
 from rankfall.claims.lambda_skip.measure import LAW
@@ -37,7 +37,14 @@ from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDI
 from rankfall.report.conform import conform
 
 TINY: dict[str, dict[str, Any]] = {
-    "score_scales": {"tokens": [16, 64], "many": [64, 128, 256], "width": 32, "head_width": 16, "sampled": 8},
+    "score_scales": {
+        "tokens": [16, 64],
+        "mapped": [64, 128],
+        "many": [64, 128, 256],
+        "width": 32,
+        "head_width": 16,
+        "sampled": 8,
+    },
     "cosine_recursion": {"depth": 3, "tokens": 64, "lengths": [32], "width": 16},
     "gain_control": {"depth": 3, "tokens": 8, "width": 8},
     "query_gradients": {"lengths": [16, 32, 64], "widths": [4, 8], "width": 8, "symbols": 8},
@@ -152,9 +159,9 @@ def test_growth_of_states_is_told_apart(grown: Callable[[float], float], exponen
 
 @pytest.mark.parametrize(("scores", "others", "wanted"), [(2, 0, HOLDS), (2, 1, IN_PART), (0, 0, CONTRADICTED)])
 def test_vanishing_gradients_are_decided_by_powers(scores: int, others: int, wanted: str) -> None:
-    from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, PARTS
+    from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, WEIGHTS
 
-    powers = {part: scores if part in ("queries", "keys") else others for part in PARTS}
+    powers = {part: scores if part in ("queries", "keys") else others for part in WEIGHTS}
     values = {part: (lambda e, p=p: e**p) for part, p in powers.items()}
     assert verdict("vanishing_gradients", NAME, rows_of(NAME, GRADIENT, values, [0.1, 0.01, 0.001])) == wanted
 
@@ -228,18 +235,18 @@ def test_boundary_of_mixed_scores_is_the_largest_of_number_and_size(b: float) ->
 
 def test_recursion_has_the_published_points_and_the_kernel_of_relu() -> None:
     """Points read off the source's pictures of its own recursion, started at .025."""
-    weak, strong = (cosines(0.025, 50, Scales(beta)) for beta in (0.5, 3.0))
+    weak, strong = (cosines(0.025, 50, Regime(beta)) for beta in (0.5, 3.0))
     assert [weak[layer] for layer in (10, 20, 30)] == pytest.approx([0.26, 0.709, 0.94], abs=0.015)
     assert [strong[layer] for layer in (10, 20, 30, 40, 50)] == pytest.approx(
         [0.146, 0.363, 0.675, 0.925, 0.987], abs=0.01
     )
     rng = np.random.default_rng(3)
-    rho, setting = 0.4, Scales(1.0, weight=0.7, bias=0.1)
+    rho, regime = 0.4, Regime(1.0, weight=0.7, bias=0.1)
     a, b = rng.normal(size=(2, 10**6))
     size, product = 0.7 + 0.1, 0.7 * rho + 0.1
     c = product / size
     u, v = size**0.5 * a, size**0.5 * (c * a + math.sqrt(1 - c * c) * b)
-    q, p = mlp(rho, setting)
+    q, p = mlp(rho, regime)
     assert q == pytest.approx(0.7 * (np.maximum(u, 0) ** 2).mean() + 0.1, rel=0.01)
     assert p == pytest.approx(0.7 * (np.maximum(u, 0) * np.maximum(v, 0)).mean() + 0.1, rel=0.01)
 
@@ -258,11 +265,11 @@ def test_recursion_of_stabilisers_has_the_published_points(
 
 def test_networks_of_the_recursion_draw_a_layer_by_its_name() -> None:
     x = unit_deviation(torch.randn(6, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
-    short, long = (list(states(x, depth, Scales(1.0), 0, "test", causal=True)) for depth in (2, 3))
+    short, long = (list(states(x, depth, Regime(1.0), 0, "test", causal=True)) for depth in (2, 3))
     assert torch.equal(short[2], long[2])
     other = x.clone()
     other[-1] = -x[-1]  # later tokens are not seen
-    assert torch.allclose(list(states(other, 2, Scales(1.0), 0, "test", causal=True))[2][:-1], short[2][:-1])
+    assert torch.allclose(list(states(other, 2, Regime(1.0), 0, "test", causal=True))[2][:-1], short[2][:-1])
 
 
 def test_products_of_streams_are_those_of_matrices() -> None:

@@ -61,7 +61,7 @@ CLAIMS = (
         "https://arxiv.org/abs/2505.24333",
         ("code", "figure"),
         "50 layers of one head and a ReLU MLP, width 256, 256 tokens N(0, 1) of cosine .025, variances .2, biases 4e-4, beta .5 and "
-        "3, 40 seeds. "
+        "3, 64 seeds. "
         "The source: width 720, 512 tokens of text.",
         THRESHOLD,
         decide,

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.claims.cosine_recursion.network import states
-from rankfall.claims.cosine_recursion.recursion import Scales, cosines
+from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
 from rankfall.claims.rows import row
 from rankfall.claims.score_scales.measure import mean_cosine
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from rankfall.measure.context import Context, Rows
 
 TABLE = "evidence"
@@ -30,31 +32,35 @@ def cosine_recursion(
     betas: list[float] = [0.5, 3.0],
     depth: int = 50,
     tokens: int = 256,
-    lengths: list[int] = [64, 128],
+    lengths: list[int] = [64],
     width: int = 256,
     rho: float = 0.025,
-    seeds: int = 40,
+    seeds: int = 64,
 ) -> Rows:
+    # Networks of a seed have the same weights, whatever they see and however large their scores are.
+    return [
+        one
+        for seed in range(seeds)
+        for claim in (BOTH_SEE, EARLIER)
+        for beta in betas
+        for n in ([tokens] if claim == EARLIER else sorted({*lengths, tokens}))
+        for one in of_network(
+            claim, Regime(beta), seed, depth, n, n == tokens, like_tokens(seed, n, width, rho, BOTH_SEE)
+        )
+    ]
+
+
+def of_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_layer: bool, x: Tensor) -> Rows:
+    causal = claim == EARLIER
+    seen = slice(-LAST, None) if causal else slice(None)
+    made = states(unit_deviation(x).float(), depth, regime, seed, BOTH_SEE, causal)
+    found = [mean_cosine(state[seen].double()) for state in made]
+    predicted = cosines(found[0], depth, regime)
+    pairs = list(zip(found, predicted, strict=True))
     rows: Rows = []
-    for claim, causal in ((BOTH_SEE, False), (EARLIER, True)):
-        for beta in betas:
-            setting = Scales(beta)
-            for n in sorted({*lengths, tokens}) if not causal else [tokens]:
-                for seed in range(seeds):
-                    x = unit_deviation(like_tokens(seed, n, width, rho, f"{claim} {n}")).float()
-                    seen = slice(-LAST, None) if causal else slice(None)
-                    found = [
-                        mean_cosine(state[seen].double()) for state in states(x, depth, setting, seed, claim, causal)
-                    ]
-                    predicted = cosines(found[0], depth, setting)
-                    gaps = [one - other for one, other in zip(found, predicted, strict=True)]
-                    if not causal:
-                        rows.append(row(claim, GAP, f"beta {beta:g}", n, seed, max(gaps, key=abs)))
-                    if n != tokens:
-                        continue
-                    for layer, (one, other) in enumerate(zip(found, predicted, strict=True)):
-                        rows += [
-                            row(claim, COSINE, f"beta {beta:g}", layer, seed, one),
-                            row(claim, COSINE, f"recursion, beta {beta:g}", layer, seed, other),
-                        ]
+    if not causal:
+        rows.append(row(claim, GAP, f"beta {regime.beta:g}", n, seed, max((a - b for a, b in pairs), key=abs)))
+    for layer, (one, other) in enumerate(pairs if by_layer else ()):
+        rows.append(row(claim, COSINE, f"beta {regime.beta:g}", layer, seed, one))
+        rows.append(row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, other))
     return rows

@@ -5,50 +5,57 @@ weight one. Each layer's weights are drawn when it is reached, so that depth nee
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from rankfall.claims.cosine_recursion.recursion import Scales
-from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.cosine_recursion.recursion import Regime
+from rankfall.claims.cosines import standard_normal, unit_deviation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def states(x: Tensor, layers: int, setting: Scales, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
+def states(x: Tensor, layers: int, regime: Regime, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
     """States (T, D) at layers 0 .. L, from normed tokens, in their number format."""
     yield x
     for layer in range(1, layers + 1):
-        x = block(x, setting, seed, f"{name} {layer}", causal)
+        x = block(x, regime, seed, f"{name} {layer}", causal)
         yield x
 
 
-def block(x: Tensor, setting: Scales, seed: int, name: str, causal: bool) -> Tensor:
+@lru_cache(maxsize=512)  # the five maps of a hundred layers, for networks that differ in other things
+def drawn(seed: int, width: int, name: str) -> Tensor:
+    """N(0, 1) entries (D, D)."""
+    return standard_normal(seed, width, width, name=name)
+
+
+def block(x: Tensor, regime: Regime, seed: int, name: str, causal: bool) -> Tensor:
     width = x.shape[-1]
 
     def mapped(y: Tensor, variance: float, part: str) -> Tensor:
-        return y @ linear_map(seed, width, width, variance, f"{name} {part}").to(y)
+        return y @ ((variance / width) ** 0.5 * drawn(seed, width, f"{name} {part}")).to(y)
 
     def bias(variance: float, part: str) -> Tensor:
         return variance**0.5 * standard_normal(seed, width, name=f"{name} {part} bias").to(x)
 
     def mlp(y: Tensor) -> Tensor:
-        inner = (mapped(y, setting.weight, "inner") + bias(setting.bias, "inner")).relu()
-        return mapped(inner, setting.weight, "outer") + bias(setting.bias, "outer")
+        inner = (mapped(y, regime.weight, "inner") + bias(regime.bias, "inner")).relu()
+        return mapped(inner, regime.weight, "outer") + bias(regime.bias, "outer")
 
     def attend(y: Tensor) -> Tensor:
-        scale = setting.beta * math.log(len(y)) ** 0.5  # the deviation of scores
+        scale = regime.beta * math.log(len(y)) ** 0.5  # the deviation of scores
         scores = mapped(y, scale, "query") @ mapped(y, scale, "key").T * width**-0.5
         if causal:
             scores = scores.masked_fill(~torch.ones(len(y), len(y), dtype=torch.bool).tril(), -torch.inf)
         weights = scores.softmax(-1)
-        if setting.centred:
+        if regime.centred:
             weights = weights - 1 / len(y)
-        return weights @ mapped(y, setting.value, "value") + bias(setting.value_bias, "value")
+        return weights @ mapped(y, regime.value, "value") + bias(regime.value_bias, "value")
 
-    if setting.pre:
+    if regime.pre:
         x = x + attend(unit_deviation(x))
         return x + mlp(unit_deviation(x))
     x = unit_deviation(x + attend(x))

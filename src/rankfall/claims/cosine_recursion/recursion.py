@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Scales:
+class Regime:
     """`beta`: scale of scores; `value`, `weight`, `bias`: variances of value map, MLP maps and biases; `pre`: norms before; `centred`:
     the sequence mean is taken off what attention makes."""
 
@@ -25,33 +25,33 @@ class Scales:
     centred: bool = False
 
 
-def cosines(start: float, layers: int, setting: Scales) -> list[float]:
+def cosines(start: float, layers: int, regime: Regime) -> list[float]:
     """At layers 0 .. L, from states of q = 1."""
     q, p, found = 1.0, start, [start]
     for _ in range(layers):
-        q, p = after(q, p, setting)
+        q, p = after(q, p, regime)
         found.append(p / q)
     return found
 
 
-def after(q: float, p: float, setting: Scales) -> tuple[float, float]:
+def after(q: float, p: float, regime: Regime) -> tuple[float, float]:
     """q and p after a block of attention and MLP, each with a skip connection."""
-    dq, dp = attention(p / q, setting)
-    q, p = (q + dq, p + dp) if setting.pre else (1.0, (p / q + dp) / (1 + dq))
-    dq, dp = mlp(p / q, setting)
-    return (q + dq, p + dp) if setting.pre else (1.0, (p / q + dp) / (1 + dq))
+    dq, dp = attention(p / q, regime)
+    q, p = (q + dq, p + dp) if regime.pre else (1.0, (p / q + dp) / (1 + dq))
+    dq, dp = mlp(p / q, regime)
+    return (q + dq, p + dp) if regime.pre else (1.0, (p / q + dp) / (1 + dq))
 
 
-def attention(rho: float, setting: Scales) -> tuple[float, float]:
+def attention(rho: float, regime: Regime) -> tuple[float, float]:
     """q and p of what attention makes of normed states."""
-    squares = 0.0 if rho >= 1 else max(0.0, 1 - math.sqrt(2 / (1 - rho)) / setting.beta)
-    shared = 0.0 if setting.centred else rho
-    q = setting.value * (shared + (1 - rho) * squares) + setting.value_bias
-    return q, setting.value * shared + setting.value_bias
+    squares = 0.0 if rho >= 1 else max(0.0, 1 - math.sqrt(2 / (1 - rho)) / regime.beta)
+    shared = 0.0 if regime.centred else rho
+    q = regime.value * (shared + (1 - rho) * squares) + regime.value_bias
+    return q, regime.value * shared + regime.value_bias
 
 
-def mlp(rho: float, setting: Scales) -> tuple[float, float]:
-    q = setting.weight + setting.bias
-    c = min(1.0, (setting.weight * rho + setting.bias) / q)
+def mlp(rho: float, regime: Regime) -> tuple[float, float]:
+    q = regime.weight + regime.bias
+    c = min(1.0, (regime.weight * rho + regime.bias) / q)
     kernel = (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi
-    return setting.weight * q / 2 + setting.bias, setting.weight * q / 2 * kernel + setting.bias
+    return regime.weight * q / 2 + regime.bias, regime.weight * q / 2 * kernel + regime.bias

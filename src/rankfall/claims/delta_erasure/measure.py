@@ -2,8 +2,8 @@
 
     x <- x - b k (k . x) + F(x),   k = F(x) / |F(x)|
 
-for each token, b = 1 (erasure) and 2 (reflection), with norms before. Near equal tokens all have nearly the same k. Then, by hand: adding
-makes the shared row grow like sqrt(l) while the rest stays; erasure keeps the shared row small, and takes a share of the rest with every k.
+for each token, b = 1 (erasure) and 2 (reflection), with norms before. Adding makes the row that tokens share grow with depth; erasure takes
+off what it had along F, and as much of what tokens differ by.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankfall.claims.cosine_recursion.network import states
-from rankfall.claims.cosine_recursion.recursion import Scales, cosines
+from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
 from rankfall.claims.rows import row
 from rankfall.claims.score_scales.measure import mean_cosine
@@ -22,11 +22,11 @@ NAME = "gain_control"
 COSINE, STRONG = "cosine of two tokens, by layer", "cosine of two tokens at beta 3, by layer"
 # Values of variance one and no bias for them, as in the published recursion.
 VARIANTS = {
-    "norms after": Scales(0.1, value=1.0, value_bias=0.0),
-    "norms before": Scales(0.1, value=1.0, value_bias=0.0, pre=True),
-    "mean off, norms after": Scales(0.1, value=1.0, value_bias=0.0, centred=True),
-    "mean off, norms before": Scales(0.1, value=1.0, value_bias=0.0, pre=True, centred=True),
-    "no attention, norms after": Scales(0.1, value=0.0, value_bias=0.0),
+    "norms after": Regime(0.1, value=1.0, value_bias=0.0),
+    "norms before": Regime(0.1, value=1.0, value_bias=0.0, pre=True),
+    "mean off, norms after": Regime(0.1, value=1.0, value_bias=0.0, centred=True),
+    "mean off, norms before": Regime(0.1, value=1.0, value_bias=0.0, pre=True, centred=True),
+    "no attention, norms after": Regime(0.1, value=0.0, value_bias=0.0),
 }
 
 
@@ -34,11 +34,11 @@ def gain_control(
     context: Context, *, depth: int = 100, tokens: int = 128, width: int = 192, rho: float = 0.2, seeds: int = 5
 ) -> Rows:
     rows: Rows = []
-    for name, setting in VARIANTS.items():
-        for quantity, beta in ((COSINE, setting.beta), (STRONG, 3.0)):
-            chosen = replace(setting, beta=beta)
-            for seed in range(seeds):
-                x = unit_deviation(like_tokens(seed, tokens, width, rho, NAME))
+    for seed in range(seeds):  # outermost: networks of a seed have the same weights
+        x = unit_deviation(like_tokens(seed, tokens, width, rho, NAME))
+        for name, regime in VARIANTS.items():
+            for quantity, beta in ((COSINE, regime.beta), (STRONG, 3.0)):
+                chosen = replace(regime, beta=beta)
                 found = [mean_cosine(state) for state in states(x, depth, chosen, seed, NAME)]
                 predicted = cosines(found[0], depth, chosen)
                 for layer, (one, other) in enumerate(zip(found, predicted, strict=True)):

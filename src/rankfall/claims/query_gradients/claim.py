@@ -48,10 +48,11 @@ def decide(read: Read) -> Decision:
     falls = [compare(powers[beta], VANISHES) for beta in BELOW]
     stays = [compare(powers[beta], VANISHES) for beta in ABOVE]
     number = tenth.fields()
-    if "undecided" in falls + stays:
-        return Decision(UNDECIDED, text, **number, wants="more tokens and seeds: powers of T near -.1")
     if set(falls) == {"below"} and set(stays) == {"above"}:
         return Decision(HOLDS, text, **number)
+    # Where one of them levels off for sure, the others cannot make it hold.
+    if "above" not in falls and "undecided" in falls + stays:
+        return Decision(UNDECIDED, text, **number, wants="more tokens and seeds: powers of T near -.1")
     with_width = compare(by_width, -0.5)
     if with_width == "undecided":
         return Decision(UNDECIDED, text, **number, wants="more widths")

@@ -42,11 +42,11 @@ def decide(read: Read) -> Decision:
     slows = [compare(one, 0.0) for mask in MASKS for one in steps[mask]]
     first, second, third = (whole[mask] for mask in MASKS)
     ordered = first.low > second.high and second.low > third.high
+    if "below" in slows:  # somewhere larger scores make it faster for sure: it cannot hold
+        return Decision(IN_PART if "above" in slows else CONTRADICTED, text + ".", **first.fields())
     if "undecided" in slows:
         return Decision(UNDECIDED, text + ".", **first.fields(), wants="more seeds: " + ", ".join(_unclear(steps)))
-    if set(slows) == {"above"}:
-        return Decision(HOLDS if ordered else IN_PART, text + ".", **first.fields())
-    return Decision(IN_PART if "above" in slows else CONTRADICTED, text + ".", **first.fields())
+    return Decision(HOLDS if ordered else IN_PART, text + ".", **first.fields())
 
 
 def _unclear(steps: dict[str, list[Band]]) -> list[str]:
@@ -60,9 +60,9 @@ CLAIMS = (
         "Wu, Ajorlou, Wang, Jegelka and Jadbabaie: On the role of attention masks and LayerNorm in transformers, 2024",
         "https://arxiv.org/abs/2405.18781",
         ("second-hand",),
-        "Attention with a layer norm and nothing else, one head, width 64, 24 random tokens, 8 layers, scores of deviation 1/8, 1 and "
+        "Attention with a layer norm and nothing else, one head, width 64, 24 random tokens, 24 layers, scores of deviation 1/8, 1 and "
         "8 at the "
-        "first layer, without a rounding floor, 24 seeds.",
+        "first layer, without a rounding floor, 12 seeds.",
         "It holds if for every mask both steps of the scale leave more spread after the last layer (intervals of the difference in "
         "decades, "
         "seed by seed, above 0), and the gain is larger for masks that see more (intervals apart); in part if only some do. The "

@@ -37,7 +37,7 @@ MASKS = {"every token": "none", "earlier tokens": "causal", "next neighbours": {
 SCALES = (0.125, 1.0, 8.0)  # of scores: 1/sqrt(d) for d of 64, 1 and 1/64, as published
 
 
-def score_scale_slows(context: Context, *, depth: int = 8, tokens: int = 24, width: int = 64, seeds: int = 24) -> Rows:
+def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, width: int = 64, seeds: int = 12) -> Rows:
     rows: Rows = []
     for sees, mask in MASKS.items():
         for scale in SCALES:

@@ -4,6 +4,8 @@ times b sqrt(log n), and the sum of both.
 Of cosines: queries, keys and values are the tokens themselves, and the measured critical g is where half of a row's weight is on the token
 itself. Of independent scores: queries and keys of random maps, a sample of rows, and the sum of squared weights. Of both, and of each with
 the other's scale: which kind of token has most of a row's weight.
+
+Maps have to be wide: scores s of d dimensions are normal up to s^4 / (4 d), and the largest of n is sqrt(2 log n).
 """
 
 from __future__ import annotations
@@ -44,12 +46,13 @@ def score_scales(
     context: Context,
     *,
     tokens: list[int] = [64, 256, 1024],
+    mapped: list[int] = [256, 1024, 4096, 16384],
     many: list[int] = [1024, 4096, 16384, 65536],
     cosines: list[float] = [0.2, 0.5, 0.8],
     correlations: list[float] = [0.0, 0.5],
     noises: list[float] = [0.0, 0.7, 1.2, 2.0],
     width: int = 1024,
-    head_width: int = 256,
+    head_width: int = 1024,
     sampled: int = 128,
     seeds: int = 10,
 ) -> Rows:
@@ -58,9 +61,10 @@ def score_scales(
         for n in tokens:
             for rho in cosines:
                 rows += of_cosines(seed, n, width, rho)
-        for n in many:
+        for n in mapped:
             for rho in correlations:
-                rows += of_noise(seed, n, head_width, rho, sampled)
+                rows += of_noise(seed, n, head_width, rho, min(4 * sampled, n))
+        for n in many:
             rows += at_others_scale(seed, n, sampled)
         for b in noises:
             rows += of_both(seed, many[-1], cosines[len(cosines) // 2], b, sampled)
@@ -70,7 +74,7 @@ def score_scales(
                 row(LIKE, COSINE, f"limit, rho {rho:g}, {name}", n, 0, cosine_after(rho, k * critical_of_cosines(rho)))
                 for name, k in OF_CRITICAL.items()
             ]
-    for n in many:
+    for n in mapped:
         for rho in correlations:
             rows += [
                 row(

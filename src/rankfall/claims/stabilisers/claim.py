@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from rankfall.claims.stabilisers.measure import DIFFERENTIAL, GATE, LAMBDAS, LEFT, ORDER, ROWS, SOFTPICK
+from rankfall.claims.stabilisers.measure import DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, band_of, of
 
 EXACT = 0.05  # of an order
@@ -22,7 +22,7 @@ def decide(read: Read, claim: str) -> Decision:
     orders, distinct = PREDICTED[claim]
     found = [of(rows, ORDER, name, place).value for place in (0, 1)]
     plain = [of(rows, ORDER, "softmax", place).value for place in (0, 1)]
-    apart = [int(of(rows, ROWS, name, place).value.max()) for place in (0, 1)]
+    apart = [int(of(rows, DISTINCT, name, place).value.max()) for place in (0, 1)]
     right = [
         len(one.dropna()) > 0 and bool(((one.dropna() - p).abs() < EXACT).all())
         for one, p in zip(found, orders, strict=True)

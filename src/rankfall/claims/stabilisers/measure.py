@@ -41,7 +41,7 @@ BUILDS = {
     "sentinels": ["none"],
 }
 GATE, SOFTPICK, DIFFERENTIAL = "gate_and_rank", "softpick_and_rank", "differential_and_rank"
-ORDER, ROWS = (
+ORDER, DISTINCT = (
     "order of contraction, by mask (0 every token, 1 earlier)",
     "distinct rows of equal tokens, by position (0 none, 1 ALiBi)",
 )
@@ -78,7 +78,7 @@ def numbers(parts: dict[str, Any], tokens: int, seed: int) -> list[tuple[str, in
     ]
     for place, position in enumerate(BY_POSITION if seed == 0 else ()):
         alone = replace(PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none"))
-        found.append((ROWS, place, (told_apart(replace(alone, depth=1, **parts), tokens), "")))
+        found.append((DISTINCT, place, (told_apart(replace(alone, depth=1, **parts), tokens), "")))
     return found
 
 

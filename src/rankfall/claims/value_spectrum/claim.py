@@ -9,9 +9,10 @@ from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     found = {kind: {h: band_of(rows, GAIN, kind, h) for h in EIGENVALUES} for kind in (SCALED, NORMED, RANDOM)}
-    text = "Decades of relative residual gained in 24 layers: " + "; ".join(
-        f"{kind}: {', '.join(f'{one.mean:+.2g} at h = {h:g}' for h, one in of_kind.items())}"
-        for kind, of_kind in found.items()
+    shown = (-2.5, -1.5, -0.5, 0.5)
+    text = "Decades of relative residual gained at h = " + ", ".join(f"{h:g}" for h in shown) + ": "
+    text += "; ".join(
+        f"{kind} {', '.join(f'{of_kind[h].mean:+.2g}' for h in shown)}" for kind, of_kind in found.items()
     )
     expected = {h: "below" if abs(1 + h) > 1 else "above" for h in EIGENVALUES}
     said = {kind: [(compare(found[kind][h], 0.0), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.trends import slopes
-from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, PARTS
+from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, WEIGHTS
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
 
 VANISHES, STAYS = 0.5, 0.1
@@ -11,7 +11,7 @@ VANISHES, STAYS = 0.5, 0.1
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    powers = {part: band(slopes(of(rows, GRADIENT, part), log=True)) for part in PARTS}
+    powers = {part: band(slopes(of(rows, GRADIENT, part), log=True)) for part in WEIGHTS}
     text = (
         "Where tokens differ by e, gradients go like "
         + ", ".join(f"e^{one.mean:.2f} ({part})" for part, one in powers.items())

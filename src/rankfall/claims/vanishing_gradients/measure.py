@@ -32,7 +32,7 @@ BUILDS = {
 }
 NAME = "vanishing_gradients"
 GRADIENT = "norm of the gradient, by what tokens differ by"
-PARTS = {
+WEIGHTS = {
     "queries": "blocks.0.attention.query.weight",
     "keys": "blocks.0.attention.key.weight",
     "values": "blocks.0.attention.value.weight",
@@ -71,7 +71,7 @@ def vanishing_gradients(
         for size in apart:
             network.zero_grad()
             (network.run(x + size * rest) - wanted).square().sum().backward()  # type: ignore[no-untyped-call]
-            for part, name in PARTS.items():
+            for part, name in WEIGHTS.items():
                 gradient = weights[name].grad
                 assert gradient is not None
                 rows.append(row(NAME, GRADIENT, part, size, seed, float(gradient.norm())))
