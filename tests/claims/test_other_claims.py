@@ -23,6 +23,7 @@ from rankfall.claims.last_tokens_converge import measure as repeated
 from rankfall.claims.massive_token import measure as massive
 from rankfall.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
 from rankfall.claims.sinks_slow_mixing import measure as sinks
+from rankfall.claims.trained_bias import measure as bias
 from rankfall.claims.untrained import draw, make
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
@@ -45,6 +46,7 @@ TINY: dict[str, dict[str, Any]] = {
     "sinks_need_normalisation": {"steps": 2, "symbols": 4, "length": 5, "width": 8, "samples": 3},
     "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
     "lost_in_the_middle_at_birth": {"length": 4, "depth": 2, "width": 4, "heads": 2, "samples": 1, "directions": 1},
+    "trained_bias": {"steps": 2, "samples": 4, "tested": 8, "shallow": True},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 
@@ -211,3 +213,12 @@ def test_inversion_shares_the_answer_among_equal_states() -> None:
     assert inversion.share_right(states, states[0], 0) == 0.5
     assert inversion.share_right(states, states[2], 2) == 1.0
     assert inversion.share_right(states, states[2], 0) == 0.0
+
+
+def test_two_items_that_are_alike_have_labels_that_differ() -> None:
+    x, labels, asked = bias.texts(0, 0, 50, (0, 4))
+    assert (asked == 0).all() and (labels[:, 0] != labels[:, 4]).all()
+    assert torch.equal(x[:, 0, : bias.CONTENT], x[:, 4, : bias.CONTENT])
+    assert torch.equal(x[:, -1, : bias.CONTENT], x[:, 0, : bias.CONTENT])
+    assert not x[:, -1, bias.CONTENT :].any()
+    assert (x[:, :-1, bias.CONTENT :].argmax(-1) == labels).all()
