@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 28}
 SPECTRUM, METASTABLE = "clusters_follow_values", "clusters_by_temperature"
 GROUPS = "number of groups, by time"
 NUMBER = "number of groups at one time, by score scale"

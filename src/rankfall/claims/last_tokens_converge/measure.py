@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 28}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],

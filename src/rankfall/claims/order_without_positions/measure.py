@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 64}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
@@ -51,6 +52,7 @@ def order_without_positions(
     heads: int = 4,
     depth: int = 2,
     samples: int = 16,
+    rate: float = 1e-2,
     seeds: int = 4,
 ) -> Rows:
     rows: Rows = []
@@ -66,7 +68,7 @@ def order_without_positions(
                 )  # fmt: skip
                 line = f"{task}, {'learned positions' if position == 'learned' else 'no positions'}"
                 some = partial(draw, seed, task=task, symbols=symbols, samples=samples, length=length)
-                for step in train(network, some, steps):
+                for step in train(network, some, steps, rate):
                     if step in shown:
                         with torch.no_grad():
                             loss, right = grade(network, *test)

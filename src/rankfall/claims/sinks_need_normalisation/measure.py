@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 57}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 85}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
