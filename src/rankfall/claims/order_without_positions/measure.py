@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-COST = {"seconds": 64}
+COST = {"seconds": 150}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
@@ -45,7 +45,7 @@ HIDDEN = 0.15
 def order_without_positions(
     context: Context,
     *,
-    steps: int = 600,
+    steps: int = 1500,
     symbols: int = 8,
     length: int = 24,
     width: int = 32,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-COST = {"seconds": 57}
+COST = {"seconds": 170}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
@@ -51,7 +51,7 @@ NORMALISERS: dict[str, Any] = {
 def sinks_need_normalisation(
     context: Context,
     *,
-    steps: int = 500,
+    steps: int = 1500,
     symbols: int = 16,
     length: int = 24,
     width: int = 32,
