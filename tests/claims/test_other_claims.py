@@ -50,6 +50,7 @@ TINY: dict[str, dict[str, Any]] = {
     "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
     "lost_in_the_middle_at_birth": {"length": 4, "depth": 2, "width": 4, "heads": 2, "samples": 1, "directions": 1},
     "trained_bias": {"steps": 2, "samples": 4, "tested": 8, "shallow": True},
+    "lazy_branches": {"layers": (1, 2), "tokens": 3, "width": 4},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 
