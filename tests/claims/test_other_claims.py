@@ -16,13 +16,17 @@ from rankfall.claims.alibi_peak import measure as alibi
 from rankfall.claims.attribution_truth.measure import random_network
 from rankfall.claims.attribution_truth.methods import alti, decomposed, flows
 from rankfall.claims.attribution_truth.networks import LAST, TOKENS, build_all
+from rankfall.claims.causal_products import measure as products
 from rankfall.claims.clusters import measure as particles
 from rankfall.claims.early_tokens_at_birth import measure as early
 from rankfall.claims.invertible_states import measure as inversion
 from rankfall.claims.last_tokens_converge import measure as repeated
 from rankfall.claims.massive_token import measure as massive
+from rankfall.claims.order_without_positions import measure as order
+from rankfall.claims.shaped_attention import measure as shaped
 from rankfall.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
 from rankfall.claims.sinks_slow_mixing import measure as sinks
+from rankfall.claims.trained_bias import measure as bias
 from rankfall.claims.untrained import draw, make
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
@@ -45,6 +49,8 @@ TINY: dict[str, dict[str, Any]] = {
     "sinks_need_normalisation": {"steps": 2, "symbols": 4, "length": 5, "width": 8, "samples": 3},
     "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
     "lost_in_the_middle_at_birth": {"length": 4, "depth": 2, "width": 4, "heads": 2, "samples": 1, "directions": 1},
+    "trained_bias": {"steps": 2, "samples": 4, "tested": 8, "shallow": True},
+    "lazy_branches": {"layers": (1, 2), "tokens": 3, "width": 4},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 
@@ -211,3 +217,49 @@ def test_inversion_shares_the_answer_among_equal_states() -> None:
     assert inversion.share_right(states, states[0], 0) == 0.5
     assert inversion.share_right(states, states[2], 2) == 1.0
     assert inversion.share_right(states, states[2], 0) == 0.0
+
+
+def test_two_items_that_are_alike_have_labels_that_differ() -> None:
+    x, labels, asked = bias.texts(0, 0, 50, (0, 4))
+    assert (asked == 0).all() and (labels[:, 0] != labels[:, 4]).all()
+    assert torch.equal(x[:, 0, : bias.CONTENT], x[:, 4, : bias.CONTENT])
+    assert torch.equal(x[:, -1, : bias.CONTENT], x[:, 0, : bias.CONTENT])
+    assert not x[:, -1, bias.CONTENT :].any()
+    assert (x[:, :-1, bias.CONTENT :].argmax(-1) == labels).all()
+
+
+def test_products_of_equal_weights_are_powers_of_averaging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "NETWORKS", {"weak scores": {"init": {"name": "normal", "deviation": 0.0}}})
+    rows = products.causal_products(Context(), depth=6, tokens=4, width=4, seeds=1)
+    averaging = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
+    found = {
+        one["x"]: one["value"] for one in rows if one["quantity"] == products.LEFT and one["line"] == "weak scores"
+    }
+    for layers, value in found.items():
+        whole = np.linalg.matrix_power(averaging, int(layers))
+        assert value == pytest.approx(math.log10(whole[-1, 1:].sum()), abs=1e-12)
+    rate = {one["line"]: one["value"] for one in rows if one["quantity"] == products.RATE}
+    assert rate["published bound"] == pytest.approx(math.log10(3 / 4)) and rate[
+        "largest diagonal entry"
+    ] == pytest.approx(math.log10(1 / 2))
+
+
+def test_texts_follow_from_the_last_two_tokens_but_for_noise() -> None:
+    inputs, targets = order.draw(0, 0, "causal", 7, 400, 12)
+    follows = (inputs[:, 1:-1] + 3 * inputs[:, :-2]) % 7 == inputs[:, 2:]
+    assert float(follows.double().mean()) == pytest.approx(0.9 + 0.1 / 7, abs=0.02)
+    assert (targets[:, 1:-1] == inputs[:, 2:]).all() and (targets[:, [0, -1]] == -1).all()
+    hidden, asked = order.draw(0, 0, "masked", 7, 400, 12)
+    assert ((hidden == 7) == (asked >= 0)).all() and (asked >= 0).any(-1).all()
+    assert torch.equal(torch.where(asked >= 0, asked, hidden) < 7, torch.ones_like(hidden, dtype=torch.bool))
+
+
+def test_shaped_attention_without_content_is_the_identity() -> None:
+    network = make([0], 5, width=4, mask="causal", init={"name": "normal", "deviation": 0.0})
+    attention = network.blocks[0].attention
+    attention.value.weight.copy_(torch.eye(4, dtype=torch.float64))
+    x = draw([0], 1, 5, 4, name="shaped")
+    for form in ("shaped, scores of zero", "shaped, random scores"):  # with queries of zero A is C
+        out = shaped.step(attention, x, form)
+        turned = torch.linalg.qr(attention.value.weight[0]).Q
+        torch.testing.assert_close(out / out.norm(), x @ turned / x.norm(), rtol=1e-12, atol=1e-12)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 23}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 28}
 SPECTRUM, METASTABLE = "clusters_follow_values", "clusters_by_temperature"
 GROUPS = "number of groups, by time"
-COUNT = "number of groups at one time, by score scale"
+NUMBER = "number of groups at one time, by score scale"
 LAST = "number of groups at score scale 4, by time"
 STEP = 0.05
 GAP = 0.02  # of the sphere: tokens that are nearer are of one group
@@ -63,7 +64,7 @@ def clusters(
         angles = torch.from_numpy(stream(seed, "claims", "clusters", "angles").uniform(0, 2 * math.pi, many))
         for scale in SCALES:
             found = on_circle(angles, scale, reading)
-            rows.append(row(METASTABLE, COUNT, "causal, V = 1", scale, seed, arcs(found, scale)))
+            rows.append(row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(found, scale)))
         found, done = angles[: many // 6], 0.0
         for moment in (0.0, reading / 10, reading, late / 4, late):
             found, done = on_circle(found, 4.0, moment - done), moment

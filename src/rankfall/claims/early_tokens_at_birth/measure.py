@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 22}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],

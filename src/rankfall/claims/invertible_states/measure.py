@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 13}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],

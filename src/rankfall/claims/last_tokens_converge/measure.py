@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 28}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
@@ -35,7 +36,7 @@ BUILDS = {
     "residual": ["add", "none"],
     "sentinels": ["none"],
 }
-CONVERGE, COUNT = "last_tokens_converge", "counting_needs_positions"
+CONVERGE, COUNTING = "last_tokens_converge", "counting_needs_positions"
 DISTANCE = "log10 of the distance of last states over their size, by number of equal tokens"
 EQUAL = "share of n with equal last states, by number of equal tokens"
 APART = "log10 of the largest distance of last states over their size, by layers"
@@ -95,13 +96,13 @@ def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -
             last = last_states(seed, text, torch.float64, fields | {"normaliser": normaliser})[start:]
             value = float(relative(last - last[:1], last[:1]).max())
             rows.append(
-                row(COUNT, APART, f"{normaliser}, {what}", fields["depth"], seed, log10(value), "they are equal")
+                row(COUNTING, APART, f"{normaliser}, {what}", fields["depth"], seed, log10(value), "they are equal")
             )
     bare = {"depth": 1, "width": fields["width"], "heads": 1, "init": fields["init"], "mask": "causal"}
     for text, start, what in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
         for name, digits in DIGITS.items():
             last = last_states(seed, text, getattr(torch, name), bare).double()
-            rows.append(row(COUNT, READ, f"softmax, {what}", digits, seed, read_off(last[start:], last[0])))
+            rows.append(row(COUNTING, READ, f"softmax, {what}", digits, seed, read_off(last[start:], last[0])))
     return rows
 
 

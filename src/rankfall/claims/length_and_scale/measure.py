@@ -38,7 +38,7 @@ SUM = "mean row sum, by number of tokens"
 FACTOR = 0.43  # of the source's example
 GAPS = (1.0, 2.0, 3.0, 5.0)
 NUMBERS = (10, 100, 1000, 10_000, 100_000, 1_000_000)
-TOKENS = (16, 64, 256, 1024)
+AT = (16, 64, 256, 1024)
 SIZES = {"scores of size 0.1": 0.1, "scores of size 1": 1.0, "scores of size 3": 3.0}
 
 
@@ -46,7 +46,7 @@ def length_and_scale(
     context: Context,
     *,
     numbers: list[int] | tuple[int, ...] = NUMBERS,
-    tokens: list[int] | tuple[int, ...] = TOKENS,
+    tokens: list[int] | tuple[int, ...] = AT,
     width: int = 32,
     seeds: int = 5,
 ) -> Rows:

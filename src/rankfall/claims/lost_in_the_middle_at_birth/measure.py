@@ -56,10 +56,10 @@ def lost_in_the_middle_at_birth(
                 weight = best(shares, depth) if given is None else given
                 line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
                 rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
-                for form, found in (
-                    ("averaging", averaged(length, depth, weight)),
-                    ("in squares", in_squares(length, depth, weight)),
-                ):
+                forms = {"averaging": averaged(length, depth, weight)}
+                if given is not None:  # of transformers `a` is fitted to averaging
+                    forms["in squares"] = in_squares(length, depth, weight)
+                for form, found in forms.items():
                     ranks, off = agreement(shares, found)
                     rows.append(row(NAME, RANKS, f"{line}, {form}", depth, seed, ranks))
                     rows.append(row(NAME, OFF, f"{line}, {form}", depth, seed, off))

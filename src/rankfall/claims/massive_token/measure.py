@@ -39,7 +39,7 @@ SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"
 RANK = "stable rank, by length of the first token"
 DRAWN = "attention on the first token, by length of the first token"
-LENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+LONGER = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 
 
 def massive_token(
@@ -59,7 +59,7 @@ def massive_token(
             "init": init,
         }
         network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
-        for length in LENGTHS:
+        for length in LONGER:
             text = x.clone()  # (1, 1, T, D)
             text[..., 0, :] *= length
             states = list(network.layers(text))

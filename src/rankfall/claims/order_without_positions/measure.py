@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 150}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
@@ -44,13 +45,14 @@ HIDDEN = 0.15
 def order_without_positions(
     context: Context,
     *,
-    steps: int = 600,
+    steps: int = 1500,
     symbols: int = 8,
     length: int = 24,
     width: int = 32,
     heads: int = 4,
     depth: int = 2,
     samples: int = 16,
+    rate: float = 1e-2,
     seeds: int = 4,
 ) -> Rows:
     rows: Rows = []
@@ -66,7 +68,7 @@ def order_without_positions(
                 )  # fmt: skip
                 line = f"{task}, {'learned positions' if position == 'learned' else 'no positions'}"
                 some = partial(draw, seed, task=task, symbols=symbols, samples=samples, length=length)
-                for step in train(network, some, steps):
+                for step in train(network, some, steps, rate):
                     if step in shown:
                         with torch.no_grad():
                             loss, right = grade(network, *test)

@@ -27,7 +27,7 @@ LEARNED = 0.9
 PAPER = "Gu, Pang, Du, Liu, Zhang, Du, Wang and Lin: When attention sink emerges in language models, 2024"
 LINK = "https://arxiv.org/abs/2410.10781"
 SETTING = (
-    "Causal pre-norm models of one layer and one head, width 32, trained for 500 steps of 16 texts of 24 tokens: a Markov chain of "
+    "Causal pre-norm models of one layer and one head, width 32, trained for 1500 steps of 16 texts of 24 tokens: a Markov chain of "
     "16 symbols, in which "
     "behind two of them the token before comes again. The source trains LLaMA-like models of 60 million parameters on text. "
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
+COST = {"seconds": 170}
 BUILDS = {
     "attention": ["multihead"],
     "block": ["attention"],
@@ -50,12 +51,13 @@ NORMALISERS: dict[str, Any] = {
 def sinks_need_normalisation(
     context: Context,
     *,
-    steps: int = 500,
+    steps: int = 1500,
     symbols: int = 16,
     length: int = 24,
     width: int = 32,
     heads: int = 1,
     samples: int = 16,
+    rate: float = 1e-2,
     seeds: int = 5,
 ) -> Rows:
     rows: Rows = []
@@ -70,7 +72,7 @@ def sinks_need_normalisation(
                 width=width, heads=heads, init=init,
             )  # fmt: skip
             draw = partial(texts, seed, probabilities=probabilities, samples=samples, length=length)
-            for step in train(network, draw, steps):
+            for step in train(network, draw, steps, rate):
                 if step in shown:
                     for quantity, value in seen(network, *test).items():
                         rows += [row(claim, quantity, line, step, seed, value) for claim in (NEED, KEY)]

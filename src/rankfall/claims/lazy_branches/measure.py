@@ -1,0 +1,129 @@
+"""Pre-norm attention networks whose branches are multiplied by L^-a take one step: every weight moves by one size, against the sign of its
+gradient, as in Adam's first step; of a size at which the last state changes by a fifth.
+
+How far each branch's change, at the state that it had, is from what its derivative says, over that change: a lazy branch follows its
+derivative. By depth L, for a = 1 and a = 1/2, mean over layers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, jvp
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import draw, make
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+    from rankfall.nets.network import Network
+
+TABLE = "evidence"
+NEEDS = "nothing"
+COST = {"seconds": 15}
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["causal"],
+    "mlp": ["none"],
+    "norm": ["layer"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["add"],
+    "sentinels": ["none"],
+}
+NAME = "layers_are_lazy_unless_branches_fall_as_depth"
+CURVED = "share of a branch's change that its derivative misses, by layers"
+MOVED = "change of a branch's output over its size, by layers"
+SCALINGS = {"1 / L": 1.0, "1 / sqrt(L)": 0.5}
+CHANGE = 0.2  # of the last state
+HALVINGS = 30
+Weights = list[dict[str, Tensor]]
+
+
+def lazy_branches(
+    context: Context,
+    *,
+    layers: list[int] | tuple[int, ...] = (4, 8, 16, 32, 64),
+    tokens: int = 12,
+    width: int = 32,
+    heads: int = 2,
+    seeds: int = 5,
+) -> Rows:
+    rows: Rows = []
+    init = {"name": "normal", "deviation": width**-0.5}
+    for seed in range(seeds):
+        x = draw([seed], 1, tokens, width, name=NAME)
+        wanted = draw([seed], 1, tokens, width, name=f"{NAME} wanted")
+        for line, power in SCALINGS.items():
+            for depth in layers:
+                fields = {
+                    "depth": depth,
+                    "width": width,
+                    "heads": heads,
+                    "mask": "causal",
+                    "residual": "add",
+                    "norm": "layer",
+                    "init": init,
+                }
+                network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
+                curved, moved = step(network, x, wanted, depth**-power)
+                rows.append(row(NAME, CURVED, line, depth, seed, curved))
+                rows.append(row(NAME, MOVED, line, depth, seed, moved))
+    return rows
+
+
+def step(network: Network, x: Tensor, wanted: Tensor, scale: float) -> tuple[float, float]:
+    start = [{name: value.detach() for name, value in weights_of(block)} for block in network.blocks]
+    learned: Weights = [{name: value.clone().requires_grad_() for name, value in layer.items()} for layer in start]
+    with torch.enable_grad():
+        loss = (states(network, learned, x, scale)[-1] - wanted).square().sum()
+        every = [value for layer in learned for value in layer.values()]
+        grads = iter(torch.autograd.grad(loss, every))
+    signs = [{name: -next(grads).sign() for name in layer} for layer in learned]
+    before = states(network, start, x, scale)
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        size = (low + high) / 2
+        after = states(network, moved_by(start, signs, size), x, scale)[-1]
+        far = float((after - before[-1]).norm() / before[-1].norm())
+        low, high = (size, high) if far < CHANGE else (low, size)
+    missed, changes = [], []
+    for block, old, sign, state in zip(network.blocks, start, signs, before, strict=False):
+        read = block.norm1(state)
+
+        def branch(
+            weights: dict[str, Tensor], attention: torch.nn.Module = block.attention, read: Tensor = read
+        ) -> Tensor:
+            return functional_call(attention, weights, (read,))  # type: ignore[no-any-return]
+
+        change = {name: size * value for name, value in sign.items()}
+        output, along = jvp(branch, (old,), (change,))[:2]
+        whole = branch({name: value + change[name] for name, value in old.items()}) - output
+        missed.append((whole - along).norm() / whole.norm())
+        changes.append(whole.norm() / output.norm())
+    return float(torch.stack(missed).mean()), float(torch.stack(changes).mean())
+
+
+def weights_of(block: torch.nn.Module) -> list[tuple[str, Tensor]]:
+    return [(name, value) for name, value in block.attention.named_parameters() if name.endswith("weight")]  # type: ignore[union-attr,operator]
+
+
+def moved_by(start: Weights, signs: Weights, size: float) -> Weights:
+    return [
+        {name: value + size * sign[name] for name, value in layer.items()}
+        for layer, sign in zip(start, signs, strict=True)
+    ]
+
+
+def states(network: Network, weights: Weights, x: Tensor, scale: float) -> list[Tensor]:
+    """What enters each block, and the last state."""
+    found = [x]
+    for block, own in zip(network.blocks, weights, strict=True):
+        found.append(found[-1] + scale * functional_call(block.attention, own, (block.norm1(found[-1]),)))
+    return found

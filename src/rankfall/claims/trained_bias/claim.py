@@ -1,0 +1,122 @@
+"""Who says it, and what decides it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rankfall.claims.early_tokens_at_birth.claim import DEFECTS, LINK, PAPER
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    band,
+    band_of,
+    compare,
+    of,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from rankfall.report.claim import Band
+
+GAP = "how much more often the first item's label is said than the middle one's, by layers"
+ENDS = "how much more often the first item's label is said than the last one's, by layers"
+RIGHT = "share of right labels, by layers"
+LEARNED = 0.5  # one label of eight is right by chance
+SETTING = (
+    "Causal attention of one head without positions, width 24, and an MLP on the query, trained for 600 steps of 64 texts of 8 "
+    "items and a query; items and their "
+    "labels are one token each and new in every text. The source has items and labels apart, 2048 kinds of items, width 64 and "
+    "100,000 steps, one network each."
+)
+
+
+def grows(read: Read) -> Decision:
+    rows = read("evidence")
+    layers = learned(rows, "no skips")
+    said = told(rows, "no skips")
+    if len(layers) < 2:
+        return Decision(UNDECIDED, said, wants="deeper networks without skips that learn the task")
+    change = changed(rows, "no skips", layers[0], layers[-1])
+    answer = compare(change, 0.0)
+    if answer == "undecided":
+        return Decision(UNDECIDED, said, **change.fields(), wants="more seeds")
+    if answer == "below":
+        return Decision(CONTRADICTED, said, **change.fields())
+    steps = [compare(changed(rows, "no skips", a, b), 0.0) for a, b in pairwise(layers)]
+    return Decision(IN_PART if "below" in steps else HOLDS, said, **change.fields())
+
+
+def turns(read: Read) -> Decision:
+    rows = read("evidence")
+    layers = learned(rows, "skips")
+    said = told(rows, "skips")
+    if len(layers) < 3:  # a step may rise or fall
+        return Decision(UNDECIDED, said, wants="deeper networks with skips that learn the task")
+    steps = [compare(changed(rows, "skips", a, b), 0.0) for a, b in pairwise(layers)]
+    number = changed(rows, "skips", layers[0], layers[-1]).fields()
+    if "below" in steps:
+        return Decision(HOLDS, said, **number)
+    if "undecided" in steps:
+        return Decision(UNDECIDED, said, **number, wants="more seeds: steps of the gap that are told from zero")
+    return Decision(CONTRADICTED, said, **number)
+
+
+def learned(rows: DataFrame, line: str) -> list[float]:
+    return [
+        x for x in sorted(set(of(rows, RIGHT, line).x)) if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
+    ]
+
+
+def changed(rows: DataFrame, line: str, low: float, high: float) -> Band:
+    before, after = (of(rows, GAP, line, x).value.to_numpy() for x in (low, high))
+    return band(after - before)
+
+
+def told(rows: DataFrame, line: str) -> str:
+    parts = [
+        f"{x:.0f}: {band_of(rows, GAP, line, x)}, to the last {band_of(rows, ENDS, line, x).mean:.2f}, right "
+        f"{band_of(rows, RIGHT, line, x).mean:.0%}"
+        for x in sorted(set(of(rows, GAP, line).x))
+    ]
+    return f"Gap of first to middle by layers, {line}: {'; '.join(parts)}."
+
+
+CLAIMS = (
+    Claim(
+        "trained_bias_grows_with_depth",
+        "Trained causal networks without skips favour the first item over the middle one the more, the deeper they are.",
+        PAPER,
+        LINK,
+        ("second-hand", "code"),
+        SETTING,
+        "It holds if the gap in the deepest network that has learned (more than half of the labels right, 1 to 3 layers) is larger "
+        "than in that of one layer and falls at no step, with whole intervals over seeds; in part if it falls at a step; "
+        "contradicted if the "
+        "deepest has a smaller one.",
+        grows,
+        defects=DEFECTS,
+        shown=GAP,
+        place=355,
+    ),
+    Claim(
+        "trained_bias_turns_with_skips",
+        "In trained causal networks with skips the bias to the first item does not grow steadily with depth.",
+        PAPER,
+        LINK,
+        ("second-hand", "code"),
+        SETTING,
+        "It holds if between networks with skips of 2, 4 and 8 layers that have learned the gap of first to middle falls at some "
+        "step, with the whole "
+        "interval over seeds; contradicted if every step rises.",
+        turns,
+        shown=GAP,
+        place=365,
+    ),
+)

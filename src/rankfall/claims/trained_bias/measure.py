@@ -1,0 +1,131 @@
+"""Networks that are shown items with labels, and then one of the items again, and say its label; trained with the item at every place.
+
+Asked with two items that are alike and have different labels, a network that favours no place says either label as often. A gap is how
+much more often it says that of the one than of the other. Attention of one head alone, causal, without positions, and an MLP that reads the
+query.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot
+
+from rankfall.claims.rows import row
+from rankfall.claims.untrained import make
+from rankfall.streams import stream
+
+if TYPE_CHECKING:
+    from rankfall.measure.context import Context, Rows
+
+TABLE = "evidence"
+NEEDS = "nothing"
+COST = {"seconds": 85}
+BUILDS = {
+    "attention": ["multihead"],
+    "block": ["attention"],
+    "embedding": ["linear"],
+    "head": ["regression"],
+    "init": ["normal"],
+    "mask": ["causal"],
+    "mlp": ["none"],
+    "norm": ["none"],
+    "normaliser": ["softmax"],
+    "position": ["none"],
+    "residual": ["none", "add"],
+    "sentinels": ["none"],
+}
+GROWS, TURNS = "trained_bias_grows_with_depth", "trained_bias_turns_with_skips"
+GAP = "how much more often the first item's label is said than the middle one's, by layers"
+ENDS = "how much more often the first item's label is said than the last one's, by layers"
+RIGHT = "share of right labels, by layers"
+LABELS, CONTENT, ITEMS = 8, 16, 8
+DEPTHS = {"no skips": (1, 2, 3), "skips": (2, 4, 8)}
+DEVIATIONS = {"none": 0.2, "add": 0.08}  # of weights: at larger ones deep networks with skips do not learn
+
+
+class Answerer(nn.Module):
+    """Attention, and an MLP that reads the last token."""
+
+    def __init__(self, seed: int, depth: int, residual: str, width: int) -> None:
+        super().__init__()
+        init = {"name": "normal", "deviation": DEVIATIONS[residual]}
+        fields = {"depth": depth, "width": width, "mask": "causal", "residual": residual, "init": init}
+        self.network = make([seed], ITEMS + 1, torch.float32, **fields).requires_grad_(True)  # type: ignore[arg-type]
+        self.inner, self.outer = nn.Linear(width, width), nn.Linear(width, LABELS)
+        rng = stream(seed, "claims", "trained_bias", "head")
+        with torch.no_grad():
+            for layer in (self.inner, self.outer):
+                layer.weight.copy_(torch.from_numpy(rng.normal(0, width**-0.5, tuple(layer.weight.shape))))
+                layer.bias.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(self.inner(self.network.run(x[None])[0, :, -1]).relu())  # type: ignore[no-any-return]
+
+
+def trained_bias(
+    context: Context,
+    *,
+    steps: int = 600,
+    samples: int = 64,
+    tested: int = 2048,
+    rate: float = 3e-3,
+    seeds: int = 4,
+    shallow: bool = False,
+) -> Rows:
+    """`shallow`: the smallest depths alone."""
+    rows: Rows = []
+    for seed in range(seeds):
+        for line, residual in (("no skips", "none"), ("skips", "add")):
+            for depth in DEPTHS[line][: 1 if shallow else None]:
+                answerer = Answerer(seed, depth, residual, CONTENT + LABELS)
+                train(answerer, seed, steps, samples, rate)
+                with torch.no_grad():
+                    x, labels, asked = texts(seed, -1, tested)
+                    right = float((answerer(x).argmax(-1) == labels[torch.arange(tested), asked]).float().mean())
+                    gap, ends = (gap_between(answerer, seed, tested, 0, other) for other in (ITEMS // 2, ITEMS - 1))
+                for claim in (GROWS, TURNS):
+                    for quantity, value in ((GAP, gap), (ENDS, ends), (RIGHT, right)):
+                        rows.append(row(claim, quantity, line, depth, seed, value))
+    return rows
+
+
+def train(answerer: Answerer, seed: int, steps: int, samples: int, rate: float) -> None:
+    optimiser = torch.optim.Adam(answerer.parameters(), lr=rate)
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = rate * (1 - step / steps)
+        x, labels, asked = texts(seed, step, samples)
+        loss = cross_entropy(answerer(x), labels[torch.arange(samples), asked])
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+
+def texts(seed: int, step: int, samples: int, same: tuple[int, int] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens (B, items + 1, D), labels (B, items), and which item is asked for (B,). `same`: two items that are alike and asked for, with
+    labels that differ."""
+    rng = stream(seed, "claims", "trained_bias", "texts", step)
+    contents = rng.normal(size=(samples, ITEMS, CONTENT))
+    labels = rng.integers(LABELS, size=(samples, ITEMS))
+    asked = rng.integers(ITEMS, size=samples)
+    if same is not None:
+        one, other = same
+        contents[:, other] = contents[:, one]
+        labels[:, other] = (labels[:, one] + rng.integers(1, LABELS, size=samples)) % LABELS
+        asked[:] = one
+    x = torch.zeros(samples, ITEMS + 1, CONTENT + LABELS)
+    known = torch.from_numpy(contents).float()
+    x[:, :ITEMS, :CONTENT] = known
+    x[:, :ITEMS, CONTENT:] = LABELS**0.5 * one_hot(torch.from_numpy(labels), LABELS)
+    x[:, ITEMS, :CONTENT] = known[torch.arange(samples), torch.from_numpy(asked)]
+    return x, torch.from_numpy(labels), torch.from_numpy(asked)
+
+
+def gap_between(answerer: Answerer, seed: int, samples: int, one: int, other: int) -> float:
+    x, labels, _ = texts(seed, -2, samples, (one, other))
+    said = answerer(x).argmax(-1)
+    first, second = ((said == labels[:, place]).float().mean() for place in (one, other))
+    return float(first - second)
