@@ -58,6 +58,12 @@ def test_one_architecture_wins_over_nobody() -> None:
     some = said(residual("a", 0.5, order=1.0), residual("b", 0.1, order=1.0), residual("c", 0.2))[FASTEST]
     assert "all 2 of 3 whose order is known have blocks of the same order (1: " in some and "fastest" not in some
     assert "Of these b is left with a residual of 0.100" in some
+    less = said(residual("a", 0.5, order=1.0), residual("b", 0.4, order=1.0), residual("c", 1e-9))[FASTEST]
+    assert (
+        "the order of the block is known of 2 of 3 alone, and one of the others is left with less: the residual is smallest in c"
+        in less
+    )
+    assert "fastest" not in less and "Of these" not in less
     same = said(*(residual(name, 0.5, 0.1, order=1.0) for name in "abc"))[FASTEST]
     assert "all 3 have blocks of the same order (1: " in same and "fastest" not in same
 
