@@ -78,7 +78,8 @@ def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[S
 
 def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
     headline, said = by_name("accuracy"), {"falls": [], "rises": []}  # type: ignore[var-annotated]
-    same, little = [], []  # in the percent that are written; and in all that the deviation allows
+    same: list[str] = []  # in the percent that are written
+    little: list[str] = []  # within the deviation
     for before, after in pairs:
         spread = max((one for one in (before.accuracy_deviation, after.accuracy_deviation) if one == one), default=0.0)
         change = abs(after.accuracy - before.accuracy)
