@@ -1,10 +1,12 @@
 """The figures of the identity study, drawn from tables made by hand: what lines show, and what captions count."""
 
+import itertools
 from typing import Any
 
 import pandas as pd
 import pytest
 from identity_rows import DEPTH, LEFT, cells, rates
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.figure import model_token_identity
@@ -28,6 +30,27 @@ def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> Non
     assert len(picture.figure.axes) == 4 * 4 + 1  # and what the colours of the maps mean
     naive = [one for one in picture.figure.axes[0].lines if len(one.get_xdata()) == DEPTH + 1]
     assert naive[0].get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
+
+
+def test_many_networks_stand_in_blocks_that_can_be_read() -> None:
+    """Thirteen beside each other had titles and numbers on each other."""
+    table = cells(rates)
+    one = table[table.architecture == "transformer"]
+    names = ["a" * 30, *(f"net{number}" for number in range(6))]
+    many = pd.concat([one.assign(architecture=name, key=name + one.key) for name in names])
+    with style.applied():
+        figure = token_identity(lambda name: many, training="init", candidates=["sentence"]).figure
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    renderer = canvas.get_renderer()
+    texts = [text for axes in figure.axes for text in (axes._left_title, axes.xaxis.label) if text.get_text()]  # type: ignore[attr-defined]
+    boxes = [text.get_window_extent(renderer) for text in texts]
+    assert sum(text.get_text().replace("\n", "") in names for text in texts) == 7
+    assert not [
+        (a.get_text(), b.get_text())
+        for (a, one), (b, other) in itertools.combinations(zip(texts, boxes), 2)
+        if one.overlaps(other)
+    ]
 
 
 def test_candidates_that_were_not_measured_are_refused() -> None:

@@ -100,3 +100,16 @@ def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> N
         module.probe(read, tokens=32)
     with pytest.raises(RankfallError, match="attentions gau"):
         module.probe(read, attentions=["gau"])
+
+
+def test_fewer_places_than_theory_allows_are_no_contradiction(read: Callable[[str], pd.DataFrame]) -> None:
+    """Theory bounds from above: where half of the weights are zero, it was said that six differ."""
+    table = read("probe")
+    words = ["fewer rows than theory allows"] * 2 + ["more rows than theory allows"]
+    some = table.assign(agreement=[*words, *table.agreement[3:]])
+    agree = int((some.agreement == "agree").sum())
+    said = module.probe(lambda name: some if name == "probe" else read(name)).caption
+    assert (
+        f"agree in {agree}, random weights tell fewer apart than theory allows in 2, more than it allows, which contradicts it, in 1."
+        in said
+    )

@@ -140,8 +140,8 @@ def test_a_panel_for_each_architecture_and_training_that_is_asked_for() -> None:
     both = pd.concat([table(0.9, [0.5, 0.7]), other])
     figure = paths(lambda name: both, architectures=["other", "net"]).figure
     assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == [
-        "other, converged, 1 layers",
-        "net, converged, 1 layers",
+        "other, converged, 1 layer",
+        "net, converged, 1 layer",
     ]
 
 

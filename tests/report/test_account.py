@@ -443,3 +443,29 @@ def test_values_that_a_model_lacks_are_counted_with_their_reason() -> None:
                           "value_reason": ["beyond float64", "", ""]}).convert_dtypes()  # fmt: skip
     assert lacking(table, "value", ["panel", "variant"]) == " Not drawn: 1 value of bert (SAN) (beyond float64)."
     assert lacking(table.iloc[1:], "value", ["panel", "variant"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("curves", "training"), ("extrapolation", "extrapolation"), ("attribution", "attribution")]
+)
+def test_of_networks_of_two_depths_the_deepest_are_drawn(name: str, source: str) -> None:
+    """After minutes of a run it said that they are two networks a seed."""
+    table = tables()[source].query("architecture == @WHOLE")
+    both = pd.concat([table, table.assign(depth=table.depth - 1, key="f" + table.key)])
+    datasets = pd.DataFrame({"task": "sorting", "split": "test", "length": [4]})
+    read = {**tables(), "datasets": datasets}
+    alone, deep = (components.load("figure", name)({**read, source: one}.__getitem__) for one in (table, both))
+    assert alone.numbers is not None and alone.numbers.equals(deep.numbers)
+    depth = table.depth.iloc[0] - 1
+    assert f"Not drawn: 3 networks of depth {depth} of {WHOLE} (another depth is drawn)" in deep.caption
+    assert "another depth" not in alone.caption
+
+
+def test_curves_are_of_networks_that_are_trained() -> None:
+    """Of as many untrained networks, whose training is first by the alphabet, it drew a point each."""
+    table = tables()["training"].query("architecture == @WHOLE")
+    none = table[table.epoch == table.epoch.min()].assign(training="a", epoch=0, key="n" + table.key)
+    read = {**tables(), "training": pd.concat([none, table])}
+    assert f"(training {table.training.iloc[0]})" in components.load("figure", "curves")(read.__getitem__).caption
+    read["training"] = none
+    assert "(training a)" in components.load("figure", "curves")(read.__getitem__).caption

@@ -58,6 +58,12 @@ def test_one_architecture_wins_over_nobody() -> None:
     some = said(residual("a", 0.5, order=1.0), residual("b", 0.1, order=1.0), residual("c", 0.2))[FASTEST]
     assert "all 2 of 3 whose order is known have blocks of the same order (1: " in some and "fastest" not in some
     assert "Of these b is left with a residual of 0.100" in some
+    less = said(residual("a", 0.5, order=1.0), residual("b", 0.4, order=1.0), residual("c", 1e-9))[FASTEST]
+    assert (
+        "the order of the block is known of 2 of 3 alone, and one of the others is left with less: the residual is smallest in c"
+        in less
+    )
+    assert "fastest" not in less and "Of these" not in less
     same = said(*(residual(name, 0.5, 0.1, order=1.0) for name in "abc"))[FASTEST]
     assert "all 3 have blocks of the same order (1: " in same and "fastest" not in same
 
@@ -221,39 +227,6 @@ def test_times_of_single_readings_that_are_near_tie() -> None:
     assert "fastest in a (8.0 ms) and slowest in b (11.0 ms)" in apart
 
 
-def test_depth_is_compared_where_nothing_else_differs() -> None:
-    def at(name: str, depth: int, value: float, more: str = "") -> dict[str, Any]:
-        one = row(name, depth=depth, accuracy=value, accuracy__deviation=0.01)
-        return one | {"setting": one["setting"] + more}
-
-    question = "What does depth do to accuracy?"
-    rows = [at("a", 2, 0.9), at("a", 6, 0.5), at("b", 2, 0.9), at("b", 6, 0.905), at("c", 6, 0.1)]
-    text = said(*rows)[question]
-    assert text == (
-        "At sorting, long: from depth 2 to 6 test accuracy falls from 90% ± 1% to 50% ± 1% in a; it changes by no more than its "
-        "deviation over seeds in b (3 seeds each). Not compared, without an accuracy at both depth 2 and 6: c."
-    )
-    assert question not in said(at("a", 2, 0.9, ", width 48"), at("a", 6, 0.5, ", width 64"))
-
-
-def test_what_depth_does_has_chance_beside_it_and_leaves_nobody_out_unsaid() -> None:
-    """It rose from 49.4% to 53.6%, below a guess; and of an architecture that was trained at one depth there was no word."""
-    rows = [
-        row(name, depth=depth, accuracy=value, accuracy__deviation=0.01, accuracy__chance=0.57)
-        for name, values in (("a", (0.494, 0.536)), ("b", (0.565, 0.9)), ("c", (0.8, 0.9)))
-        for depth, value in zip((2, 6), values)
-    ]
-    alone = [row("d", depth=6, accuracy=0.7), lost("e") | {"depth": 2, "setting": "sorting, long, depth 2"}]
-    question = "What does depth do to accuracy?"
-    text = said(*rows, *alone)[question]
-    assert text.endswith(
-        " The best guess that never sees an input has 57%; at depth 2 b is at that; at depth 2 a is below that; at depth 6 a is below "
-        "that. Not compared, without an accuracy at both depth 2 and 6: d and e."
-    )
-    better = said(*[row("c", depth=depth, accuracy=0.9, accuracy__chance=0.57) for depth in (2, 6)])[question]
-    assert better.endswith(" The best guess that never sees an input has 57%.")
-
-
 def test_a_tie_of_rounding_noise_is_said_to_be_one() -> None:
     """2e-11 and 1e-16 tied "within their deviation", which was that of rounding."""
     noise = (("a", 2e-11, 0.67), ("b", 1e-16, 1.0))
@@ -304,8 +277,6 @@ def test_every_architecture_without_a_number_has_its_own_reason() -> None:
 def test_what_reads_the_same_in_one_seed_has_no_deviation_over_seeds() -> None:
     rows = [row(name, residual_last=0.5) | {"block_order": 1.0, "residual_last_seeds": 1} for name in "ab"]
     assert "Of these a and b tie at the last layer (one seed)." in said(*rows)[FASTEST]
-    rows = [row("a", depth=depth, accuracy=0.5) | {"accuracy_seeds": 1} for depth in (2, 6)]
-    assert "test accuracy reads the same in a (1 seed each)." in said(*rows)["What does depth do to accuracy?"]
 
 
 def test_networks_that_were_not_trained_are_named_by_their_training() -> None:

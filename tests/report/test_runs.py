@@ -91,7 +91,7 @@ def test_the_code_that_differs_is_told_by_cells_of_one_specification() -> None:
 
 def test_a_missing_table_and_a_missing_run_are_said(tmp_path: Path) -> None:
     one, other = run(tmp_path / "a"), run(run(tmp_path / "b"), "orders")
-    assert "orders: 1 differences" in list(as_lines(compare_runs(one, other)))
+    assert "orders: 1 difference" in list(as_lines(compare_runs(one, other)))
     with pytest.raises(RankfallError, match="has no tables: name the folder of a run's results"):
         compare_runs(one, tmp_path / "none")
 
@@ -113,3 +113,30 @@ def test_a_store_of_another_version_is_left_as_it_is(tmp_path: Path, caplog: pyt
     assert cli.main(["compare", str(one), str(other)]) == 0
     assert foreign.read_bytes() == b"of another version" and not (one / "store" / "damaged").exists()
     assert not caplog.records
+
+
+def test_names_that_stand_for_other_cells_are_not_one_specification(tmp_path: Path) -> None:
+    """`sorting / soft` of 90 sequences and of 240 were compared as rows of the scorecard, as if an edit had changed them."""
+    score = {
+        "architecture": "SAN",
+        "variant": "",
+        "setting": "sorting, init, depth 2",
+        "task": "sorting",
+        "training": "init",
+        "depth": 2,
+    }
+    for name, options, last, seeds in (("a", 90, 0.5, 2), ("b", 240, 0.6, 2), ("c", 90, 0.7, 3)):
+        folder = tmp_path / name / "tables"
+        folder.mkdir(parents=True)
+        cells = [
+            ROW | {"key": f"{name}{seed}", "seed": seed, "depth": 2, "task_component": f"sorting(train={options})"}
+            for seed in range(seeds)
+        ]
+        pd.DataFrame(cells).to_parquet(folder / "cells.parquet")
+        pd.DataFrame([score | {"residual_last": last}]).to_parquet(folder / "scorecard.parquet")
+    other = compare_runs(tmp_path / "a", tmp_path / "b")["scorecard"]
+    assert [one.what.partition(",")[0] for one in other] == ["only in the first run", "only in the second run"]
+    (same,) = compare_runs(tmp_path / "a", tmp_path / "c")["scorecard"]
+    assert (same.column, same.rows, same.of) == ("residual_last", 1, 1) and "scorecard: 1 difference" in "\n".join(
+        as_lines({"scorecard": [same]})
+    )

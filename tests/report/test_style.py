@@ -14,7 +14,7 @@ from rankfall import components
 from rankfall.rank.paths.figure import paths
 from rankfall.report import style
 from rankfall.report.colours import FIXED, OTHERS, SERIES, colour, colours
-from rankfall.report.lines import lines, summary
+from rankfall.report.lines import LETTER, fitted, lines, summary
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
@@ -147,3 +147,19 @@ def test_figures_are_drawn_without_torch() -> None:
     )
     assert done.stdout.strip() == "False"
     assert paths.__module__ in names
+
+
+@pytest.mark.parametrize(
+    ("title", "lines"),
+    [
+        ("soft, short", 1),
+        ("softmax, converged, 6 layers", 2),
+        ("a label without a comma that is as long as a sentence, short", 4),
+        ("x" * 45 + ", short", 4),
+    ],
+)
+def test_a_title_has_as_many_lines_as_it_needs(title: str, lines: int) -> None:
+    """Of 36 panels titles lay on each other."""
+    found = fitted(title, 1.4).split("\n")
+    assert len(found) == lines and max(map(len, found)) * LETTER <= 1.4
+    assert "".join(found).replace(" ", "") == title.replace(" ", "")

@@ -4,6 +4,7 @@ says is what varies within a point."""
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import COLOURS
@@ -82,8 +83,15 @@ def lines(
     room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)  # inches for a title: without labels of the axis
     for names, panel in grid.axes_dict.items():
         title = ", ".join(label(name) for name in (names if isinstance(names, tuple) else (names,)))
-        panel.set_title(title.replace(", ", ",\n", 1) if len(title) * LETTER > room else title)
+        panel.set_title(fitted(title, room))
     return grid
+
+
+def fitted(title: str, room: float) -> str:
+    """A title on as many lines as fit into so many inches: the first part of several on a line of its own, and a long word broken."""
+    letters = max(4, int(room / LETTER))
+    pieces = title.replace(", ", ",\n", 1).split("\n") if len(title) > letters else [title]
+    return "\n".join(line for piece in pieces for line in wrap(piece, letters))
 
 
 def on(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
+from rankfall.report.labels import many
 from rankfall.report.schema import CELL_COLUMNS, schema, table_names
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ SPEC = tuple(
     column.name for column in CELL_COLUMNS if not column.provenance and column.name not in ("key", "status", "reason")
 )
 LABELS = ("task", "architecture", "training")
+CELLS = "specification of its cells"
 ENTRIES = 6  # of the grid that a line names
 
 
@@ -43,10 +45,7 @@ class Difference:
 def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
     """Table -> differences, empty where all common values are equal; relative differences up to `tolerance` are ignored."""
     first, second = _tables(one), _tables(other)
-    return {
-        name: list(_table_differences(name, first.get(name), second.get(name), tolerance))
-        for name in sorted({*first, *second})
-    }
+    return {name: list(_table_differences(name, first, second, tolerance)) for name in sorted({*first, *second})}
 
 
 def _tables(run: Path) -> dict[str, Path]:
@@ -56,13 +55,15 @@ def _tables(run: Path) -> dict[str, Path]:
     return found
 
 
-def _table_differences(name: str, one: Path | None, other: Path | None, tolerance: float) -> Iterator[Difference]:
+def _table_differences(
+    name: str, one: dict[str, Path], other: dict[str, Path], tolerance: float
+) -> Iterator[Difference]:
     import pandas as pd
 
-    if one is None or other is None:
-        yield Difference(name, "", 0, 0, f"only the {'second' if one is None else 'first'} run has this table")
+    if name not in one or name not in other:
+        yield Difference(name, "", 0, 0, f"only the {'second' if name not in one else 'first'} run has this table")
         return
-    first, second = pd.read_parquet(one), pd.read_parquet(other)
+    first, second = (_specified(pd.read_parquet(run[name]), run.get("cells")) for run in (one, other))
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     keys = _identity(name, first, second)
@@ -83,6 +84,25 @@ def _table_differences(name: str, one: Path | None, other: Path | None, toleranc
         if column in keys or column not in second or column in _provenance(name):
             continue
         yield from _column_differences(name, column, shared, keys, tolerance)
+
+
+def _specified(table: pd.DataFrame, cells: Path | None) -> pd.DataFrame:
+    """A table of architectures at settings, which are names, with what else the cells of each row are, but for seeds: names may stand for
+    another task or training in another run."""
+    import pandas as pd
+
+    if "setting" not in table or "key" in table or "architecture" not in table or cells is None:
+        return table
+    known = pd.read_parquet(cells)
+    by = [column for column in SPEC if column in table and column in known and column != "seed"]
+    rest = [column for column in SPEC if column in known and column not in (*by, "seed")]
+    if not by or not rest:
+        return table
+    words = known[rest].astype("string").fillna("").agg(", ".join, axis=1)
+    known = (
+        known.assign(**{CELLS: words}).groupby(by, dropna=False)[CELLS].agg(lambda found: "; ".join(sorted(set(found))))
+    )
+    return table.merge(known.reset_index(), on=by, how="left")
 
 
 def _column_differences(
@@ -134,7 +154,7 @@ def _identity(name: str, first: pd.DataFrame, second: pd.DataFrame) -> list[str]
     own = declared.key if declared else ()
     if "key" in first:
         own = (*SPEC, *own)
-    return [column for column in own if column in first and column in second]
+    return [column for column in (*own, CELLS) if column in first and column in second]
 
 
 def _provenance(name: str) -> set[str]:
@@ -148,7 +168,7 @@ def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None 
     for file, cells in (code or {}).items():
         yield f"code: {file} differs, for {cells} cell{'s' * (cells != 1)}"
     for table, differences in found.items():
-        yield f"{table}: {'equal' if not differences else f'{len(differences)} differences'}"
+        yield f"{table}: {'equal' if not differences else many(len(differences), 'difference')}"
         for one in differences:
             size = "" if one.largest is None else f", by up to {one.largest:.2g} relative"
             rows = f"{one.rows} of {one.of} rows differ{size}: " if one.of else f"{one.rows} rows: " if one.rows else ""

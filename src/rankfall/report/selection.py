@@ -81,6 +81,11 @@ def one_of(table: "DataFrame", figure: str, column: str, wanted: Any = None) -> 
     return table[table[column] == value], value
 
 
+def deepest(table: "DataFrame", by: list[str]) -> "DataFrame":
+    """Of each line the networks with most layers: a mean over depths is none over seeds."""
+    return table[table.depth == table.groupby(by).depth.transform("max")]
+
+
 def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":
     """The same table; an error if several networks have the same seed and values of `by`. Any field of an architecture may be an axis, and
     a mean over different networks would look like one over seeds.

@@ -146,3 +146,23 @@ def test_no_component_of_the_package_is_caught() -> None:
                 check_outside(kind, name, location.module, sources)
                 count += 1
     assert count > 100
+
+
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("@torch.compile", "torch.compile"),
+        ("@torch.compile(dynamic=True)", "torch.compile"),
+        ("fast = torch.compile(abs)\n", "torch.compile"),
+        ("from torch import compile as fast\n@fast", "torch.compile"),
+        ("@torch.jit.script", "torch.jit.script"),
+    ],
+)
+def test_a_component_that_pytorch_compiles_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, call: str
+) -> None:
+    """After eight sizes it was computed otherwise, and its cells failed for what the compiler replaces in torch."""
+    monkeypatch.chdir(tmp_path)
+    component(tmp_path, "lab_compiled", f"import torch\n{line}\ndef scaled(logits):\n    return logits.softmax(-1)\n")
+    said = refusal(config(NORMALISER, "lab_compiled:scaled"))
+    assert f"lab_compiled.py calls `{call}` in line" in said and "; leave it out: " in said and "\n" not in said

@@ -12,7 +12,7 @@ from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RE
 from rankfall.report.lines import below, labelled, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
+from rankfall.report.selection import among, asked, deepest, finished, one_a_seed, one_of, select
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -45,9 +45,10 @@ def attribution(
     trainings: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """A row of panels for each architecture and training, of the task that most cells have unless one is named."""
+    """A row of panels for each architecture and training, of the deepest networks, of the task that most cells have unless one is named."""
     table, task = one_of(finished(read("attribution"), "attribution", where), "attribution", "task", task)
     table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
+    table = deepest(table, ["architecture", "training"])
     one_a_seed(table, "attribution", ["architecture", "training"])
     known = account(
         asked(read("attribution"), where, task=task, architecture=architectures, training=trainings),

@@ -23,7 +23,7 @@ TABLE = "attribution"
 LIMITS = {"samples": (1, None)}
 COST = {"seconds": 1.0, "megabytes": 300.0}
 PARTS_OF_ATTENTION = ("weights", "contexts", "maps")
-NO_PARTS = "this attention has no weights, heads and values"
+NO_PARTS = "weights, heads and values are not all there, or are not all that the layer does"
 
 
 @torch.no_grad()

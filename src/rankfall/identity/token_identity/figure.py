@@ -8,7 +8,7 @@ from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.selection import among, asked, deepest, finished, one_a_seed, one_of
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -33,7 +33,7 @@ def token_identity(
     table, task = one_of(finished(read("token_identity"), "token_identity", where), "token_identity", "task", task)
     table, training = one_of(table, "token_identity", "training", training)
     table = among(table, "token_identity", "architecture", architectures)
-    table = table[table.depth == table.groupby("architecture").depth.transform("max")]
+    table = deepest(table, ["architecture"])
     one_a_seed(table, "token_identity", ["architecture"])
     there = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or there if name in there]

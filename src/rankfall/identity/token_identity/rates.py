@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
-from rankfall.report.lines import SHARE, below, labelled, on
+from rankfall.report.lines import SHARE, below, fitted, labelled, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, by_setting, say_ends
 from rankfall.report.selection import select
@@ -25,6 +25,7 @@ CANDIDATES = {
 }
 MAPS = {"naive": BLUE, "linear": ORANGE, "mlp": GREEN}
 DASHES = {"cosine": "", "l2": (3, 1.5)}
+ACROSS = 6  # panels beside each other, at most
 NUMBERS = ["network", "candidates", "distance", "map", "layer"]
 
 
@@ -34,26 +35,35 @@ def own(table: "DataFrame") -> "DataFrame":
 
 
 def panels(table: "DataFrame", networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> "Figure":
-    """`network` of the table says whose rows they are. `band`: what seaborn makes of the rows of one point, if not mean and deviation."""
+    """A column a network, in blocks one below the other where they are many. `network` of the table says whose rows they are. `band`: what
+    seaborn makes of the rows of one point, if not mean and deviation."""
     rows = len(candidates) + transfer
-    figure, axes = canvas(rows, len(networks), WIDTH, 1.45 * rows + 0.5 + 0.3 * transfer, sharey="row")
-    for column, network in enumerate(networks):
-        part = table[table.network == network]
-        for row, name in enumerate(candidates):
-            panel = axes[row][column]
+    blocks = -(-len(networks) // ACROSS)
+    across = -(-len(networks) // blocks)
+    figure, axes = canvas(rows * blocks, across, WIDTH, blocks * (1.45 * rows + 0.3 * transfer) + 0.5, sharey="row")
+    for place in range(blocks * across):
+        block, column = divmod(place, across)
+        own_axes = [line[column] for line in axes[block * rows : (block + 1) * rows]]
+        if place >= len(networks):
+            for panel in own_axes:
+                panel.set_axis_off()
+            continue
+        part = table[table.network == networks[place]]
+        for row, (name, panel) in enumerate(zip(candidates, own_axes)):
             rates(panel, own(part[part.candidates == name]), **band)
             panel.set(
                 ylim=(-0.03, 1.05),
-                title=label(network) if row == 0 else "",
+                title=fitted(label(networks[place]), WIDTH / (across + 1.6)) if row == 0 else "",
                 xlabel="layer" if row == rows - transfer - 1 else "",
             )
             panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
         if transfer:
-            between(axes[-1][column], part)
-    if transfer:
-        bar = figure.colorbar(axes[-1][0].collections[0], ax=axes[-1], label=f"rate:\n{DIRECTION}", pad=0.02)
+            between(own_axes[-1], part)
+            own_axes[-1].set_xlabel("used on layer" if across > 3 else "layer that it is used on")
+            own_axes[-1].set_ylabel("" if column else "layer that the\nlinear map is trained on")
+    for last in (axes[(block + 1) * rows - 1] for block in range(blocks if transfer else 0)):
+        bar = figure.colorbar(last[0].collections[0], ax=last, label=f"rate:\n{DIRECTION}", pad=0.02)
         bar.ax.tick_params(labelsize=6.5)
-        axes[-1][0].set_ylabel("layer that the\nlinear map is trained on")
     below(figure, labelled(axes[0], ("map", "distance")), 4)
     return figure
 

@@ -230,7 +230,10 @@ def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]], see
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
     agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
     undecided = len(measured) - agree - differ
-    apart = [f"differ in {differ}"] * bool(differ) + [f"theory is undecided in {undecided}"] * bool(undecided)
+    fewer, more = (int((measured.agreement == one).sum()) for one in DIFFER)
+    apart = [f"random weights tell fewer apart than theory allows in {fewer}"] * bool(fewer)
+    apart += [f"more than it allows, which contradicts it, in {more}"] * bool(more)
+    apart += [f"theory is undecided in {undecided}"] * bool(undecided)
     text = (
         f"Which attention tells places apart ({DIRECTION}). Of {many(len(measured), 'kind')} of attention, given {n} equal tokens in "
         f"{many(int(table.depth.iloc[0]), 'layer')}, {whole} can tell all places apart, {one} none, {len(measured) - whole - one} some; "

@@ -12,7 +12,7 @@ from rankfall.report.labels import join
 from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean, say_span
-from rankfall.report.selection import asked, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.selection import asked, deepest, finished, init_first, one_a_seed, one_of, select
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -40,7 +40,7 @@ def decomposition(
     whole = finished(read("decomposition"), "decomposition", where)
     table, task = one_of(whole, "decomposition", "task", task)
     table, architecture = one_of(table, "decomposition", "architecture", architecture)
-    table = table[table.depth == table.groupby("training").depth.transform("max")]
+    table = deepest(table, ["training"])
     one_a_seed(table, "decomposition", ["training"])
     paths = select(table, PATHS)
     long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")

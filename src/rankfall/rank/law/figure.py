@@ -13,7 +13,7 @@ from rankfall.report.labels import many
 from rankfall.report.lines import below, labelled, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import by_setting, say_extreme
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.selection import among, asked, deepest, finished, one_a_seed, one_of
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
 
@@ -41,7 +41,7 @@ def law(
     table, task = one_of(finished(read("law"), "law", where), "law", "task", task)
     table, training = one_of(table, "law", "training", training)
     table = among(table, "law", "architecture", architectures)
-    table = table[table.depth == table.groupby("architecture").depth.transform("max")]
+    table = deepest(table, ["architecture"])
     one_a_seed(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]

@@ -9,6 +9,7 @@ from rankfall.rank.paths.rows import LEAST
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE
+from rankfall.report.labels import many
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
@@ -89,7 +90,7 @@ def paths(
 
 def titled(architecture: str, training: str, depth: int) -> str:
     name = label(architecture) if architecture == training else f"{label(architecture)}, {label(training)}"
-    return f"{name}, {depth} layers"
+    return f"{name}, {many(depth, 'layer')}"
 
 
 def seeded(table: "DataFrame") -> "DataFrame":

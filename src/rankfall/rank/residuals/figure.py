@@ -12,7 +12,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
 from rankfall.report.lines import FLOOR, floored, legend_below, lines, summary
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.selection import among, asked, deepest, finished, init_first, one_a_seed, one_of, select
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def residuals(
         raise RankfallError(
             f"figure residuals: the table has no states' {quantity} by norm {norm!r} about centre {centre!r}"
         )
-    table = table[table.depth == table.groupby(["architecture", "training"]).depth.transform("max")]
+    table = deepest(table, ["architecture", "training"])
     one_a_seed(table, "residuals", ["architecture", "training"])
     by = ["training", "architecture", "layer"]
     known = account(whole, table, ["architecture", "training"], "value")

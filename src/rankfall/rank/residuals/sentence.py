@@ -32,12 +32,22 @@ def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
     if not len(known):
         return ""
     ordered = known[known.block_order.notna()]
-    if len(ordered):
-        first = ordered[ordered.block_order > ordered.block_order.max() - NEAR]
+    first = ordered[ordered.block_order > ordered.block_order.max() - NEAR] if len(ordered) else ordered
+    if len(ordered) and lower_without(known, first):
+        only = f"the order of the block is known of {len(ordered)} of {len(known)} alone, and one of the others is left with less"
+        said = f"{only}: {say_unordered(known, setting)}"
+    elif len(ordered):
         said = f"{say_first(first, len(ordered), len(known))} {say_smallest(first, setting)}".strip()
     else:
         said = f"no order of a block is known; {say_unordered(known, setting)}"
     return at(setting, settings) + said + say_kept(rows)
+
+
+def lower_without(known: DataFrame, first: DataFrame) -> bool:
+    """Whether a row without an order has a smaller residual than all that the highest order has: its own may be higher still."""
+    column = "log_residual" if known.log_residual.notna().all() else "residual_last"
+    rest = known[known.block_order.isna()][column].astype(float).min()
+    return bool(rest < first[column].astype(float).min())
 
 
 def say_first(first: DataFrame, ordered: int, known: int) -> str:

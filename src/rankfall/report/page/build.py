@@ -153,7 +153,9 @@ def lacking(lacks: Mapping[str, str]) -> str:
     """What the page would show if all had been made, and why it does not."""
     if not lacks:
         return ""
-    items = "; ".join(f"{html.escape(name)}: {html.escape(why)}" for name, why in lacks.items())
+    items = "; ".join(
+        f"{html.escape(name)}: {html.escape(why.removeprefix(f'{name}: '))}" for name, why in lacks.items()
+    )
     what = "1 table or figure" if len(lacks) == 1 else f"{len(lacks)} tables or figures"
     return f' <strong id="lacks">This page lacks {what} that could not be made. {items}.</strong>'
 

@@ -1,4 +1,5 @@
-"""What a file reads of the clock, the machine and the process, and random numbers that nobody seeded: found in its syntax tree, as text.
+"""What a file reads of the clock, the machine and the process, random numbers that nobody seeded, and compilers with a memory: found in
+its syntax tree, as text.
 
 None of it is in a key, so that one key would stand for several numbers. Names are followed through imports (`import time as t`,
 `from datetime import datetime`, `from time import *`) and through other names of these (`t = time`). What stands under
@@ -38,6 +39,8 @@ TYPES = frozenset({"Generator", "BitGenerator", "SystemRandom"})
 OF_GENERATOR = frozenset(
     f"torch.{name}" for name in ("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial")
 )
+# What compiles a function for the sizes that it meets, and no more after so many: its bits depend on what was computed before.
+COMPILES = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace"})
 STARRED = (
     READS
     | DRAWS
@@ -51,7 +54,7 @@ Meaning = Callable[[ast.expr], str | None]
 
 
 def outside(tree: ast.Module, meaning: Meaning) -> list[tuple[int, str, str]]:
-    """Line, name, and `reads` or `draws`, in order; `meaning` is the dotted name that an expression stands for."""
+    """Line, name, and `reads`, `draws` or `compiles`, in order; `meaning` is the dotted name that an expression stands for."""
     found = {
         (node.lineno, *one) for node in _imported(tree) if isinstance(node, ast.expr) and (one := _use(node, meaning))
     }
@@ -86,6 +89,8 @@ def _named(name: str) -> tuple[str, str] | None:
     inside = name.removeprefix(f"{module}.").partition(".")[0]
     if name in READS or module in READ_MODULES:
         return name, "reads"
+    if name in COMPILES:
+        return name, "compiles"
     if name in DRAWS or (module in DRAW_MODULES and inside not in OF_SEED | TYPES):
         return name, "draws"
     return None
@@ -117,5 +122,8 @@ def told(uses: Sequence[tuple[int, str, str]]) -> tuple[str, str]:
             what,
             "draw from the generator or stream that it is given, or from `numpy.random.default_rng(seed)` with a seed that is an option",
         )
+    if how == "compiles":
+        what = f"calls `{name}` in line {line}: it compiles a few sizes and rounds others otherwise, so that numbers depend on those before"
+        return what, "leave it out: a training step is traced and run by one engine, however the function is written"
     what = f"reads `{name}` in line {line}: the clock, machine or process, which no key holds: one key would stand for several numbers"
     return what, "make what it needs an option, which is part of the key"

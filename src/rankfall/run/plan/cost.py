@@ -35,6 +35,11 @@ JOBS = {
     "page": 10.0,
 }
 CELL = 0.25  # seconds of a cell, for a measure whose file says no COST
+USUAL, LEAST = (
+    3e8,
+    0.1,
+)  # operations of a pass over the test set of a cell that a measure's COST is about; its share in the smallest
+TRACE = 0.8  # seconds of a group of cells that the machine trains, before its first step
 BEGIN = 5.0  # seconds of a run before its first job: Snakemake and the plan
 RANGE = (0.6, 1.5)
 
@@ -75,6 +80,13 @@ def step_seconds(architecture: Architecture, batch: int, length: int, engine: st
     a = architecture
     calls = a.depth * CALL[engine] * (1 if a.mlp.name == "none" else 2)
     return calls + step_operations(a, batch, length) / RATE[engine]
+
+
+def measured_seconds(seconds: float, task: Task, architecture: Architecture) -> float:
+    """Of one cell, by a measure that says what cells of the usual size take, and no more than it says."""
+    samples, length = sizes(task)
+    passed = step_operations(architecture, _size(task, "test", samples), length) / 3
+    return seconds * min(1.0, LEAST + passed / USUAL)
 
 
 def step_operations(architecture: Architecture, batch: int, length: int) -> float:

@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from rankfall.run.plan.build import CELL_TABLES, Plan
-from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE
+from rankfall.run.plan.cell import Cell
+from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE, TRACE, measured_seconds
+from rankfall.run.plan.engines import MACHINE
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.standing import Standing
 
@@ -13,14 +15,24 @@ Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
 
 def estimates(plan: Plan, standing: Standing, outputs: Outputs, scale: float = 1.0) -> dict[str, Estimate]:
     """First file that a job makes -> its estimate; of the jobs that have something to make. `scale`: of the time of training."""
-    found = {}
+    found: dict[str, Estimate] = {}
+    known: dict[tuple[float, int, int], float] = {}
+
+    def look(said: float, cell: Cell) -> float:
+        ident = said, id(cell.task), id(cell.architecture)
+        if ident not in known:
+            known[ident] = measured_seconds(said, cell.task, cell.architecture)
+        return known[ident]
+
     for job in sorted(standing.computing):
         if job.measure:
             cells, measure = plan.measured_cells(job.measure, *job.place), plan.measure(job.measure)
-            seconds, rule = len(cells) * measure.cost.get("seconds", CELL), "measure"
+            said, rule = measure.cost.get("seconds"), "measure"
+            seconds = len(cells) * CELL if said is None else sum(look(said, cell) for cell in cells)
         else:
             cells, rule = plan.shard(*job.place), "train"
-            seconds = scale * sum(cell.cost.seconds for cell in cells)
+            traced = {cell.group for cell in cells if cell.engine == MACHINE and cell.training.epochs}
+            seconds = scale * sum(cell.cost.seconds for cell in cells) + TRACE * len(traced)
         found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))
     wanted = standing.stale.keys() | set(standing.missing)
     free = [measure for measure in plan.measures.values() if measure.needs != "cells"]

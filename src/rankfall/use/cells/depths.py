@@ -77,19 +77,23 @@ def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[S
 
 
 def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
-    headline, said, same = by_name("accuracy"), {"falls": [], "rises": []}, []  # type: ignore[var-annotated]
+    headline, said = by_name("accuracy"), {"falls": [], "rises": []}  # type: ignore[var-annotated]
+    same: list[str] = []  # in the percent that are written
+    little: list[str] = []  # within the deviation
     for before, after in pairs:
         spread = max((one for one in (before.accuracy_deviation, after.accuracy_deviation) if one == one), default=0.0)
-        if abs(after.accuracy - before.accuracy) <= spread or percent(after.accuracy) == percent(before.accuracy):
-            same.append(name(before))
+        change = abs(after.accuracy - before.accuracy)
+        if change <= spread or percent(after.accuracy) == percent(before.accuracy):
+            (little if 0 < spread >= change else same).append(name(before))
             continue
         moves = "falls" if after.accuracy < before.accuracy else "rises"
         values = (write_number(row, headline, percent) for row in (before, after))
         said[moves].append(f"{' to '.join(values)} in {name(before)}")
     parts = [f"{moves} from {join(each)}" for moves, each in said.items() if each]
     counts = sorted({int(row.accuracy_seeds) for pair in pairs for row in pair})
+    if little:
+        parts.append(f"changes by no more than its deviation over seeds in {join(little)}")
     if same:
-        little = "reads the same" if counts == [1] else "changes by no more than its deviation over seeds"
-        parts.append(f"{little} in {join(same)}")
+        parts.append(f"reads the same in {join(same)}")
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{'; it '.join(parts)} ({seeds} seed{'s' * (counts != [1])} each)"

@@ -12,7 +12,7 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import asked, finished, one_a_seed, one_of
+from rankfall.report.selection import asked, deepest, finished, one_a_seed, one_of
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -32,9 +32,12 @@ def curves(
     panels: dict[str, Any] = {},
     where: dict[str, Any] = {},
 ) -> Picture:
-    """`panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that most cells have.
-    `where`: only these cells, by any column."""
+    """The deepest networks. `panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that
+    most cells have. `where`: only these cells, by any column."""
     table, task = one_of(finished(read("training"), "curves", where), "curves", "task", task)
+    trained = table[table.groupby("training").epoch.transform("max") > 0]
+    if training is None and len(trained):
+        table = trained
     table, training = one_of(table, "curves", "training", training)
     shown = panels_of(table, "curves", panels)
     there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
@@ -42,6 +45,7 @@ def curves(
     table = table[(table.split == split) & (table.metric == metric)]
     if table.empty:
         raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
+    table = deepest(table, ["architecture"])
     one_a_seed(table, "curves", ["architecture"])
     cells = read("cells")
     guesses = chances(table, cells) if metric == "accuracy" else []
