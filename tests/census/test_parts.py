@@ -104,7 +104,7 @@ def test_a_norm_between_leaves_no_factor_and_ratios_are_those_of_the_branch() ->
     behind = stacked(place="behind", norm=nn.RMSNorm)
     found = scales(behind, behind.flows[0])
     with torch.no_grad():
-        x = behind.model.embed(behind.arguments.args[0])
+        x = behind.model.get_submodule("embed")(behind.arguments.args[0])
     assert found.mixing[0] == pytest.approx(
         1 / float(x.pow(2).mean().sqrt()), rel=1e-3
     )  # a normed branch has mean square 1

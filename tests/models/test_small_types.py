@@ -66,3 +66,16 @@ def test_features_are_fitted_and_what_is_lacking_is_added() -> None:
 
     inputs = example_inputs(Wants(24), Nothing())
     assert inputs["input_features"].shape[1] == 24 and sorted(inputs) == ["attention_mask", "input_features"]
+
+
+def test_where_a_whole_runs_on_nothing_its_largest_part_that_runs_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def picky(model: nn.Module, config: Any, **options: Any) -> Any:
+        if type(model).__name__ in ("CLIPModel", "CLIPVisionModel"):
+            raise RankfallError("runs on none of the inputs that were tried")
+        return example_inputs(model, config, **options)
+
+    monkeypatch.setattr("rankfall.check.library.example_inputs", picky)
+    monkeypatch.setattr("rankfall.check.library.mended", lambda *how: [])
+    model, config, inputs = small_example("clip", {}, 0)
+    assert type(model).__name__ == "CLIPTextModel" and type(config).__name__ == "CLIPTextConfig"
+    assert list(inputs) == ["input_ids"]

@@ -25,7 +25,13 @@ def rows(
     }  # fmt: skip
     return [
         about
-        | {"layer": layer, "residual": value, "floor": 1e-15, "norm_of_state": 2.0**layer, "residual_san": value / 100}
+        | {
+            "layer": layer,
+            "residual": value,
+            "floor": 1e-15,
+            "norm_of_state": 2.0**layer,
+            "residual_san": None if value is None else value / 100,
+        }
         | ({"order": float(layer)} if layer else {})
         | more
         for layer, value in enumerate(residuals)
@@ -60,6 +66,10 @@ def test_a_type_has_one_row_of_the_stream_with_the_most_layers() -> None:
     assert a["norm_growth"] == 4.0 and (a["order"], a["order_least"], a["order_most"]) == (1.5, 1.0, 2.0)
     assert a["residual_san"] == pytest.approx(0.002)
     assert found["t5"]["stream"] == "encoder" and found["t5"]["kept"] == pytest.approx(0.6)
+    nothing = types_of(frame("census_layers", rows("n", "", [0.5, None])))[0]  # type: ignore[list-item]
+    assert nothing["kept"] is None and nothing["reasons"] == "residual_last: the state is not finite, or zero"
+    equal = types_of(frame("census_layers", rows("n", "", [0.0, 0.0])))[0]
+    assert equal["kept"] is None and "tokens are equal" in equal["reasons"]
     assert found["x"]["reason"] == "two answers" and found["x"].get("kept") is None
     conform("census", types_of(layers()))  # it is a table as declared
 

@@ -26,7 +26,19 @@ def one_of(streams: Mapping[str, list[Row]], shared: Sequence[str]) -> dict[str,
     chosen = min(streams.items(), key=lambda one: (-len(one[1]), one[0]))[1]
     layers = sorted(chosen, key=lambda row: -1 if row["layer"] is None else row["layer"])
     about = {name: layers[0][name] for name in shared}
-    return about | (numbers(layers) if layers[0]["layer"] is not None else {})
+    if layers[0]["layer"] is None:
+        return about
+    return about | numbers(layers) | {"reasons": "; ".join(filter(None, [layers[0]["reasons"], *lost(layers)]))}
+
+
+def lost(layers: Sequence[Row]) -> list[str]:
+    """Why the first or the last state has no residual, or no share is kept."""
+    found = [
+        f"residual_{name}: the state is not finite, or zero"
+        for name, row in (("first", layers[0]), ("last", layers[-1]))
+        if row["residual"] is None
+    ]
+    return found + ["kept: tokens are equal in the first state"] * (layers[0]["residual"] == 0)
 
 
 def numbers(layers: Sequence[Row]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 
 SLACK = 4  # times the seconds of a processor that may pass on the clock
 TIME, MEMORY = "time", "memory"
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,12 @@ def limited(
         child = os.fork()
         if child == 0:
             answer(Path(file.name), function, arguments, seconds, int(gigabytes * 2**30), escape)
-        _, status, used = os.wait4(child, 0)
+        try:
+            _, status, used = os.wait4(child, 0)
+        except BaseException:  # this process is told to end
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise
         text = Path(file.name).read_text()
     cost = round(used.ru_utime + used.ru_stime, 2), used.ru_maxrss // 1024
     if not text:
@@ -67,8 +73,12 @@ def answer(
 ) -> None:
     """In the fork: compute, write what came of it, and end."""
     try:
-        for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGXCPU):
+        for number in (signal.SIGALRM, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
+        for (
+            number
+        ) in STOPS:  # sent to a whole group: the caller decides, or a type would have a row that says it was killed
+            signal.signal(number, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         signal.alarm(SLACK * seconds)

@@ -33,6 +33,7 @@ FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
 def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     """The rows of a type: one a layer of each of its streams; a single one where it is not measured."""
     import transformers
+    from transformers import CONFIG_MAPPING
 
     from rankfall.check.library import small_example
     from rankfall.models.families.classes import NoModel
@@ -41,7 +42,7 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     torch.set_num_threads(1)
     about = {"type": kind, "stream": "", **origin(kind)}
     try:
-        model, _, inputs = small_example(kind, {}, seed, tokens, layers)
+        model, config, inputs = small_example(kind, {}, seed, tokens, layers)
     except NoModel as error:
         return [about | unmeasured(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
@@ -53,7 +54,11 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
         "inputs": kinds_of_inputs(inputs),
         "parameters": sum(one.numel() for one in model.parameters()),
     }
-    return [about | row for row in measured(kind, model, inputs)]
+    rows = measured(kind, model, inputs)
+    if not isinstance(config, CONFIG_MAPPING[kind]):
+        part = f"the whole runs on none of the inputs that were tried: its part {type(model).__name__}"
+        rows = [row | {"reason": "; ".join(filter(None, (part, row["reason"])))} for row in rows]
+    return [about | row for row in rows]
 
 
 def origin(kind: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rankfall.models.source import MINILM, ModelSource
 from rankfall.models.weights import prepare_config, pretrained
 
 FEW = 100_000_000  # of a model at its own size that stands in for a small one
+MOST_PARTS = 6
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
 
@@ -29,8 +30,10 @@ def of_library(
     """The model, inputs and a name for it."""
     if small:
         say(f"builds {name} at small size, with weights drawn by the library")
-        model, config = small_model(name, settings, seed)
-        return model, example_inputs(model, config, tokens=length, seed=seed), f"{name} (small)"
+        model, config, inputs = small_example(name, settings, seed, length)
+        if not isinstance(config, type(small_config(name))):
+            say(f"the whole runs on none of the inputs that were tried: measures its part {type(model).__name__}")
+        return model, inputs, f"{name} (small)"
     local = name in MINILM or Path(name).expanduser().is_dir()
     source = ModelSource(name, "pretrained" if local else "init", config=settings)
     config = read_config(source)
@@ -51,7 +54,7 @@ def small_model(kind: str, settings: dict[str, Any], seed: int) -> tuple[nn.Modu
 def small_example(
     kind: str, settings: dict[str, Any], seed: int, tokens: int = 16, depth: int = LAYERS
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
-    """A model type at small size, its configuration, and inputs on which it runs."""
+    """A model type at small size, its configuration, and inputs on which it runs. Where the whole runs on none, a part of it that does."""
     try:
         return running_example(kind, small_config(kind, depth, **settings), seed, tokens)
     except Exception as error:  # whatever the library raises
@@ -63,6 +66,9 @@ def small_example(
             return running_example(kind, configured(kind, {**values, **settings}), seed, tokens, thorough=False)
         except Exception:  # the first error is the one that tells
             continue
+    part = running_part(kind, depth, settings, seed, tokens)
+    if part is not None:
+        return part
     known = isinstance(first, RankfallError)
     line = str(first) if known else f"model type {kind!r} cannot be made small: {told(first)}"
     return of_few_layers(kind, settings, seed, tokens, RankfallError(line))
@@ -74,6 +80,29 @@ def running_example(
     """A model of a configuration, and inputs on which it runs."""
     model = built(kind, config, seed, FEW)
     return model, config, example_inputs(model, config, tokens=tokens, seed=seed, thorough=thorough)
+
+
+def running_part(
+    kind: str, depth: int, settings: dict[str, Any], seed: int, tokens: int
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
+    """The largest part of a small model that is a model of the library by itself and runs, where the whole takes what cannot be drawn."""
+    from transformers import PreTrainedModel
+
+    try:
+        whole = built(kind, small_config(kind, depth, **settings), seed, FEW)
+    except Exception:  # whatever the library raises
+        return None
+    parts = [one for one in whole.modules() if isinstance(one, PreTrainedModel) and one is not whole]
+    home = type(whole).__module__.rpartition(".")[0]  # of its own folder before those of other types, the largest first
+    parts.sort(
+        key=lambda one: (not type(one).__module__.startswith(home), -sum(weight.numel() for weight in one.parameters()))
+    )
+    for one in parts[:MOST_PARTS]:
+        try:
+            return one, one.config, example_inputs(one, one.config, tokens=tokens, seed=seed, thorough=False)
+        except RankfallError:
+            continue
+    return None
 
 
 def absent(error: BaseException) -> bool:
@@ -96,7 +125,7 @@ def of_few_layers(
         }
         config = CONFIG_MAPPING[kind](**{**layers, **settings})
         model = built(kind, config, seed, FEW)
-        inputs = example_inputs(model, config, tokens=tokens, seed=seed)
+        inputs = example_inputs(model, config, tokens=tokens, seed=seed, thorough=False)
     except Exception:  # whatever the library raises
         raise before from None
     return model, config, inputs

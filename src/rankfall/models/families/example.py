@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rankfall.errors import RankfallError, told
+from rankfall.models.families.drawn import (
+    GRID,
+    SAMPLES,
+    Inputs,
+    clips,
+    drawn_tokens,
+    in_rows,
+    patches,
+    pictures,
+    played,
+    series,
+    sounds,
+    squares,
+    states,
+)  # fmt: skip
+from rankfall.models.families.fitted import fitted, guessed
 
-SAMPLES, GRID, FRAMES = 2, 4, 64
-Inputs = dict[str, Tensor]
 FAILURES = (
     RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, KeyError, AssertionError, ImportError,
     ZeroDivisionError, NameError,
 )  # fmt: skip
-# what is given and what is wanted of the last axis, or of the second
-MISFITS = (
-    (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<given>\d+) and (?P<wanted>\d+)x\d+\)"), -1),
-    (
-        re.compile(
-            r"expected input with shape \[\*, (?P<wanted>\d+)\], but got input of size\s*\[(?:\d+, )*(?P<given>\d+)\]"
-        ),
-        -1,
-    ),
-    (re.compile(r"expected input\[\d+, (?P<given>\d+)[\d, ]*\] to have (?P<wanted>\d+) channels"), 1),
-)
 GIVEN = (
     "input_values", "input_features", "audio_values", "audio_mel", "hidden_states", "inputs_embeds", "inputs", "context", "patch_embeds",
 )  # fmt: skip
@@ -77,20 +79,6 @@ def running(
     return None
 
 
-def fitted(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | None:
-    """The same with as many features as a map has just said that it takes."""
-    for pattern, axis in MISFITS:
-        found = pattern.search(error)
-        if found is None:
-            continue
-        for name, value in inputs.items():
-            if value.is_floating_point() and value.dim() > 1 and value.shape[axis] == int(found["given"]):
-                shape = list(value.shape)
-                shape[axis] = int(found["wanted"])
-                return {**inputs, name: torch.randn(shape, generator=generator)}
-    return None
-
-
 def with_one_more(
     tried: list[Inputs], accepted: Any, config: Any, tokens: int, generator: torch.Generator
 ) -> Iterator[Inputs]:
@@ -106,29 +94,6 @@ def with_one_more(
             yield {**inputs, name: value}
         if len(more) > 1 and "inputs_embeds" not in more:
             yield {**inputs, **more}
-
-
-def guessed(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
-    """An input by its name, that fits what is given; None for what its name does not say."""
-    length = next((value.shape[1] for value in inputs.values() if value.dim() == 2), tokens)
-    frames = next((value.shape[-1] for value in inputs.values() if value.dim() == 3), length)
-    if "mask" in name and "bool" not in name:
-        return torch.ones(SAMPLES, frames if "feature" in name or "audio" in name else length, dtype=torch.long)
-    if name.endswith("input_ids"):
-        return drawn_tokens(config, length, generator)
-    if name in ("encoder_hidden_states", "patch_embeds", "inputs_embeds", "context", "hidden_states"):
-        return states(config, length, generator)
-    if name.endswith(("token_type_ids", "position_ids")):
-        return torch.zeros(SAMPLES, length, dtype=torch.long)
-    if name in ("lang_ids", "language_ids", "freq", "speaker_ids", "num_delay_tokens"):
-        return torch.zeros(SAMPLES, dtype=torch.long)
-    if name.endswith("input_values"):
-        return torch.randn(SAMPLES, length, 80, generator=generator)
-    if name == "past_values_padding":
-        return torch.zeros(SAMPLES, length)
-    if name == "bbox":
-        return torch.randint(0, 20, (SAMPLES, length, 4), generator=generator).sort(-1).values
-    return None
 
 
 def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:
@@ -192,130 +157,6 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
         yield {"query_embeds": states(config, tokens, generator)}
     if "returns_to_go" in accepted:
         yield played(config, generator)
-
-
-def drawn_tokens(config: Any, tokens: int, generator: torch.Generator) -> Tensor:
-    """Numbers of tokens that mean nothing special."""
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    special = {value for key, value in vars(text).items() if key.endswith("token_id") and isinstance(value, int)}
-    special |= {value for key, value in vars(config).items() if "token" in key and isinstance(value, int)}
-    size = int(getattr(text, "vocab_size", None) or getattr(config, "vocab_size", None) or 100)
-    allowed = torch.tensor([one for one in range(3, size) if one not in special] or [1])
-    return allowed[torch.randint(len(allowed), (SAMPLES, tokens), generator=generator)]
-
-
-def pictures(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
-    part = getattr(config, "vision_config", None) or config
-    sides = getattr(part, "image_size", None) or getattr(config, "image_size", None) or 64
-    sides = list(sides.values()) if isinstance(sides, dict) else sides
-    height, width = (sides, sides) if isinstance(sides, int) else (sides[0], sides[-1])
-    channels = getattr(part, "num_channels", None) or getattr(part, "in_channels", None) or 3
-    yield torch.randn(SAMPLES, channels, height, width, generator=generator)
-    for side in {64, 128} - {height}:
-        yield torch.randn(SAMPLES, 3, side, side, generator=generator)
-
-
-def clips(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
-    """Pictures one after the other, as many as the configuration names."""
-    part = getattr(config, "vision_config", None) or config
-    names = ("num_frames", "frames_per_clip", "num_image_frames")
-    counts = [int(value) for name in names if isinstance(value := getattr(part, name, None), int)]
-    for picture in islice(pictures(config, generator), 1):
-        for count in dict.fromkeys([*counts, 2, 4, 8]):
-            yield picture.unsqueeze(1).expand(-1, count, -1, -1, -1).contiguous()
-
-
-def patches(config: Any, generator: torch.Generator) -> Tensor:
-    """Patches of pictures, one after the other, as models that take pictures of all sizes read them: 4 x 4 a picture."""
-    sizes = vars(config)
-    channels = next((one for key in ("in_channels", "num_channels", "in_chans") if (one := whole(sizes.get(key)))), 3)
-    side, frames = whole(sizes.get("patch_size")) or 8, whole(sizes.get("temporal_patch_size")) or 1
-    return torch.randn(SAMPLES * GRID * GRID, channels * frames * side * side, generator=generator)
-
-
-def whole(value: Any) -> int | None:
-    """A number, or the first of a list of them."""
-    first = value[0] if isinstance(value, list | tuple) and value else value
-    return first if isinstance(first, int) else None
-
-
-def squares(config: Any, generator: torch.Generator) -> Tensor:
-    """The same patches as small pictures."""
-    flat = patches(config, generator)
-    side = whole(vars(config).get("patch_size")) or 8
-    return flat.view(len(flat), -1, side, side)
-
-
-def in_rows(config: Any, generator: torch.Generator) -> Inputs:
-    """Patches in rows of a sample each, with the shape of the pictures that they are of."""
-    part = getattr(config, "vision_config", None) or config
-    return {
-        "pixel_values": patches(part, generator).view(SAMPLES, GRID * GRID, -1),
-        "pixel_attention_mask": torch.ones(SAMPLES, GRID * GRID, dtype=torch.long),
-        "spatial_shapes": torch.tensor([[GRID, GRID]] * SAMPLES),
-    }
-
-
-def width_of(config: Any) -> int:
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    return int(getattr(text, "hidden_size", None) or getattr(text, "d_model", None) or 32)
-
-
-def states(config: Any, tokens: int, generator: torch.Generator) -> Tensor:
-    return torch.randn(SAMPLES, tokens, width_of(config), generator=generator)
-
-
-def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tensor]:
-    """Sound as samples, and as bands by time or time by bands."""
-    names = ("num_mel_bins", "input_feat_per_channel", "feature_size", "input_dim", "n_mels")
-    parts = [config, *(getattr(config, one, None) for one in ("audio_config", "encoder_config"))]
-    bands = next((int(value) for part in parts for key in names if (value := getattr(part, key, None))), 80)
-    if name != "input_features":
-        for length in (6400, 9600):
-            yield torch.randn(SAMPLES, length, generator=generator)
-            yield torch.randn(SAMPLES, 1, length, generator=generator)
-        yield torch.randn(SAMPLES, int(getattr(config, "max_length", 0) or FRAMES), bands, generator=generator)
-    frames = 2 * int(getattr(config, "max_source_positions", 0) or FRAMES // 2)
-    yield torch.randn(SAMPLES, bands, frames, generator=generator)
-    yield torch.randn(SAMPLES, FRAMES, bands, generator=generator)
-    yield torch.randn(SAMPLES, 1, FRAMES, bands, generator=generator)
-
-
-def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[Inputs]:
-    """Series of numbers, with what is known of their times."""
-    length, ahead = (
-        int(getattr(config, "context_length", None) or 32),
-        int(getattr(config, "prediction_length", None) or 8),
-    )
-    yield {
-        "past_values": torch.randn(
-            SAMPLES, length, int(getattr(config, "num_input_channels", 1) or 1), generator=generator
-        )
-    }
-    yield {"past_values": torch.randn(SAMPLES, length, generator=generator)}
-    longer = length + max(getattr(config, "lags_sequence", None) or [0])
-    features = int(getattr(config, "num_time_features", 0) or 0)
-    given = {
-        "past_values": torch.randn(SAMPLES, longer, generator=generator),
-        "past_time_features": torch.randn(SAMPLES, longer, features, generator=generator),
-        "past_observed_mask": torch.ones(SAMPLES, longer),
-        "future_values": torch.randn(SAMPLES, ahead, generator=generator),
-        "future_time_features": torch.randn(SAMPLES, ahead, features, generator=generator),
-    }
-    yield {name: value for name, value in given.items() if name in accepted}
-
-
-def played(config: Any, generator: torch.Generator) -> Inputs:
-    """A game: states, actions and what they brought."""
-    steps = 6
-    return {
-        "states": torch.randn(SAMPLES, steps, config.state_dim, generator=generator),
-        "actions": torch.randn(SAMPLES, steps, config.act_dim, generator=generator),
-        "rewards": torch.randn(SAMPLES, steps, 1, generator=generator),
-        "returns_to_go": torch.randn(SAMPLES, steps, 1, generator=generator),
-        "timesteps": torch.arange(steps).expand(SAMPLES, -1),
-        "attention_mask": torch.ones(SAMPLES, steps, dtype=torch.long),
-    }
 
 
 def completed(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Inputs:

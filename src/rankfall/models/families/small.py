@@ -136,6 +136,13 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return listed(key, list(value), sizes, plain)
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
+    if (
+        isinstance(value, dict) and value and all(str(one).isdigit() for one in value)
+    ):  # what single layers have of their own
+        inner = {one: part for one, part in value.items() if int(one) < sizes.depth and isinstance(part, dict)}
+        return {
+            one: {name: shrunk(name, v, sizes, plain) or v for name, v in part.items()} for one, part in inner.items()
+        }
     if isinstance(value, dict) and "mrope_section" in value:
         rotated = HEAD // 2 * float(value.get("partial_rotary_factor") or 1)
         return {**value, "mrope_section": [2, 1, 1] if rotated == HEAD // 2 else [1, 1, 0]}
@@ -143,6 +150,8 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
 
 
 def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
+    if key == "num_time_features":
+        return max(value, 1)
     if value <= 0:
         return None
     if re.search(r"(key_value_heads|kv_heads|head_kv|num_kv$|query_groups|multi_query_group_num)", key):

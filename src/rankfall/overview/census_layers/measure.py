@@ -23,7 +23,7 @@ def census_layers(
     tokens: int = 16,
     seed: int = 0,
     seconds: int = 20,
-    gigabytes: int = 2,
+    gigabytes: int = 3,
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
     """`layers`: at most so many; widths are small. `types`: which, by default all that the library registers. `share`: 2/4 is the
