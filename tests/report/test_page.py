@@ -321,7 +321,14 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
 def test_what_is_possible_is_said_of_every_chart_of_shares_and_distances() -> None:
     """Bands of residuals, distances and shares ended below 0."""
     free = {chart.name for chart in charts() if chart.kind == "lines" and chart.within[0] is None}
-    known = {"law", "model_law", "decomposition", "offsets", "states", "evidence"}  # logarithms, and what may be negative
+    known = {
+        "law",
+        "model_law",
+        "decomposition",
+        "offsets",
+        "states",
+        "evidence",
+    }  # logarithms, and what may be negative
     assert free == known
     assert all(chart.better for chart in charts() if chart.kind == "grid")
 

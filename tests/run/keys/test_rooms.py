@@ -18,11 +18,11 @@ PACKAGE = Path(components.__file__).parent
 PLAIN = {"__init__.py", "design.py", "streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
-MEASURES = CELLS | {"measure", "models"}
+MEASURES = CELLS | {"measure", "models", "filters.py"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in components.OF_A_STUDY if kind != "measure"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
-OF_TABLES = {"reproduction", "scorecard", "claims", "prediction", "prediction_scores"}
+OF_TABLES = {"reproduction", "scorecard", "claims", "prediction", "prediction_scores", "census", "census_choices"}
 # In the folder of a quantity: of no measure's numbers.
 SHOWN = {"rows.py", *(file for kind, file in components.OF_A_STUDY.items() if kind != "measure")}
 SHARED = {"__init__.py", "rows.py", "rates.py"}  # which rows a quantity is, and how several figures draw it
@@ -56,12 +56,16 @@ def test_a_stage_depends_on_its_own_rooms_only(name: str, roots: tuple[str, ...]
 def strange(file: str, stage: str, rooms: set[str]) -> bool:
     """Whether a file is nothing of a stage's. In a study it is for its name to say."""
     room, last = Path(file).parts[1], Path(file).name
+    if room == "census":
+        return "census" not in stage
+    if room == "check":
+        return not stage.startswith("measure census")
     if room not in components.STUDIES:
         return room not in rooms
     kind, _, name = stage.partition(" ")
     if kind == "measure":
         return len(Path(file).parts) > 3 and last in SHOWN and name not in OF_TABLES
-    if kind == "sentence":
+    if kind == "sentence" or (kind == "claim" and room == "claims"):
         return last == "measure.py"
     return kind not in components.OF_A_STUDY or last not in {*SHARED, components.OF_A_STUDY[kind]}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.affine_rank.measure import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
+from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, of
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
 from rankfall.claims.cosines import standard_normal, unit_deviation
 from rankfall.claims.rows import row
 from rankfall.rank.residual import relative_residual
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "affine_rank"
-CHANGE, RESIDUAL = (
-    "affine rank after minus before, by affine rank before",
-    "relative residual after over before, by affine rank before",
-)
-THROUGH, BESIDE = "space through the origin", "space beside the origin"
 TOLERANCE = 1e-9  # of a singular value, relative to the largest
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.cosine_recursion.measure import BOTH_SEE, COSINE, EARLIER
+from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Published, Read, band, of
 
 CLOSE = 0.05

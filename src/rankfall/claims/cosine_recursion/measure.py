@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER, GAP
 from rankfall.claims.cosine_recursion.network import states
 from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BOTH_SEE, EARLIER = "cosine_recursion", "cosine_recursion_causal"
-COSINE, GAP = "cosine of two tokens, by layer", "network minus recursion where they differ most, by tokens"
 LAST = 50  # tokens, of a causal network
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rankfall.claims.deep_norm.measure import COSINE, DEEP, GRADIENT, KINDS, NAME
+from rankfall.claims.deep_norm.names import COSINE, DEEP, GRADIENT, KINDS, NAME
 from rankfall.report.claim import (
     CONTRADICTED,
     HOLDS,

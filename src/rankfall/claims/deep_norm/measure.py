@@ -4,8 +4,9 @@ training: norms after with DeepNorm's skips and start, with plain skips and Xavi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rankfall.claims.deep_norm.names import COSINE, GRADIENT, KINDS, NAME
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import cosine, draw, make
 
@@ -27,18 +28,6 @@ BUILDS = {
     "position": ["none"],
     "residual": ["add", "deepnorm"],
     "sentinels": ["none"],
-}
-NAME = "deep_norm"
-GRADIENT, COSINE = (
-    "gradient of the value map over that of the last layer, by layer",
-    "cosine of two tokens after the last layer, by layers",
-)
-DEEP, POST, PRE = "DeepNorm", "norms after, plain skips", "norms before, plain skips"
-XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}
-KINDS: dict[str, dict[str, Any]] = {
-    DEEP: {"residual": "deepnorm", "init": "deepnorm"},
-    POST: {"residual": "add", "init": XAVIER},
-    PRE: {"residual": "add", "init": XAVIER, "norm_placement": "pre"},
 }
 
 

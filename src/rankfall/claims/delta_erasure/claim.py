@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.delta_erasure.measure import ADDED, ERASED, KINDS, NAME, RESIDUAL
+from rankfall.claims.delta_erasure.names import ADDED, ERASED, KINDS, NAME, RESIDUAL
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
 
 

@@ -12,6 +12,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rankfall.claims.delta_erasure.names import KINDS, NAME, RESIDUAL
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 from rankfall.rank.residual import relative_residual
@@ -37,10 +38,6 @@ BUILDS = {
     "residual": ["add"],
     "sentinels": ["none"],
 }
-NAME = "delta_erasure"
-RESIDUAL = "log10 of the relative residual, by layer"
-ADDED, ERASED, REFLECTED = "added", "erased (b = 1)", "reflected (b = 2)"
-KINDS = {ADDED: 0.0, ERASED: 1.0, REFLECTED: 2.0}
 FLOOR = 1e-13
 
 

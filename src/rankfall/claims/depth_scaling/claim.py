@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.depth_scaling.measure import COSINE, NAME, PLAIN, SCALED
+from rankfall.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, band_of, of
 
 BELOW, EQUAL, STILL = 0.95, 0.99, 0.02

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rankfall.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import cosine, draw, make
 
@@ -28,9 +29,6 @@ BUILDS = {
     "residual": ["add", "depth_scaled"],
     "sentinels": ["none"],
 }
-NAME = "depth_scaling"
-COSINE = "cosine of two tokens after the last layer, by layers"
-SCALED, PLAIN = "branches by 1/sqrt(L)", "branches as they are, norms after"
 FEW = 5  # seeds of what is shown beside it
 KINDS: dict[str, dict[str, Any]] = {
     SCALED: {"residual": "depth_scaled", "norm": "none"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.gain_control.measure import COSINE, NAME, STRONG
+from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Published, Read, band_of, of
 
 KEPT, LOST = 0.9, 0.95

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rankfall.claims.cosine_recursion.network import states
 from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
+from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
 from rankfall.claims.rows import row
 from rankfall.claims.score_scales.measure import mean_cosine
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "gain_control"
-COSINE, STRONG = "cosine of two tokens, by layer", "cosine of two tokens at beta 3, by layer"
 # Values of variance one and no bias for them, as in the published recursion.
 VARIANTS = {
     "norms after": Regime(0.1, value=1.0, value_bias=0.0),

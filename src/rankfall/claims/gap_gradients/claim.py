@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rankfall.claims.gap_gradients.measure import GRADIENT, KINDS, NAME
+from rankfall.claims.gap_gradients.names import GRADIENT, KINDS, NAME
 from rankfall.claims.trends import slope
 from rankfall.claims.width_collapse.claim import DEFECTS, LINK, SAADA
 from rankfall.report.claim import (

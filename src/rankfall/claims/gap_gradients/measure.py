@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.gap_gradients.names import GRADIENT, KINDS, NAME
 from rankfall.claims.rows import row
 from rankfall.claims.width_collapse.measure import orthonormal
 
@@ -22,17 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "gap_gradients"
-GRADIENT = "|dX_L / dW_1| over |dX_1 / dW_1|, by layers"
 # keep: the factor of the skip connection; times: what the published code multiplies the state by; off: the mean weight; norm
-KINDS = {
-    "A": (0.0, 1.0, False, False),
-    "A, mean off": (0.0, 1.0, True, False),
-    "A + skip": (1.0, 1.0, False, False),
-    "A + skip, doubled as published": (1.0, 2.0, False, False),
-    "A + skip, mean off": (1.0, 1.0, True, False),
-    "A + skip + norm": (1.0, 1.0, False, True),
-}
 
 
 def gap_gradients(context: Context, *, depth: int = 10, tokens: int = 64, draws: int = 16, seeds: int = 5) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rankfall.claims.lambda_skip.measure import KINDS, LAMBDAS, LOSS, NAME
+from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of
 
 STILL = -1e-3  # decades a layer: half in 300 layers

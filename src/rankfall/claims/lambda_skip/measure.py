@@ -8,8 +8,9 @@ lambda: lambda / sqrt(lambda^2 + 1) is lost, for every lambda.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from rankfall.claims.rows import row
 from rankfall.claims.trends import slope
 from rankfall.claims.untrained import draw, make
@@ -34,16 +35,8 @@ BUILDS = {
     "residual": ["scaled"],
     "sentinels": ["none"],
 }
-NAME = "lambda_skip"
-LOSS = "log10 of the relative residual, lost a layer, by lambda"
 RESIDUAL = "log10 of the relative residual after the last layer, by lambda"
-KINDS: dict[str, dict[str, Any]] = {
-    "attention, every token": {},
-    "attention, earlier tokens": {"mask": "causal"},
-    "state space model": {"attention": "selective", "mask": "causal"},
-}
 LAW = "attention that averages, in closed form"
-LAMBDAS = (0.5, 1.0, 2.0, 4.0, 8.0)
 APART = 0.01  # of what tokens share, so that a residual near one hides no loss
 FLOOR = 1e-12  # below it a residual in float64 may be rounding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.layer_collapse.measure import ERROR, NAME, NONE, NORMED, ONE
+from rankfall.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
 from rankfall.claims.trends import slopes
 from rankfall.report.claim import CONTRADICTED, HOLDS, UNDECIDED, Claim, Decision, Read, band, compare, of
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
 from rankfall.claims.rows import row
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "layer_collapse"
-ERROR = "distance from the small network over |X|, by eta"
-ONE, NONE, NORMED = "one layer", "no layer", "one layer, norms before"
 ETAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 

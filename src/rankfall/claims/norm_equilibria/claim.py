@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.norm_equilibria.measure import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
+from rankfall.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, of
 
 STILL = -10.0

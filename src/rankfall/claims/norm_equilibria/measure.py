@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rankfall.claims.cosines import identity, standard_normal
+from rankfall.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
 from rankfall.claims.rows import row
 
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "norm_equilibria"
-RANK = "rank after the layers, by rank of the equilibrium"
-OTHERS = "rank after the layers, by value map (0 identity, 1 orthogonal, 2 random)"
-MOVED = "log10 of how far tokens have moved, by rank of the equilibrium"
-EXACT, DISTURBED = "exact start", "start disturbed by 1e-6"
 SCALE = 2.0  # s
 TOLERANCE = 1e-6  # of a singular value, relative to the largest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rankfall.claims.norm_growth.measure import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
+from rankfall.claims.norm_growth.names import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
 from rankfall.claims.trends import slope
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Band, Claim, Decision, Read, band, of
 

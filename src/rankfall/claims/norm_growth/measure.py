@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rankfall.claims.norm_growth.names import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -29,9 +30,6 @@ BUILDS = {
     "residual": ["add", "scheduled"],
     "sentinels": ["none"],
 }
-VARIANCE, SIZE, AROUND = "prenorm_grows_exponentially", "prenorm_grows_linearly", "peri_norm_grows_linearly"
-SQUARE, ADDED = "mean square of a state, by layer", "mean square of what layers have added, by layer"
-SHARED = "Xavier, one layer's weights in all"
 XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}  # Xavier's start where nothing is scaled
 PRE: dict[str, dict[str, Any]] = {
     "Xavier": {"init": XAVIER},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rankfall.claims.query_gradients.measure import BY_WIDTH, GRADIENT, NAME, SHARE
+from rankfall.claims.query_gradients.names import BY_WIDTH, GRADIENT, NAME, SHARE
 from rankfall.claims.score_scales.limits import decay_of_squares
 from rankfall.claims.trends import slope, slopes
 from rankfall.report.claim import (

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
+from rankfall.claims.query_gradients.names import BY_WIDTH, GRADIENT, NAME, SHARE
 from rankfall.claims.rows import row
 from rankfall.streams import stream
 
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "query_gradients"
-GRADIENT = "|dL/dW_Q|^2 T / (d^2 sqrt(log T)), by beta"
-SHARE = "query gradient over its value at the largest beta, by beta"
-BY_WIDTH = "query gradient over its value at the largest beta, by width"
 
 
 def query_gradients(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rankfall.claims.score_scale_slows.measure import MASKS, NAME, SCALES, SPREAD
+from rankfall.claims.score_scale_slows.names import MASKS, NAME, SCALES, SPREAD
 from rankfall.report.claim import (
     CONTRADICTED,
     HOLDS,

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rankfall.claims.rows import row
+from rankfall.claims.score_scale_slows.names import MASKS, NAME, SCALES, SPREAD
 from rankfall.claims.untrained import draw, make
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import begin
@@ -31,10 +32,6 @@ BUILDS = {
     "residual": ["none"],
     "sentinels": ["none"],
 }
-NAME = "score_scale_slows"
-SPREAD = "log10 of the spread of tokens, by layer"
-MASKS = {"every token": "none", "earlier tokens": "causal", "next neighbours": {"name": "local", "window": 1}}
-SCALES = (0.125, 1.0, 8.0)  # of scores: 1/sqrt(d) for d of 64, 1 and 1/64, as published
 
 
 def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, width: int = 64, seeds: int = 12) -> Rows:

@@ -11,7 +11,7 @@ from rankfall.claims.score_scales.limits import (
     decay_of_squares,
     squares_of_weights,
 )
-from rankfall.claims.score_scales.measure import (
+from rankfall.claims.score_scales.names import (
     BOTH,
     COSINE,
     CRITICAL,

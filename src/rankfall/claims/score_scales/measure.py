@@ -25,21 +25,24 @@ from rankfall.claims.score_scales.limits import (
     critical_of_noise,
     squares_of_weights,
 )
+from rankfall.claims.score_scales.names import (
+    BOTH,
+    COSINE,
+    CRITICAL,
+    LIKE,
+    OF_CRITICAL,
+    OWN,
+    RANDOM,
+    SHARES,
+    SQUARES,
+    WRONG,
+)
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
 
 TABLE = "evidence"
 NEEDS = "nothing"
-LIKE, RANDOM, BOTH = "log_n_for_cosines", "root_log_n_for_random_scores", "log_n_for_all_scores"
-COSINE, CRITICAL = "cosine after the layer, by tokens", "critical scale over 1 / (1 - rho), by tokens"
-SQUARES, OWN = (
-    "sum of squared weights, by tokens",
-    "share of the token itself, by scale of cosines over its critical one",
-)
-WRONG = "sum of squared weights at the other's scale, by tokens"
-OF_CRITICAL = {"half the critical scale": 0.5, "the critical scale": 1.0, "1.5 times the critical scale": 1.5}
-SHARES = {"half the critical scale": 0.5, "three quarters": 0.75, "1.5 times": 1.5, "twice": 2.0}
 
 
 def score_scales(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rankfall.claims.rows import row
+from rankfall.claims.stabilisers.names import DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
 from rankfall.claims.untrained import draw, make
 from rankfall.design import Component
 from rankfall.nets.network import Shape
@@ -40,12 +41,6 @@ BUILDS = {
     "residual": ["none", "add"],
     "sentinels": ["none"],
 }
-GATE, SOFTPICK, DIFFERENTIAL = "gate_and_rank", "softpick_and_rank", "differential_and_rank"
-ORDER, DISTINCT = (
-    "order of contraction, by mask (0 every token, 1 earlier)",
-    "distinct rows of equal tokens, by position (0 none, 1 ALiBi)",
-)
-LEFT = "relative residual after a layer, by lambda"
 SOFTMAX = "softmax"
 KINDS: dict[str, dict[str, Any]] = {
     GATE: {"attention": Component("gated"), "normaliser": Component("softmax")},
@@ -53,7 +48,6 @@ KINDS: dict[str, dict[str, Any]] = {
     DIFFERENTIAL: {"attention": Component("differential"), "normaliser": Component("softmax")},
 }
 PLAIN: dict[str, Any] = {"attention": Component("multihead"), "normaliser": Component("softmax")}
-LAMBDAS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 BY_MASK, BY_POSITION = ("none", "causal"), ("none", "alibi")
 
 

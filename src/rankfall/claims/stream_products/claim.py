@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.stream_products.measure import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
+from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
 from rankfall.claims.trends import slopes
 from rankfall.report.claim import (
     CONTRADICTED,

@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING
 from rankfall.claims.cosines import standard_normal
 from rankfall.claims.rows import row
 from rankfall.claims.stream_products.maps import free, log10_apart, log10_gains, sinkhorn, stochastic
+from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
 
 TABLE = "evidence"
 NEEDS = "nothing"
-FREE, KEPT, EQUAL = "free_streams_explode", "stochastic_streams_keep_gain", "stochastic_streams_become_equal"
-GAIN, APART = "log10 of the gain of the product, by layers", "log10 of what streams differ by, by layers"
-OUT = "log10 of what streams differ by after a layer, by log10 before"
-DEVIATIONS = (0.01, 0.03, 0.1, 0.3)
-STOCHASTIC = {"random": (0.0, 20), "near the identity": (4.0, 20), "random, one round": (0.0, 1)}
 SCALES = (-1, -2, -3, -4, -5, -6)
 
 

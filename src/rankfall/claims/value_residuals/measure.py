@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
+from rankfall.claims.value_residuals.names import AFTER, FLOOR, MASKS, OUTPUTS, PLAIN, RESIDUAL, VALUES
 from rankfall.rank.residual import relative_residual
 
 if TYPE_CHECKING:
@@ -37,20 +38,12 @@ BUILDS = {
     "residual": ["none"],
     "sentinels": ["none"],
 }
-VALUES, OUTPUTS = "first_values_mixed", "first_values_added"
-RESIDUAL, AFTER = (
-    "log10 of the relative residual, by layer",
-    "log10 of the residual after two layers, by log10 of that of the input",
-)
-PLAIN = "as it is"
 KINDS: dict[str, Any] = {
     PLAIN: "multihead",
     VALUES: {"name": "value_residual", "where": "values", "share": 0.5},
     OUTPUTS: {"name": "value_residual", "where": "outputs", "share": 0.4},
 }
-MASKS = {"every token": "none", "earlier tokens": "causal"}
 SCALES = (-0.6, -0.8, -1.0, -1.2, -1.4)
-FLOOR = 1e-13  # of a relative residual in float64, after norms
 
 
 def value_residuals(

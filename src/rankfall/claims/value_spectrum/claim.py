@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.claims.value_spectrum.measure import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
+from rankfall.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band_of, compare
 
 

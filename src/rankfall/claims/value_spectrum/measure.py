@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rankfall.claims.cosines import identity, linear_map, standard_normal, unit_deviation
 from rankfall.claims.rows import row
+from rankfall.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
 from rankfall.rank.residual import relative_residual
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-NAME = "value_spectrum"
-GAIN = "decades of the relative residual gained, by eigenvalue"
-SCALED, RANDOM, NORMED = "h times the identity", "random, gain |h|", "h times the identity, norms after"
-EIGENVALUES = (-3.0, -2.5, -1.5, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0)
 
 
 def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width: int = 32, seeds: int = 8) -> Rows:

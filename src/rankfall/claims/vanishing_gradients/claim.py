@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.trends import slopes
-from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, WEIGHTS
+from rankfall.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
 
 VANISHES, STAYS = 0.5, 0.1

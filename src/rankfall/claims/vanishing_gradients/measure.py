@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
+from rankfall.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
@@ -29,16 +30,6 @@ BUILDS = {
     "position": ["none"],
     "residual": ["add"],
     "sentinels": ["none"],
-}
-NAME = "vanishing_gradients"
-GRADIENT = "norm of the gradient, by what tokens differ by"
-WEIGHTS = {
-    "queries": "blocks.0.attention.query.weight",
-    "keys": "blocks.0.attention.key.weight",
-    "values": "blocks.0.attention.value.weight",
-    "output": "blocks.0.attention.output.weight",
-    "MLP, first map": "blocks.0.mlp.inner.weight",
-    "MLP, second map": "blocks.0.mlp.outer.weight",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.trends import slopes
-from rankfall.claims.width_collapse.measure import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
+from rankfall.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
 from rankfall.report.claim import (
     CONTRADICTED,
     HOLDS,

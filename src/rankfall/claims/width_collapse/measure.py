@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rankfall.claims.cosines import linear_map, standard_normal
 from rankfall.claims.rows import row
+from rankfall.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
 from rankfall.nets.normalisers.zero_sum import zero_sum
 
 if TYPE_CHECKING:
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-LOST, CURED = "width_collapse", "width_collapse_cured"
-FOURTH = "stable rank of X X^T after layer {}, by tokens"
-USUAL = "stable rank of X after layer {}, by tokens"
 LAYERS = 2
-WEIGHTS = ("independent scores", "queries and keys")
-MASKS = ("every token", "earlier tokens")
 
 
 def width_collapse(context: Context, *, lengths: list[int] = [32, 64, 128, 256, 512], seeds: int = 15) -> Rows:

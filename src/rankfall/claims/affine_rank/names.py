@@ -1,0 +1,10 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+NAME = "affine_rank"
+CHANGE, RESIDUAL = (
+    "affine rank after minus before, by affine rank before",
+    "relative residual after over before, by affine rank before",
+)
+THROUGH, BESIDE = "space through the origin", "space beside the origin"

@@ -1,0 +1,6 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+BOTH_SEE, EARLIER = "cosine_recursion", "cosine_recursion_causal"
+COSINE, GAP = "cosine of two tokens, by layer", "network minus recursion where they differ most, by tokens"

@@ -1,0 +1,6 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+NAME = "gain_control"
+COSINE, STRONG = "cosine of two tokens, by layer", "cosine of two tokens at beta 3, by layer"

@@ -1,0 +1,14 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAME = "lambda_skip"
+LOSS = "log10 of the relative residual, lost a layer, by lambda"
+KINDS: dict[str, dict[str, Any]] = {
+    "attention, every token": {},
+    "attention, earlier tokens": {"mask": "causal"},
+    "state space model": {"attention": "selective", "mask": "causal"},
+}
+LAMBDAS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -1,0 +1,7 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+NAME = "layer_collapse"
+ERROR = "distance from the small network over |X|, by eta"
+ONE, NONE, NORMED = "one layer", "no layer", "one layer, norms before"

@@ -1,0 +1,7 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+VARIANCE, SIZE, AROUND = "prenorm_grows_exponentially", "prenorm_grows_linearly", "peri_norm_grows_linearly"
+SQUARE, ADDED = "mean square of a state, by layer", "mean square of what layers have added, by layer"
+SHARED = "Xavier, one layer's weights in all"

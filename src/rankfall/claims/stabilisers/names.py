@@ -1,0 +1,11 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+GATE, SOFTPICK, DIFFERENTIAL = "gate_and_rank", "softpick_and_rank", "differential_and_rank"
+ORDER, DISTINCT = (
+    "order of contraction, by mask (0 every token, 1 earlier)",
+    "distinct rows of equal tokens, by position (0 none, 1 ALiBi)",
+)
+LEFT = "relative residual after a layer, by lambda"
+LAMBDAS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)

@@ -1,0 +1,12 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+VALUES, OUTPUTS = "first_values_mixed", "first_values_added"
+RESIDUAL, AFTER = (
+    "log10 of the relative residual, by layer",
+    "log10 of the residual after two layers, by log10 of that of the input",
+)
+PLAIN = "as it is"
+MASKS = {"every token": "none", "earlier tokens": "causal"}
+FLOOR = 1e-13  # of a relative residual in float64, after norms

@@ -1,0 +1,9 @@
+"""What the experiment and the rule both name."""
+
+from __future__ import annotations
+
+LOST, CURED = "width_collapse", "width_collapse_cured"
+FOURTH = "stable rank of X X^T after layer {}, by tokens"
+USUAL = "stable rank of X after layer {}, by tokens"
+WEIGHTS = ("independent scores", "queries and keys")
+MASKS = ("every token", "earlier tokens")
