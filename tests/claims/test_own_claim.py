@@ -95,6 +95,19 @@ def test_a_misspelt_file_is_refused_before_anything_runs(tmp_path: Path) -> None
         make_plan(CONFIG)
 
 
+@pytest.mark.parametrize("section", ["measures", "figures"])
+def test_a_misspelt_name_is_refused_before_anything_runs(section: str, tmp_path: Path) -> None:
+    write(tmp_path)
+    options = {"claims": ["squares_grew"]}
+    changes = (
+        {"measures": {**CONFIG["measures"], "claims": options}}
+        if section == "measures"
+        else {"figures": {"evidence": options}}
+    )
+    with pytest.raises(RankfallError, match=r"'squares_grew' is no claim.*did you mean 'squares_grow'"):
+        make_plan(CONFIG | changes)
+
+
 @pytest.mark.slow
 def test_a_run_decides_it(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path / "checkout", CONFIG | {"figures": {"evidence": {}}, "page": True})

@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 TABLES = ["evidence", "claims"]
 FINDS = ["claim"]
 WIDE = 16  # an axis that spans this factor is logarithmic
+MOST = 12  # panels, where no claims are named
 LINES = 12  # of a legend
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
 def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Picture:
-    """`claims`: these, in this order; by default all of the table. Of several quantities of a claim the one that it declares is drawn."""
+    """`claims`: these, in this order; by default the first twelve. Of several quantities of a claim the one that it declares is
+    drawn."""
     import pandas as pd
 
     table, verdicts = read("evidence"), read("claims")
     known = {claim.name: claim for claim in declared_claims()}
-    shown = claims or sorted(set(table.claim) & set(verdicts.claim))
-    missing = [name for name in shown if name not in set(table.claim)]
+    shown = claims or [name for name in known if name in set(table.claim) & set(verdicts.claim)][:MOST]
+    missing = [name for name in shown if name not in set(table.claim) & set(verdicts.claim)]
     if missing or not shown:
         raise RankfallError(
             f"evidence: this run has no numbers of the claim {', '.join(missing) or 'it was asked for'}"

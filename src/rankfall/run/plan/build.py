@@ -1,13 +1,13 @@
 """From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rankfall.report.claim import check_claims
+from rankfall.report.claim import check_claims, claims
 from rankfall.report.quantities import lend
 from rankfall.run.config.looks import check_colours, check_labels
 from rankfall.run.config.match import parse_filter
@@ -37,7 +37,7 @@ from rankfall.run.plan.slices import Addresses, Slice, addresses_of, sliced
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 
-CLAIMS = "claims"  # the measure that decides claims
+CLAIMS, EVIDENCE = "claims", "evidence"  # the measure that decides claims, and the figure of what decides them
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
         for name, figure in written.figures.items():
             _check_labels(config, figure.component.options, f"figures.{name}")
         some = list(alike(cells)) if figures else []
+        _check_claim_names([*measures.values(), *figures.values()])
         for one in figures.values():
             check_drawn(one, measures.values(), some, selected)
         if not cells and all(measure.needs == "cells" for measure in measures.values()):
@@ -174,6 +175,17 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
         for name, measure in measures.items()
         if measure.needs == "cells" and "seconds" in measure.cost
     ]
+
+
+def _check_claim_names(planned: Iterable[MeasurePlan | FigurePlan]) -> None:
+    """Raise if an option names a claim that there is not."""
+    for one in planned:
+        if "claims" in one.options and one.component.name in (CLAIMS, EVIDENCE):
+            known = [claim.name for claim in claims()]
+            section = "measures" if isinstance(one, MeasurePlan) else "figures"
+            for name in one.options["claims"]:
+                if name not in known:
+                    raise problem(f"{section}.{one.name}.claims", f"{name!r} is no claim", allowed=known, given=name)
 
 
 def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
