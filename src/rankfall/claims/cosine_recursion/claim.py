@@ -60,8 +60,8 @@ CLAIMS = (
         GOLDT,
         "https://arxiv.org/abs/2505.24333",
         ("code", "figure"),
-        "50 layers of one head and a ReLU MLP, width 256, 256 tokens N(0, 1) of cosine .025, variances .2, biases 4e-4, beta .5 and "
-        "3, 64 seeds. "
+        "50 layers of one head and a ReLU MLP, width 256, 512 tokens N(0, 1) of cosine .025, variances .2, biases 4e-4, beta .5 and "
+        "3, 24 seeds. "
         "The source: width 720, 512 tokens of text.",
         THRESHOLD,
         decide,
@@ -76,7 +76,7 @@ CLAIMS = (
         GOLDT,
         "https://arxiv.org/abs/2505.24333",
         ("code", "figure"),
-        "As for networks where all see all; a token sees itself and earlier ones, the last 50 of 256 count (512 in the source).",
+        "As for networks where all see all; a token sees itself and earlier ones, the last 50 of 512 count, as in the source.",
         THRESHOLD,
         decide,
         published=published(CAUSAL, DECODER),

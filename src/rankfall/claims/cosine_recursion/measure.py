@@ -30,11 +30,11 @@ def cosine_recursion(
     *,
     betas: list[float] = [0.5, 3.0],
     depth: int = 50,
-    tokens: int = 256,
-    lengths: list[int] = [64],
+    tokens: int = 512,
+    lengths: list[int] = [64, 256],
     width: int = 256,
     rho: float = 0.025,
-    seeds: int = 64,
+    seeds: int = 24,
 ) -> Rows:
     # Networks of a seed have the same weights, whatever they see and however large their scores are.
     return [

@@ -177,7 +177,7 @@ CLAIMS = (
         "https://arxiv.org/abs/2505.24333",
         ("code",),
         "Scores of deviation beta sqrt(log T) from random maps of 1,024 dimensions, tokens of cosine 0 and .5, 256 to 16,384 tokens, up "
-        "to 512 rows a seed, 10 seeds. The paper has T to infinity.",
+        "to 512 rows a seed, 32 seeds. The paper has T to infinity.",
         "It holds if below (half and three quarters of the critical scale) the sum of squared weights falls with T in all seeds' interval, "
         "and above (1.5 and 2 times) its value extrapolated in 1 / log T lies within .05 of the limit.",
         decide_noise,

@@ -57,16 +57,18 @@ def score_scales(
     width: int = 1024,
     head_width: int = 1024,
     sampled: int = 128,
-    seeds: int = 10,
+    seeds: int = 32,
 ) -> Rows:
     rows: Rows = []
     for seed in range(seeds):
-        for n in tokens:
-            for rho in cosines:
-                rows += of_cosines(seed, n, width, rho)
         for n in mapped:
             for rho in correlations:
                 rows += of_noise(seed, n, head_width, rho, min(4 * sampled, n))
+        if seed >= FEW:
+            continue
+        for n in tokens:
+            for rho in cosines:
+                rows += of_cosines(seed, n, width, rho)
         for n in many:
             rows += at_others_scale(seed, n, sampled)
         for b in noises:
