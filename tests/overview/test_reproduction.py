@@ -334,3 +334,26 @@ def test_rows_fit_the_declared_table(tmp_path) -> None:
     rows = reproduction(Context())
     tables.write("reproduction", rows, path, tables.provenance())
     assert len(tables.read(path, "reproduction")) == len(rows) == len(list(published()))
+
+
+def test_a_tolerance_lies_on_both_sides_of_a_published_number() -> None:
+    assert holds(0.45, 0.5, "above", 0.1) and not holds(0.4, 0.5, "above", 0.1)
+    assert holds(0.55, 0.5, "below", 0.1) and not holds(0.6, 0.5, "below", 0.1)
+
+
+def test_a_point_of_a_curve_is_judged_by_its_mean_and_its_deviation() -> None:
+    """Three deviations, at most a fifth of the mean, at least .02; small ones by their decade."""
+    points = module.table(module.files("rankfall.report").joinpath("published").joinpath("rank_by_layer.csv"))
+    found = {value["name"]: value for value in published() if value["place"] == "figure 2"}
+    assert len(points) > 10
+    for point in points.itertuples():
+        value = found[f"{point.model} {point.phase} {point.variant} layer {point.layer:02d}"]
+        if point.mean >= 0.05:
+            width = min(max(0.02, 3 * point.std), 0.2 * point.mean)
+            assert (value["sense"], value["tolerance"]) == ("equal", pytest.approx(width))
+        else:
+            assert value["sense"] in ("magnitude", "floor")
+
+
+def test_what_is_not_measured_counts_no_seed() -> None:
+    assert {(row["seeds"], row["held"], row["failed"]) for row in reproduction(Context())} == {(0, 0, 0)}
