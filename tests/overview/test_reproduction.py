@@ -12,6 +12,7 @@ from rankfall.filters import parts
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction import measure as module
 from rankfall.overview.reproduction.measure import conditions, holds, reproduction
+from rankfall.rank import model_residuals
 from rankfall.rank.path_counts.measure import path_counts
 from rankfall.report import tables
 from rankfall.report.cell_columns import cell_columns
@@ -337,3 +338,26 @@ def test_rows_fit_the_declared_table(tmp_path) -> None:
     rows = reproduction(Context())
     tables.write("reproduction", rows, path, tables.provenance())
     assert len(tables.read(path, "reproduction")) == len(rows) == len(list(published_numbers()))
+
+
+def test_a_tolerance_lies_on_both_sides_of_a_published_number() -> None:
+    assert holds(0.45, 0.5, "above", 0.1) and not holds(0.4, 0.5, "above", 0.1)
+    assert holds(0.55, 0.5, "below", 0.1) and not holds(0.6, 0.5, "below", 0.1)
+
+
+def test_a_point_of_a_curve_is_judged_by_its_mean_and_its_deviation() -> None:
+    """Three deviations, at most a fifth of the mean, at least .02; small ones by their decade."""
+    points = pd.read_csv(Path(model_residuals.__file__).with_name("rank_by_layer.csv"), comment="#")
+    found = {value["name"]: value for value in published_numbers() if value["place"] == "figure 2"}
+    assert len(points) > 10
+    for point in points.itertuples():
+        value = found[f"{point.model} {point.phase} {point.variant} layer {point.layer:02d}"]
+        if point.mean >= 0.05:
+            width = min(max(0.02, 3 * point.std), 0.2 * point.mean)
+            assert (value["sense"], value["tolerance"]) == ("equal", pytest.approx(width))
+        else:
+            assert value["sense"] in ("magnitude", "floor")
+
+
+def test_what_is_not_measured_counts_no_seed() -> None:
+    assert {(row["seeds"], row["held"], row["failed"]) for row in reproduction(Context())} == {(0, 0, 0)}

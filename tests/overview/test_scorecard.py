@@ -11,7 +11,7 @@ from score_rows import row as score_row
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.measure import scorecard
+from rankfall.overview.scorecard.measure import mean, scorecard
 from rankfall.report import style, tables
 from rankfall.report.conform import conform
 from rankfall.report.headlines import by_name, headlines
@@ -338,3 +338,27 @@ def test_a_tie_is_no_order_of_shades() -> None:
     rows = conform("scorecard", made).to_pandas()
     shades = shade(rows, by_name("residual_last"), settings_in(rows)[0]).tolist()
     assert shades[0] == shades[1] == shades[2] > shades[3]
+
+
+def test_nothing_is_scored_without_cells() -> None:
+    assert scores_of() == [] == scores_of(cells=[])
+
+
+@pytest.mark.parametrize("why", ["", float("nan"), None])
+def test_a_seed_without_a_number_and_without_a_reason_has_the_tables(why: Any) -> None:
+    found = pd.DataFrame(
+        {"status": ["done", "done"], "number": [1.0, float("nan")], "why": ["", why], "reason": "", "chance": 0.1}
+    )
+    said = mean(by_name("accuracy"), found)
+    assert said["_reason"] == "its rows have no such number (in 1 of 2 seeds)" and said[""] is None
+    told = mean(by_name("accuracy"), found.assign(why="too few"))
+    assert told["_reason"] == "too few (in 1 of 2 seeds)"
+
+
+def test_a_component_without_a_number_has_its_rows_reason() -> None:
+    one = cell("a", "softmax", 0, residual="none", norm="none", position="none")
+    other = order(order=1.0, block="skip")  # of which the column is one of numbers
+    (row,) = scores_of(cells=[one], orders=[other, order(order=math.nan, reason="depends on the draw")])
+    assert row["order"] is None and row["order_reason"] == "depends on the draw"
+    (row,) = scores_of(cells=[one], orders=[other, order(order=math.nan)])
+    assert row["order_reason"] == "it has no number"

@@ -323,6 +323,10 @@ def test_networks_are_counted_at_their_own_last_layer() -> None:
         in said
     )
     assert f"3 networks of depth 1 of {WHOLE} (another depth is drawn)" in said
+    deep = table[table.depth == 2]
+    twin = pd.concat([deep, deep.assign(architecture="twin", key="t" + deep.key)], ignore_index=True)
+    said = components.load("figure", "residuals")(lambda name: twin).caption
+    assert f"is left in 0 of 3 networks each of {' and '.join(sorted([WHOLE, 'twin']))}." in said, said
 
 
 def test_values_that_do_not_exist_are_left_out_and_counted_with_their_reason() -> None:

@@ -293,3 +293,13 @@ def test_what_no_training_can_teach_is_what_theory_says() -> None:
     )
     found, _ = say_places({"probe": table}.get)
     assert "1 of 3 combinations" in found and "1 give" in found and "1 more do at random weights." in found
+
+
+def test_an_architecture_that_is_called_none_is_not_read_as_no_architecture() -> None:
+    """`Equal shares of all tokens are 20% (one in 5); none is at that.`"""
+    rows = [
+        row(name, accuracy=value, accuracy__chance=0.2, accuracy__deviation=0.01)
+        for name, value in (("none", 0.2), ("b", 0.9))
+    ]
+    text = said(*rows)[LEARNED]
+    assert "; 'none' is at that." in text and "least in 'none' (" in text and "highest in b (" in text

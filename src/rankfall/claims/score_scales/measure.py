@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
 
 TABLE = "evidence"
+FEW = 10  # seeds of all but random maps, whose numbers scatter most
 NEEDS = "nothing"
 
 

@@ -10,6 +10,7 @@ from rankfall.rank.residuals.rows import RESIDUAL, STATES
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
+from rankfall.report.labels import join
 from rankfall.report.lines import FLOOR, floored, legend_below, lines, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import among, asked, deepest, finished, init_first, one_a_seed, one_of, select
@@ -96,10 +97,12 @@ def finding(each: "DataFrame", names: list[str]) -> str:
     parts: list[str] = []
     for layers, deep in ends.astype({"layers": int}).groupby("layers"):
         lost = deep.groupby("architecture").lost.agg(["sum", "size"])
+        alike: dict[tuple[int, int], list[str]] = {}
+        for name in (name for name in names if name in lost.index):
+            alike.setdefault((lost["sum"][name], lost["size"][name]), []).append(label(name))
         said = [
-            f"{lost['sum'][name]} of {lost['size'][name]} networks of {label(name)}"
-            for name in names
-            if name in lost.index
+            f"{some} of {every} networks {'each of' if len(those) > 1 else 'of'} {join(those)}"
+            for (some, every), those in alike.items()
         ]
         what = "" if parts else " less than 1% of it is left"
         parts.append(f"after {layers} layer{'' if layers == 1 else 's'}{what} in {', '.join(said)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import join, many
 from rankfall.report.part_numbers import missing
-from rankfall.report.score_text import name_row as name
+from rankfall.report.score_text import name_row
 from rankfall.report.settings import Setting, say_setting
 
 if TYPE_CHECKING:
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 Write = Callable[[float], str]
 NAMED = 6
+WORDS = ("none", "nothing", "a guess")
+
+
+def name(row: Series) -> str:
+    """As it is called, in quotes where a sentence would read it as a word of its own: `none is at that`."""
+    called = name_row(row)
+    return f"'{called}'" if called.lower() in WORDS else called
 
 
 def is_are(count: int) -> str:
