@@ -8,6 +8,7 @@ from helpers import cells, data_of
 
 from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.measure import NO_PARTS, attribution
+from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
@@ -92,3 +93,13 @@ def test_the_table_takes_the_rows() -> None:
 
     rows = [cell_columns(cells()[0], None) | row for row in attribution(context(), samples=1) if row.pop("member") == 0]
     assert conform("attribution", rows).num_rows == len(rows)
+
+
+def test_the_own_share_of_attention_is_the_mean_of_its_diagonal() -> None:
+    """Of the first layer, whose rows of weights sum to one in each head: nothing is squared on the way to a share, and left so."""
+    given = context(mlp="none")
+    rows = attribution(given, samples=3)
+    (view, *_) = [one for one in cell_views(given.network.double(), INPUTS[:, :3]) if one.member == 0]
+    weights = view.weights.mean(1)  # (B, T, T)
+    (row,) = chosen(rows, member=0, layer=1, method="attention", kept_tokens="all", quantity="own share")
+    assert row["value"] == pytest.approx(float(weights.diagonal(dim1=-2, dim2=-1).mean()), rel=1e-9)
