@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SAMPLES, GRID, FRAMES = 2, 4, 64
+SAMPLES, GRID, FRAMES, PLACES = 2, 4, 64, 2
 Inputs = dict[str, Tensor]
 
 
@@ -75,6 +75,14 @@ def in_rows(config: Any, generator: torch.Generator) -> Inputs:
     }
 
 
+def placed(config: Any, generator: torch.Generator) -> Tensor:
+    """Patches of a sample in a row, behind the row and the column of each, which are counted from 1."""
+    flat = in_rows(config, generator)["pixel_values"]
+    rows, columns = torch.meshgrid(*[torch.arange(1.0, GRID + 1)] * 2, indexing="ij")
+    places = torch.stack([rows, columns], -1).view(1, GRID * GRID, 2).expand(SAMPLES, -1, -1)
+    return torch.cat([places, flat], -1)
+
+
 def width_of(config: Any) -> int:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     return int(getattr(text, "hidden_size", None) or getattr(text, "d_model", None) or 32)
@@ -112,6 +120,7 @@ def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[I
         )
     }
     yield {"past_values": torch.randn(SAMPLES, length, generator=generator)}
+    yield {"past_values": torch.randn(SAMPLES, FRAMES, generator=generator)}
     longer = length + max(getattr(config, "lags_sequence", None) or [0])
     features = int(getattr(config, "num_time_features", 0) or 0)
     given = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -20,6 +21,7 @@ from rankfall.models.families.drawn import (
     in_rows,
     patches,
     pictures,
+    placed,
     played,
     series,
     sounds,
@@ -35,6 +37,7 @@ FAILURES = (
 GIVEN = (
     "input_values", "input_features", "audio_values", "audio_mel", "hidden_states", "inputs_embeds", "inputs", "context", "patch_embeds",
 )  # fmt: skip
+ROUNDS = 3
 MOST_ADDED = 40  # attempts with one more input
 
 
@@ -50,7 +53,7 @@ def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int
         found = running(model, tried[-1], off, generator, errors)
         if found is not None:
             return found
-    for inputs in islice(with_one_more(tried, accepted, config, tokens, generator), MOST_ADDED if thorough else 0):
+    for inputs in islice(with_more(tried, accepted, config, tokens, generator, errors), MOST_ADDED if thorough else 0):
         found = running(model, inputs, off, generator, errors)
         if found is not None:
             return found
@@ -79,20 +82,27 @@ def running(
     return None
 
 
-def with_one_more(
-    tried: list[Inputs], accepted: Any, config: Any, tokens: int, generator: torch.Generator
+def with_more(
+    tried: list[Inputs], accepted: Any, config: Any, tokens: int, generator: torch.Generator, errors: list[str]
 ) -> Iterator[Inputs]:
-    """What failed, with one of the inputs that may be left out, or with all that are not."""
+    """What failed, with the inputs that errors name, or with one of those that may be left out."""
     for inputs in tried:
         more = {
             name: value
             for name, parameter in accepted.items()
             if name not in inputs and parameter.default is not parameter.empty
+            and not (name == "inputs_embeds" and "input_ids" in inputs)
             and (value := guessed(name, inputs, config, tokens, generator)) is not None
         }  # fmt: skip
+        before: set[str] = set()
+        for _ in range(ROUNDS):  # with one of them given, the next error may name another
+            named = {name for name in more if any(re.search(rf"\b{name}\b", line) for line in errors)}
+            if named > before:
+                yield {**inputs, **{name: more[name] for name in named}}
+            before = named
         for name, value in more.items():
             yield {**inputs, name: value}
-        if len(more) > 1 and "inputs_embeds" not in more:
+        if len(more) > 1:
             yield {**inputs, **more}
 
 
@@ -151,6 +161,8 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
     if "decoder_input_ids" in accepted and "pixel_values" in accepted:
         for picture in pictures(config, generator):
             yield {"pixel_values": picture, "decoder_input_ids": drawn_tokens(config, tokens, generator)}
+    if "flattened_patches" in accepted:
+        yield {"flattened_patches": placed(config, generator)}
     if "past_values" in accepted:
         yield from series(accepted, config, generator)
     if "query_embeds" in accepted:
@@ -181,10 +193,6 @@ def completed(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator
             made |= in_rows(config, generator)
         elif name.startswith("prompt_pixel") or name == "prompt_masks":
             made[name] = made.get("pixel_values", next(pictures(config, generator))).clone()
-        elif name == "visual_feats":
-            made[name] = torch.randn(SAMPLES, 6, int(getattr(config, "visual_feat_dim", 32)), generator=generator)
-        elif name == "visual_pos":
-            made[name] = torch.rand(SAMPLES, 6, 4, generator=generator)
         elif name.endswith("position_ids") and "pixel" in name:
             made[name] = (
                 torch.stack(torch.meshgrid(*[torch.arange(GRID)] * 2, indexing="ij"), -1)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.models.families.drawn import SAMPLES, Inputs, drawn_tokens, states
+from rankfall.models.families.drawn import PLACES, SAMPLES, Inputs, drawn_tokens, states
 
 # what is given and what is wanted of the last axis, or of the second
 MISFITS = (
@@ -30,10 +30,12 @@ def fitted(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | N
         if found is None:
             continue
         for name, value in inputs.items():
-            if value.is_floating_point() and value.dim() > 1 and value.shape[axis] == int(found["given"]):
+            kept = PLACES if name == "flattened_patches" else 0  # in front of the features
+            if value.is_floating_point() and value.dim() > 1 and value.shape[axis] - kept == int(found["given"]):
                 shape = list(value.shape)
                 shape[axis] = int(found["wanted"])
-                return {**inputs, name: torch.randn(shape, generator=generator)}
+                drawn = torch.randn(shape, generator=generator)
+                return {**inputs, name: torch.cat([value[..., :kept], drawn], -1) if kept else drawn}
     return None
 
 
@@ -55,6 +57,12 @@ def guessed(name: str, inputs: Inputs, config: Any, tokens: int, generator: torc
         return torch.randn(SAMPLES, length, 80, generator=generator)
     if name == "past_values_padding":
         return torch.zeros(SAMPLES, length)
+    if name == "visual_feats":
+        return torch.randn(SAMPLES, 6, int(getattr(config, "visual_feat_dim", 32)), generator=generator)
+    if name == "visual_pos":
+        return torch.rand(SAMPLES, 6, 4, generator=generator)
+    if name == "aspect_ratio_ids":
+        return torch.ones(SAMPLES, 1, dtype=torch.long)
     if name == "bbox":
         return torch.randint(0, 20, (SAMPLES, length, 4), generator=generator).sort(-1).values
     return None

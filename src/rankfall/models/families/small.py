@@ -136,12 +136,11 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return listed(key, list(value), sizes, plain)
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
-    if (
-        isinstance(value, dict) and value and all(str(one).isdigit() for one in value)
-    ):  # what single layers have of their own
-        inner = {one: part for one, part in value.items() if int(one) < sizes.depth and isinstance(part, dict)}
-        return {
-            one: {name: shrunk(name, v, sizes, plain) or v for name, v in part.items()} for one, part in inner.items()
+    if isinstance(value, dict) and value and all(str(n).isdigit() and isinstance(v, dict) for n, v in value.items()):
+        return {  # what single layers have of their own
+            n: {name: shrunk(name, v, sizes, plain) or v for name, v in part.items()}
+            for n, part in value.items()
+            if int(n) < sizes.depth
         }
     if isinstance(value, dict) and "mrope_section" in value:
         rotated = HEAD // 2 * float(value.get("partial_rotary_factor") or 1)

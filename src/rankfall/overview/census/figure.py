@@ -20,7 +20,7 @@ def census(read: "Callable[[str], DataFrame]") -> Picture:
     """Medians over types of one stream each, bands from quartile to quartile; types with skips alone."""
     types, layers, choices = read("census"), read("census_layers"), read("census_choices")
     table = of_main_streams(types, layers)
-    figure, ((left, middle, right),) = canvas(1, 3, WIDTH, 3.1)
+    figure, ((left, middle, right),) = canvas(1, 3, WIDTH, 3.4)
     numbers = [
         drawn(left, table, "norm_place", "by where norms stand"),
         drawn(middle, table, "mixed", "by mask and mixer"),
@@ -57,14 +57,24 @@ def drawn(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataFrame"
         low, high = part.quantile(0.25), part.quantile(0.75)
         line = pd.DataFrame({"middle": part.median(), "low": low, "high": high, "types": part.count()})
         line = line[line.types >= FEWEST].reset_index()
-        panel.plot(line.depth, line.middle, color=colour, label=f"{name} ({each[name]})")
+        panel.plot(line.depth, line.middle, color=colour, label=f"{short(name)} ({each[name]})")
         panel.fill_between(line.depth, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         found.append(line.assign(by=by, value=name))
     panel.set_title(title)
     panel.set_xlabel("layer")
     panel.set_ylim(0, None)
-    panel.legend(fontsize=5.5, handlelength=1.2, loc="lower left")
+    panel.legend(fontsize=5.5, handlelength=1.2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return pd.concat(found) if found else pd.DataFrame()
+
+
+def short(name: str) -> str:
+    """A label that fits below a panel."""
+    bare = (
+        name.replace(" the branch", "")
+        .replace(" the addition", " the sum")
+        .replace("mixing without weights", "no softmax")
+    )
+    return bare.replace(" and ", ", ")
 
 
 def effects(panel: "Axes", choices: "DataFrame") -> None:
@@ -79,7 +89,9 @@ def effects(panel: "Axes", choices: "DataFrame") -> None:
     )  # fmt: skip
     panel.set_yticks(list(places), list(known.choice), fontsize=6)
     panel.set_xscale("log")
-    panel.set_title("factor of each choice")
+    panel.set_xticks([0.6, 1.0, 1.4], ["0.6", "1", "1.4"], minor=False)
+    panel.minorticks_off()
+    panel.set_title("factor of a choice")
     panel.set_xlabel("factor, 95% interval")
 
 
