@@ -165,7 +165,7 @@ def table() -> pd.DataFrame:
 def test_verdicts_as_text() -> None:
     lines = "\n".join(as_lines(table()))
     assert (
-        lines.startswith("2 claims: 1 holds, 0 holds only in part, 0 contradicted, 1 undecided")
+        lines.startswith("2 claims: holds 1, holds only in part 0, contradicted 0, undecided 1")
         and "+ deep_is_bad: holds" in lines
     )
     full = "\n".join(in_full(table(), "deep_is_bad"))

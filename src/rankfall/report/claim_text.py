@@ -24,7 +24,7 @@ before the numbers were there. Intervals are of 95% over seeds. To test a claim 
 
 
 def count(table: DataFrame) -> str:
-    return ", ".join(f"{int((table.verdict == one).sum())} {one}" for one in VERDICTS)
+    return ", ".join(f"{one} {int((table.verdict == one).sum())}" for one in VERDICTS)
 
 
 def as_lines(table: DataFrame) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ TABLES = ["evidence", "claims"]
 FINDS = ["claim"]
 WIDE = 16  # an axis that spans this factor is logarithmic
 MOST = 12  # panels, where no claims are named
+THEORY = ("limit", "recursion", "theory")  # begin the name of a line that says what another one should be
 LINES = 12  # of a legend
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
@@ -49,7 +51,8 @@ def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Pic
     said = verdicts.set_index("claim").said
     return Picture(
         figure,
-        "What decides claims: means over seeds, bands one standard deviation; crosses are published numbers. "
+        "What decides claims: means over seeds, bands one standard deviation; dashed lines are what theory says, "
+        "crosses published numbers. "
         + " ".join(f"{name.replace('_', ' ')}: {said[name]}" for name in shown)
         + say_left_out(table, known, shown),
         pd.concat(parts, ignore_index=True),
@@ -64,7 +67,15 @@ def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) ->
 
 
 def lines_of(table: DataFrame, claim: Claim) -> list[str]:
-    return sorted(table[(table.quantity == main_quantity(table, claim)) & table.value.notna()].line.unique())
+    """Those of a colour of their own: what theory says of a line, `limit, NAME` or `recursion, NAME`, is drawn dashed in its colour."""
+    every = set(table[(table.quantity == main_quantity(table, claim)) & table.value.notna()].line)
+    return sorted(name for name in every if of_theory(name) not in every)
+
+
+def of_theory(line: str) -> str | None:
+    """The line that this one is the theory of."""
+    kind, _, name = line.partition(", ")
+    return name if kind in THEORY and name else None
 
 
 def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
@@ -73,20 +84,37 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     what, _, by = quantity.rpartition(", by ")
     palette = steps(lines_of(table, claim)[:LINES])
     on(panel, rows, "x", "value", "line", palette)
+    for name, part in rows.groupby("line"):
+        colour = palette.get(of_theory(str(name)) or "")
+        if colour:
+            ends = part.groupby("x").value.mean()
+            panel.plot(ends.index, ends.values, linestyle="--", linewidth=1.0, color=colour, label="_theory")
     for published in (one for one in claim.published if one.quantity == quantity and one.line in palette):
         panel.scatter(published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3)
-    if rows.value.abs().max() > FAR * max(1.0, rows.value.abs().median()):
-        panel.set_yscale("symlog", linthresh=1.0)
-    panel.set(xlabel=by, ylabel=what, title=f"{claim.name.replace('_', ' ')}: {verdict}")
+    scale_values(panel, rows)
+    said = f"{claim.name.replace('_', ' ')}: {verdict}"
+    panel.set(xlabel=by, ylabel=textwrap.fill(what, 36), title=textwrap.fill(said, 44))
     low, high = rows.x.min(), rows.x.max()
     if low > 0 and high >= WIDE * low:
         panel.set_xscale("log")
-    handles, labels = panel.get_legend_handles_labels()
-    if not handles:
-        handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
-        labels = [str(line.get_label()) for line in handles]
-    panel.legend(handles, labels, fontsize=6, loc="best")
+    handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
+    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, loc="best")
     return rows
+
+
+def scale_values(panel: Axes, rows: DataFrame) -> None:
+    """By logarithms where a few values are far larger than the others, with few enough marks to be read."""
+    from matplotlib.ticker import SymmetricalLogLocator
+
+    if rows.value.abs().max() <= FAR * max(1.0, rows.value.abs().median()) and rows.value.abs().max() <= 10 * FAR:
+        return
+    if rows.value.min() > 0:
+        panel.set_yscale("log")
+        return
+    panel.set_yscale("symlog", linthresh=1.0)
+    locator = SymmetricalLogLocator(base=10, linthresh=1.0)
+    locator.set_params(numticks=7)
+    panel.yaxis.set_major_locator(locator)
 
 
 def main_quantity(table: DataFrame, claim: Claim) -> str:
