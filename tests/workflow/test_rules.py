@@ -48,7 +48,7 @@ def test_profiles_schedule_greedily_and_hold_the_retries() -> None:
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_presets_are_valid_and_keep_to_their_own_folder(path: Path) -> None:
     plan = make_plan(path)
-    assert plan.cells
+    assert plan.cells or all(measure.needs != "cells" for measure in plan.measures.values())
     assert plan.figures
     assert plan.config.results == ("results" if path.name == "config.yaml" else f"results/{path.stem}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from rankfall.claims.masks import MASKS
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make, spread
 from rankfall.rank.centred.block import step
@@ -38,7 +39,6 @@ BUILDS = {
 }
 NAME = "norms_prevent_collapse"
 QUANTITY = "log10 of the spread of tokens, by layer"
-MASKS = {"every token": "none", "earlier tokens": "causal", "next neighbours": {"name": "local", "window": 1}}
 
 
 def norms_prevent_collapse(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rankfall.claims.score_scale_slows.names import MASKS, NAME, SCALES, SPREAD
+from rankfall.claims.masks import MASKS
+from rankfall.claims.score_scale_slows.names import NAME, SCALES, SPREAD
 from rankfall.report.claim import (
     CONTRADICTED,
     HOLDS,

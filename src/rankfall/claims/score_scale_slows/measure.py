@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rankfall.claims.masks import MASKS
 from rankfall.claims.rows import row
-from rankfall.claims.score_scale_slows.names import MASKS, NAME, SCALES, SPREAD
+from rankfall.claims.score_scale_slows.names import NAME, SCALES, SPREAD
 from rankfall.claims.untrained import draw, make
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import begin

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from rankfall.claims.masks import ALL_OR_EARLIER as MASKS
 from rankfall.claims.trends import slopes
-from rankfall.claims.value_residuals.names import AFTER, FLOOR, MASKS, OUTPUTS, PLAIN, RESIDUAL, VALUES
+from rankfall.claims.value_residuals.names import AFTER, FLOOR, OUTPUTS, PLAIN, RESIDUAL, VALUES
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, of
 
 KEPT, STILL = -3.0, 0.3  # decades

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rankfall.claims.masks import ALL_OR_EARLIER as MASKS
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
-from rankfall.claims.value_residuals.names import AFTER, FLOOR, MASKS, OUTPUTS, PLAIN, RESIDUAL, VALUES
+from rankfall.claims.value_residuals.names import AFTER, FLOOR, OUTPUTS, PLAIN, RESIDUAL, VALUES
 from rankfall.rank.residual import relative_residual
 
 if TYPE_CHECKING:

@@ -8,5 +8,4 @@ RESIDUAL, AFTER = (
     "log10 of the residual after two layers, by log10 of that of the input",
 )
 PLAIN = "as it is"
-MASKS = {"every token": "none", "earlier tokens": "causal"}
 FLOOR = 1e-13  # of a relative residual in float64, after norms
