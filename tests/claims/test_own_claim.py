@@ -4,10 +4,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from checkout import Checkout
+from checkout import ROOT, Checkout
 
+from rankfall.components import load
 from rankfall.errors import RankfallError
+from rankfall.overview.claims.measure import decide
 from rankfall.report.claim import claims
 from rankfall.report.quantities import lend
 from rankfall.run.plan import make_plan
@@ -106,6 +109,18 @@ def test_a_misspelt_name_is_refused_before_anything_runs(section: str, tmp_path:
     )
     with pytest.raises(RankfallError, match=r"'squares_grew' is no claim.*did you mean 'squares_grow'"):
         make_plan(CONFIG | changes)
+
+
+def test_the_documentation_shows_a_claim_that_works(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "components.md").read_text()
+    shown = page[page.index("## A claim") :]
+    text = shown[shown.index("```python\n") + len("```python\n") :].partition("```")[0]
+    write(tmp_path, text)
+    make_plan(CONFIG)
+    (claim,) = [one for one in claims() if one.name == "squares_grow"]
+    rows = pd.DataFrame(load("measure", "mylab.squares")(None))
+    found = decide(claim, {"evidence": rows}.get)
+    assert found is not None and (found.verdict, found.number) == ("holds", 10.0)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Guards the files of published numbers: each is part of its quantity, and what is wrong in one of a user is said in a line."""
 
+import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,15 @@ def test_every_file_is_read_by_its_quantity() -> None:
         location = components.locate("published", file.parent.name)
         assert location is not None and location.file == file.with_name("published.py")
         assert str(file.relative_to(PACKAGE)) in components.facts(location)["DATA"]
+
+
+def test_the_documentation_shows_these_files() -> None:
+    page = (PACKAGE.parents[1] / "docs" / "components.md").read_text()
+    shown = page[page.index("## Published numbers") : page.index("## A claim")]
+    code = shown[shown.index("```python\n") + len("```python\n") :].partition("```")[0]
+    assert ast.dump(ast.parse(code.partition("\n")[2])) == ast.dump(ast.parse(PUBLISHED))
+    header = next(line for line in shown.splitlines() if line.startswith("name,"))
+    assert tuple(header.split(",")) == FIELDS
 
 
 def test_one_of_a_user_is_compared(own: Path) -> None:
