@@ -1,7 +1,7 @@
 """What somebody has said about depth, with its source and the rule by which tables decide it. A quantity declares its own in `claim.py` of
 its folder, as `CLAIMS`; most have a folder of their own, `claims/NAME/`, with an experiment in `measure.py` that fills table `evidence`.
 
-The rule is written before the numbers are: `threshold` says it in words, `decide` applies it.
+The rule is to be committed before the numbers are there: `threshold` says it in words, `decide` applies it.
 """
 
 from __future__ import annotations

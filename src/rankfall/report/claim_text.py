@@ -18,8 +18,10 @@ WIDTH = 140
 HEAD = """# What has been said about depth, and does it hold?
 
 `rankfall claims --docs` writes this page from the tables of `make run CONFIG=workflow/presets/claims.yaml`. A claim is a folder of
-`src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides, which was written
-before the numbers were there. Intervals are of 95% over seeds. To test a claim of your own, see [components](components.md).
+`src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides. Rules were committed
+before the runs; some were then found to be badly posed and changed after numbers were seen (of equilibria under norms, query gradients,
+score scales by mask, ALiBi's peak, causal products, value zeroing and bias to early items): `git log` of a folder says what and why.
+Intervals are of 95% over seeds. To test a claim of your own, see [components](components.md).
 """
 
 

@@ -15,7 +15,7 @@ def claims() -> Table:
             Column("link", "text", "the paper"),
             Column("seen", "text", "what of the source was read for this"),
             Column("setting", "text", "what is measured here"),
-            Column("threshold", "text", "when the claim counts as true, written before the numbers were there"),
+            Column("threshold", "text", "when the claim counts as true"),
             Column("verdict", "text", "holds; holds only in part (`said` says where not); contradicted; undecided"),
             Column("said", "text", "what was found, in a sentence"),
             Column("number", "float", "the number that decides; null: no single one does", nullable=True),
