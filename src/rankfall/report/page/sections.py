@@ -139,7 +139,7 @@ PUBLISHED = (
     '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
 )
 CLAIMS = (
-    "<p>What papers have said about depth, with the rule that decides it here; docs/claims.md says which were changed later. An interval is that "
+    "<p>What papers have said about depth, with the rule that decides it here; docs/claims.md says which were changed. An interval is that "
     "of 95% over seeds.</p>"
     '<div class="controls"><label>verdict<select id="claims-verdict"><option value="">all</option><option>holds</option>'
     "<option>holds only in part</option><option>contradicted</option><option>undecided</option></select></label>"
